@@ -1,0 +1,131 @@
+"""The plan: what the front end hands to an evaluator.
+
+A plan is a small relational algebra: relations, strata in evaluation order, and rules as nested loops.
+Both evaluators (``core`` in Rust, ``reference`` in Python) run exactly this, so a plan says everything that
+an answer depends on: the order of joins, the version of a relation that each scan reads, the type of every
+operation. ``Plan.to_json`` is the form that ``core`` reads.
+
+Values. A column holds one machine word. ``number`` is a signed and ``unsigned`` an unsigned 64-bit integer
+(both wrap around), ``float`` an IEEE double, ``symbol`` and records are interned. In a plan a constant is
+a Python ``int``, ``float`` or ``str``; its type stands beside it.
+
+Semi-naive evaluation. In a recursive stratum every relation has three parts: ``old`` (known before the last
+round), ``delta`` (new in the last round) and the tuples found in this round, which no scan sees. A scan's
+``version`` is ``all`` (old and delta), ``delta`` or ``old``. A recursive rule with n recursive atoms stands in
+the plan n times: the i-th variant reads ``delta`` for the i-th recursive atom, ``old`` for those before it and
+``all`` for those after it. Relations of earlier strata are always read as ``all``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+Type = Literal["number", "unsigned", "float", "symbol", "record"]
+Version = Literal["all", "delta", "old"]
+
+# ---- Expressions: nested tuples -----------------------------------------------------------------------
+# ("reg", i)                      the value of register i
+# ("const", type, value)          a constant; nil is ("const", "record", None)
+# ("call", name, type, args...)   an intrinsic functor; `type` is the type of its arguments (of its result
+#                                 where they differ, as in to_number): "number", "unsigned", "float", "symbol"
+# ("record", args...)             a record (interned)
+Expression = tuple[object, ...]
+
+# ---- Steps of a rule body, each a loop or a test around the steps that follow --------------------------------
+# ("scan", relation, version, bound, free)    for every tuple of the relation whose column c equals e for all
+#                                             (c, e) in `bound`: register r := column c for all (c, r) in `free`.
+#                                             A column in neither list is not looked at. Where `free` is empty
+#                                             the step is a test (at most one pass through what follows).
+# ("absent", relation, bound)                 go on if no tuple of the relation matches `bound`
+# ("test", operator, type, left, right)       go on if left operator right: = != < <= > >= contains match
+# ("let", register, expression)               register := expression
+# ("unpack", expression, registers)           the fields of a record that is not nil; fails on nil. A register
+#                                             of -1 is not looked at
+# ("range", register, type, from, to, step)   register := from, from+step, ... up to, not including, to
+# ("aggregate", register, function, type, target, steps)
+#                                             register := count | sum | min | max | mean over the solutions of
+#                                             `steps` of `target` (None for count); min, max and mean of nothing
+#                                             fail; count and sum of nothing are 0; mean is a float
+Step = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a relation: its name and the root of its type."""
+
+    name: str
+    type: Type
+    type_name: str  # as declared, e.g. a subtype
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation. ``eqrel`` relations are closed under equivalence by the evaluator."""
+
+    name: str
+    columns: tuple[Column, ...]
+    eqrel: bool = False
+    input: bool = False
+    output: bool = False
+    keyed: bool = False  # in a keyed program: the first column was the key and has been dropped
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule (or one semi-naive variant of it): ``head(args) :- steps``."""
+
+    head: int  # index of the relation
+    args: tuple[Expression, ...]
+    steps: tuple[Step, ...]
+    registers: int  # how many registers the rule uses
+    source: int  # index into Plan.sources: variants of a rule share it
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a rule stands, its text, and its sentence for explanations (from its ``//!`` comment)."""
+
+    file: str
+    line: int
+    text: str
+    sentence: str = ""
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Relations that are computed together. ``rules`` run once, then ``recursive`` until nothing is new."""
+
+    relations: tuple[int, ...]
+    rules: tuple[int, ...]
+    recursive: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked program, ready to be evaluated.
+
+    In a keyed program (``key`` is the name of the key's type) the key column has been removed from every
+    keyed relation: the program stands for one key. ``shared`` strata use no keyed relation; they are
+    evaluated once and their relations serve every key. They come before all other strata.
+    """
+
+    relations: tuple[Relation, ...]
+    rules: tuple[Rule, ...]
+    strata: tuple[Stratum, ...]
+    sources: tuple[Source, ...]
+    key: str | None = None
+    shared: int = 0  # the first `shared` strata are evaluated once
+    facts: tuple[tuple[int, tuple[Expression, ...]], ...] = field(default=())  # facts in the program text
+
+    def index(self, name: str) -> int:
+        """The index of the relation called ``name``. Raises KeyError where there is none."""
+        for i, relation in enumerate(self.relations):
+            if relation.name == name:
+                return i
+        raise KeyError(name)
+
+    def to_json(self) -> str:
+        """The plan as JSON: dataclasses as objects, tuples as arrays."""
+        return json.dumps(asdict(self), separators=(",", ":"))
