@@ -1,0 +1,37 @@
+# Two commands that do all of their own set-up: `make demo` and `make test`.
+# They need Python 3.11 or later and cargo; without cargo the slower reference evaluator takes over.
+
+PYTHON ?= python3
+BIN := .venv/bin
+CARGO := cargo
+CRATE := --manifest-path engine/core/Cargo.toml
+SOURCES := pyproject.toml engine/core/Cargo.toml engine/core/Cargo.lock $(wildcard engine/core/src/*.rs)
+
+.PHONY: test lint demo bench clean
+
+test: lint
+	$(CARGO) test $(CRATE) --no-default-features --quiet
+	$(BIN)/python -m pytest -q
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	MYPYPATH=.venv/root $(BIN)/mypy -p shardlog
+	$(CARGO) fmt $(CRATE) --check
+	$(CARGO) clippy $(CRATE) --all-targets --quiet -- -D warnings
+
+demo: .venv/ready
+	$(BIN)/python -m shardlog.demo
+
+bench: .venv/ready
+	$(BIN)/python -m pytest -q tests/bench
+
+# The link gives the repository root the name of the package, whatever the clone is called.
+.venv/ready: $(SOURCES)
+	test -d .venv || $(PYTHON) -m venv .venv
+	mkdir -p .venv/root && ln -sfn ../.. .venv/root/shardlog
+	$(BIN)/python -m pip install --quiet --editable '.[test,dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build engine/core/target engine/_core*.so
