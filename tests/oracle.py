@@ -1,0 +1,147 @@
+"""The oracle: the real Shardy, which jaxlib carries, run in process on the text of a module.
+
+The reference pipeline is Shardy's propagation pipeline without what partitions the program afterwards; its
+passes are listed in full because jaxlib has no name for that part.
+
+`forked` runs any function here in a child process: Shardy ends the process on some modules.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from jax._src.interpreters import mlir
+from jaxlib.mlir import ir, passmanager
+
+PROPAGATE = {
+    "basic": "sdy-basic-propagate{keep-sharding-rules=true}",
+    "aggressive": "sdy-aggressive-propagate{keep-sharding-rules=true propagation-strategy=aggressive}",
+    "op-priority": "sdy-op-priority-propagate{keep-sharding-rules=true}",
+    "user-priority": "sdy-user-priority-propagate{keep-sharding-rules=true}",
+}
+
+BEFORE = (
+    "symbol-dce",
+    "sdy-lift-inlined-meshes",
+    "sdy-remove-size-one-axes",
+    "sdy-propagate-sharding-from-func-to-call",
+    "sdy-constant-or-scalar-splitter",
+    "symbol-dce",
+    "sdy-manual-axes-cleanup",
+    "sdy-add-data-flow-edges",
+    "sdy-flatten-call-graph",
+    "symbol-dce",
+    "sdy-import-func-calls{add-data-flow-edges-on-named-computations=true}",
+    "symbol-dce",
+    "sdy-apply-sharding-constraints",
+    "sdy-sharding-group-import",
+    "sdy-pre-order-funcs",
+)
+
+CLOSE = "sdy-close-shardings"
+
+AFTER = (
+    "sdy-export-named-computations",
+    "sdy-propagate-to-func-results",
+    "sdy-unflatten-call-graph",
+    "symbol-dce",
+    "sdy-insert-func-call-reshards",
+    "func.func(sdy-constant-or-scalar-merger)",
+    "func.func(sdy-sink-data-flow-edges)",
+    "sdy-remove-sharding-groups",
+    "sdy-update-non-divisible-input-output-shardings",
+    "sdy-remove-sub-axes-in-input-output-shardings",
+    CLOSE,
+    "func.func(sdy-drop-sharding-rules)",
+)
+
+
+class OracleError(Exception):
+    """Shardy refused the module, or a pass failed, with its diagnostics; or the process crashed."""
+
+
+def context() -> ir.Context:
+    """An MLIR context that knows every dialect and starts no threads, so that it works in a forked child."""
+    made = mlir.make_ir_context()
+    made.enable_multithreading(False)
+    return made
+
+
+def pipeline(strategy: str = "user-priority", *, closed: bool = True) -> tuple[str, ...]:
+    """The passes of the reference pipeline."""
+    after = AFTER if closed else tuple(p for p in AFTER if p != CLOSE)
+    return (*BEFORE, PROPAGATE[strategy], *after)
+
+
+def manager(*passes: str) -> passmanager.PassManager:
+    """A pass manager for `passes`, its verifier off, in the current context."""
+    made = passmanager.PassManager.parse(f"builtin.module({','.join(passes)})")
+    made.enable_verifier(False)
+    return made
+
+
+def run_passes(text: str, *passes: str) -> str:
+    """The module after `passes`, e.g. "sdy-basic-propagate" or "func.func(sdy-populate-op-sharding-rules)".
+
+    Raises OracleError with MLIR's diagnostics.
+    """
+    with context():
+        try:
+            module = ir.Module.parse(text)
+            manager(*passes).run(module.operation)
+        except ir.MLIRError as error:
+            raise OracleError(str(error)) from None
+        return str(module)
+
+
+def propagate(text: str, *, strategy: str = "user-priority", closed: bool = True) -> str:
+    """The module as the reference pipeline leaves it, with `sdy.constant` written as `stablehlo.constant`.
+
+    Raises OracleError.
+    """
+    result = run_passes(text, *pipeline(strategy, closed=closed))
+    return reprinted(re.sub(r"(?m)^( *%\w+ = )sdy\.constant ", r"\1stablehlo.constant ", result))
+
+
+def reprinted(text: str) -> str:
+    """The module as MLIR prints it. Raises OracleError where it does not parse."""
+    return run_passes(text)
+
+
+_log = Path(tempfile.gettempdir()) / f"shardlog-oracle-{os.getpid()}.log"
+_pool: ProcessPoolExecutor | None = None
+
+
+def forked(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """`function(*args, **options)` in a child process, which is kept for the next call while it lives.
+
+    Raises what the function raises, and OracleError with the child's last words where the child dies.
+    """
+    global _pool
+    if _pool is None:
+        _pool = ProcessPoolExecutor(1, get_context("fork"), _redirect, (_log,))
+        atexit.register(_log.unlink, missing_ok=True)
+    try:
+        with warnings.catch_warnings():  # the child uses none of the threads that jax warns about
+            warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called")
+            return _pool.submit(function, *args, **options).result()
+    except BrokenProcessPool:
+        _pool = None
+        words = _log.read_text(errors="replace").strip().splitlines()
+        raise OracleError("crashed: " + "\n".join(words[:3])) from None
+
+
+def _redirect(log: Path) -> None:
+    """Sends the standard error of the process, Python's and LLVM's, to a file."""
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 2)
