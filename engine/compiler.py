@@ -1,0 +1,223 @@
+"""Texts to a plan: read, parse, check, stratify, plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .checks import check_atoms, check_grounded
+from .diagnostics import DatalogError, Diagnostic, Reporter, did_you_mean
+from .keys import check_key, drop_key
+from .parser import parse
+from .plan import Column, Expression, Plan, Relation, Rule, Source, Stratum
+from .planner import Schema, constant_arguments, plan_clause
+from .scopes import resolve
+from .sources import Sources
+from .strata import clause_uses, stratify
+from .syntax import Clause, Module, RelationDeclaration, Text
+from .types import PRIMITIVES, Inference, Types, declared_types
+
+
+def compile_program(paths: Sequence[Path | str], texts: Mapping[str, str], key: str | None) -> Plan:
+    """The plan of the program that all files and texts make together. Raises DatalogError."""
+    sources = Sources()
+    reporter = Reporter(sources)
+    module = Module()
+    reader = _Reader(sources, reporter, module, texts)
+    for path in paths:
+        reader.read_root(Path(path))
+    for name in texts:
+        reader.read(name, texts[name])
+    plan = _Compiler(module, sources, reporter, key).plan()
+    reporter.finish()
+    return plan
+
+
+class _Reader:
+    """Reads each file once, included ones where they are included first."""
+
+    def __init__(
+        self, sources: Sources, reporter: Reporter, module: Module, texts: Mapping[str, str]
+    ) -> None:
+        self.sources = sources
+        self.reporter = reporter
+        self.module = module
+        self.texts = texts
+        self.seen: set[str] = set()
+
+    def read_root(self, path: Path) -> None:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            message = f"cannot read this file: {reason}"
+            raise DatalogError([Diagnostic(str(path), 1, 1, "E0106", message)]) from None
+        self.read(str(path), text)
+
+    def read(self, name: str, text: str) -> None:
+        identity = name if name in self.texts else str(Path(name).resolve())
+        if identity in self.seen:
+            return
+        self.seen.add(identity)
+        start = self.sources.add(name, text)
+
+        def include(target: str, at: int) -> None:
+            if target in self.texts:
+                self.read(target, self.texts[target])
+                return
+            path = Path(name).parent / target
+            try:
+                self.read(str(path), path.read_text(encoding="utf-8"))
+            except OSError as error:
+                self.reporter.error("E0106", at, f'cannot read "{target}": {error.strerror}', f"looked for {path}")
+            except UnicodeDecodeError:
+                self.reporter.error("E0106", at, f'cannot read "{target}": it is not UTF-8')
+
+        parse(text, start, self.module, self.reporter, include)
+
+
+class _Compiler:
+    def __init__(self, module: Module, sources: Sources, reporter: Reporter, key: str | None) -> None:
+        self.module = module
+        self.sources = sources
+        self.reporter = reporter
+        self.key = key
+
+    def plan(self) -> Plan:
+        types = declared_types(self.module.types, self.reporter)
+        declared = self.declared_relations(types)
+        kinds = {
+            name: tuple(types.kinds.get(c.type_name, "number") for c in relation.columns)
+            for name, relation in declared.items()
+        }
+        keyed = frozenset(
+            name for name, r in declared.items() if self.key and r.columns and r.columns[0].type_name == self.key
+        )
+        clauses = self.checked_clauses(kinds, types, keyed)
+        groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
+        self.reporter.finish()
+
+        flags = self.directives(declared)
+        relations = tuple(
+            Relation(
+                name,
+                tuple(
+                    Column(c.name, types.root(c.type_name), c.type_name)
+                    for c in declaration.columns[1 if name in keyed else 0 :]
+                ),
+                "eqrel" in declaration.qualifiers,
+                "input" in flags[name],
+                bool(flags[name] & {"output", "printsize"}),
+                name in keyed,
+            )
+            for name, declaration in declared.items()
+        )
+        if keyed:
+            kinds = {name: k[1:] if name in keyed else k for name, k in kinds.items()}
+            clauses = [(drop_key(clause, keyed), variables) for clause, variables in clauses]
+        index = {name: i for i, name in enumerate(declared)}
+        return self.assembled(relations, clauses, _ordered(groups, keyed), Schema(index, kinds, types))
+
+    def declared_relations(self, types: Types) -> dict[str, RelationDeclaration]:
+        declared: dict[str, RelationDeclaration] = {}
+        for declaration in self.module.relations:
+            if declaration.name in declared:
+                first = self.sources.locate(declared[declaration.name].at)
+                self.reporter.error(
+                    "E0202",
+                    declaration.at,
+                    f"the relation `{declaration.name}` is declared twice",
+                    f"it is declared first at {first.file}:{first.line}",
+                )
+                continue
+            declared[declaration.name] = declaration
+            for column in declaration.columns:
+                if column.type_name not in types.kinds:
+                    known = [*PRIMITIVES, *types.kinds]
+                    hint = did_you_mean(column.type_name, known)
+                    self.reporter.error("E0201", column.at, f"unknown type `{column.type_name}`", hint)
+            if "eqrel" in declaration.qualifiers and (
+                len(declaration.columns) != 2
+                or len({types.kinds.get(column.type_name) for column in declaration.columns}) != 1
+            ):
+                self.reporter.error(
+                    "E0303", declaration.at, f"the eqrel `{declaration.name}` needs two columns of one type"
+                )
+        return declared
+
+    def checked_clauses(
+        self, kinds: Mapping[str, tuple[str, ...]], types: Types, keyed: frozenset[str]
+    ) -> list[tuple[Clause, dict[str, str]]]:
+        """The clauses that name known relations, with the kinds of their variables."""
+        arities = {name: len(columns) for name, columns in kinds.items()}
+        inference = Inference(types, kinds, self.reporter)
+        checked = []
+        for written in self.module.clauses:
+            clause = resolve(written)
+            if not check_atoms(clause, arities, self.reporter):
+                continue
+            checked.append((clause, inference.clause(clause)))
+            check_grounded(clause, self.reporter)
+            if self.key is not None:
+                check_key(clause, keyed, self.key, self.reporter)
+        return checked
+
+    def directives(self, declared: Mapping[str, RelationDeclaration]) -> dict[str, set[str]]:
+        flags: dict[str, set[str]] = {name: set() for name in declared}
+        for directive in self.module.directives:
+            if directive.name in declared:
+                flags[directive.name].add(directive.kind)
+            else:
+                hint = did_you_mean(directive.name, declared)
+                self.reporter.error("E0201", directive.at, f"unknown relation `{directive.name}`", hint)
+        return flags
+
+    def assembled(
+        self,
+        relations: tuple[Relation, ...],
+        clauses: list[tuple[Clause, dict[str, str]]],
+        groups: list[tuple[list[str], bool]],
+        schema: Schema,
+    ) -> Plan:
+        by_head: dict[str, list[tuple[Clause, dict[str, str]]]] = {}
+        for clause, variables in clauses:
+            by_head.setdefault(clause.head.name, []).append((clause, variables))
+        sources: list[Source] = []
+        source_of: dict[Text, int] = {}
+        rules: list[Rule] = []
+        facts: list[tuple[int, tuple[Expression, ...]]] = []
+        strata: list[Stratum] = []
+        shared = 0
+        for group, is_shared in groups:
+            once: list[int] = []
+            again: list[int] = []
+            for name in group:
+                for clause, variables in by_head.get(name, ()):
+                    constants = constant_arguments(clause, schema)
+                    if constants is not None:
+                        facts.append((schema.index[name], constants))
+                        continue
+                    if clause.text not in source_of:
+                        source_of[clause.text] = len(sources)
+                        sources.append(self.source(clause.text))
+                    planned = plan_clause(clause, variables, schema, group, source_of[clause.text])
+                    recursive = any(use.relation in group for use in clause_uses(clause))
+                    (again if recursive else once).extend(range(len(rules), len(rules) + len(planned)))
+                    rules += planned
+            if once or again:
+                indices = tuple(schema.index[name] for name in group)
+                strata.append(Stratum(indices, tuple(once), tuple(again)))
+                shared += is_shared
+        return Plan(
+            relations, tuple(rules), tuple(strata), tuple(sources), self.key, shared, tuple(facts)
+        )
+
+    def source(self, text: Text) -> Source:
+        place = self.sources.locate(text.start)
+        return Source(place.file, place.line, self.sources.slice(text.start, text.end), text.sentence)
+
+
+def _ordered(groups: list[list[str]], keyed: frozenset[str]) -> list[tuple[list[str], bool]]:
+    """The groups with whether each is shared by all keys; shared ones first, otherwise in the same order."""
+    marked = [(group, bool(keyed) and not keyed.intersection(group)) for group in groups]
+    return [g for g in marked if g[1]] + [g for g in marked if not g[1]]

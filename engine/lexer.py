@@ -1,0 +1,115 @@
+"""Text to tokens, with one regular expression.
+
+A token's kind is "identifier", "number", "unsigned", "float", "string" or "end"; keywords, directives and
+punctuation are their own kind. Doc comments (``//!``) are not tokens: they are kept by the token they precede.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .diagnostics import Reporter
+
+DIRECTIVES = (
+    "comp", "decl", "functor", "include", "init", "input", "lattice", "limitsize", "number_type",
+    "once", "output", "override", "plan", "pragma", "printsize", "symbol_type", "type",
+)  # fmt: skip
+
+# Reserved, so that what is accepted here is accepted by Soufflé.
+KEYWORDS = frozenset(
+    "_ as autoinc band bnot bor brie bshl bshr bshru btree btree_delete bxor cat choice-domain contains count"
+    " debug_delta eqrel false inline input land lnot lor lxor magic match max mean min nil no_inline no_magic"
+    " ord output overridable printsize range recursive_iteration_cnt stateful strlen substr sum to_float"
+    " to_number to_string to_unsigned true".split()
+)
+
+_TOKEN = re.compile(
+    r"""
+    (?: \s+ | //(?!!)[^\n]* | /\*(?:[^*]|\*(?!/))*\*/ )*+
+    (?: (?P<identifier> choice-domain | [A-Za-z_?][A-Za-z0-9_?]* )
+      | (?P<directive> \.(?:%s)\b )
+      | (?P<unclosed> /\*[\s\S]* )
+      | (?P<punctuation> :- | <= | >= | != | <: | -> | :: | [()\[\]{},.;:=<>!*/%%^+\-|@$] )
+      | (?P<string> "(?:\\[^\n]|[^"\\\n])*"? )
+      | (?P<float> [0-9]+\.[0-9]+ )
+      | (?P<unsigned> (?:0b[01]+|0x[0-9A-Fa-f]+|[0-9]+)u )
+      | (?P<number> 0b[01]+ | 0x[0-9A-Fa-f]+ | [0-9]+ )
+      | (?P<doc> //![^\n]* )
+      | (?P<include> \#[ \t]*include\b )
+      | (?P<end> \Z )
+      | (?P<other> . )
+    )"""
+    % "|".join(DIRECTIVES),
+    re.VERBOSE,
+)
+
+_ESCAPES = {
+    '"': '"', "'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+}  # fmt: skip
+
+
+@dataclass
+class Tokens:
+    """Parallel lists, the last token is "end". ``sentences``: doc comment by the index of the next token."""
+
+    kinds: list[str]
+    texts: list[str]
+    places: list[int]
+    sentences: dict[int, str]
+
+
+def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
+    """The tokens of a text whose first character has position ``start``."""
+    kinds: list[str] = []
+    texts: list[str] = []
+    places: list[int] = []
+    sentences: dict[int, str] = {}
+    add_kind, add_text, add_place, keywords = kinds.append, texts.append, places.append, KEYWORDS
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        assert kind is not None
+        word = match[kind]
+        if kind == "identifier":
+            add_kind(word if word in keywords else kind)
+        elif kind == "punctuation" or kind == "directive":
+            add_kind(word)
+        elif kind == "doc":
+            index = len(kinds)
+            sentence = word[3:].strip()
+            sentences[index] = f"{sentences[index]} {sentence}" if index in sentences else sentence
+            continue
+        elif kind == "include":
+            add_kind(".include")
+        elif kind == "unclosed":
+            reporter.error("E0101", start + match.start(kind), "this comment is not closed", "close it with */")
+            continue
+        elif kind == "other":
+            reporter.error("E0101", start + match.start(kind), f"unexpected character `{word}`")
+            continue
+        else:
+            add_kind(kind)
+        add_text(word)
+        add_place(start + match.start(kind))
+    return Tokens(kinds, texts, places, sentences)
+
+
+def unescape(literal: str, at: int, reporter: Reporter) -> str:
+    """The value of a string literal with its quotes."""
+    if literal[-1] != '"' or len(literal) == 1:
+        reporter.error("E0101", at, "this string is not closed", 'close it with " on the same line')
+    body = literal[1:].removesuffix('"')
+    if "\\" not in body:
+        return body
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1] not in _ESCAPES:
+            reporter.error(
+                "E0102",
+                at + 1 + match.start(),
+                f"unknown escape sequence `\\{match[1]}`",
+                'write \\\\ for a backslash; known are \\" \\\' \\\\ \\a \\b \\f \\n \\r \\t \\v',
+            )
+        return _ESCAPES.get(match[1], "")
+
+    return re.sub(r"\\(.)", replace, body, flags=re.DOTALL)

@@ -1,0 +1,435 @@
+"""Clauses to plan rules: the order of joins, registers, semi-naive variants.
+
+Join order is greedy. At each point the first of these that is possible comes next:
+
+1. tests, negations and equations whose variables are known,
+2. an atom of which nothing more is asked than whether a tuple exists,
+3. the atom with the most known columns, if any is known,
+4. an aggregate or a range whose variables are known,
+5. an atom with no known column.
+
+Ties keep the order of the text. A variant of a recursive rule starts with its delta atom, but tests on
+constants alone come before it: they skip the rule at once where it does not apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .plan import Expression, Rule, Step, Version
+from .scopes import terms, variables
+from .syntax import (
+    Aggregate,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Comparison,
+    Constant,
+    Literal,
+    Negation,
+    Nil,
+    Record,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
+from .types import Types, plan_type
+
+_SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_BAGS = ("count", "sum", "mean")  # aggregates for which every solution counts
+_COMPARED = ("number", Constant(0, "integer", 0))
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the planner knows of the relations: their index, and the kinds of their columns."""
+
+    index: Mapping[str, int]
+    kinds: Mapping[str, tuple[str, ...]]
+    types: Types
+
+
+def plan_clause(
+    clause: Clause, kinds: Mapping[str, str], schema: Schema, recursive: Iterable[str], source: int
+) -> list[Rule]:
+    """The plan rules of a clause: one, or one variant per atom whose relation is in ``recursive``."""
+    group = set(recursive)
+    deltas = [i for i, x in enumerate(clause.body) if isinstance(x, Atom) and x.name in group]
+    if not deltas:
+        return [_Planner(clause, kinds, schema).rule({}, None, source)]
+    rules = []
+    for delta in deltas:
+        versions: dict[int, Version] = {
+            i: "delta" if i == delta else "old" if i < delta else "all" for i in deltas
+        }
+        rules.append(_Planner(clause, kinds, schema).rule(versions, delta, source))
+    return rules
+
+
+def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...] | None:
+    """The arguments of a fact whose arguments are all constants, None where something must be computed."""
+    if clause.body or not all(isinstance(term, Constant | Nil) for term in clause.head.args):
+        return None
+    planner = _Planner(clause, {}, schema)
+    kinds = schema.kinds[clause.head.name]
+    return tuple(planner.expression(term, kind) for term, kind in zip(clause.head.args, kinds))
+
+
+@dataclass
+class _Item:
+    """A literal that waits for its place. ``names``: the variables it uses; ``slow``: it holds a generator."""
+
+    literal: Literal
+    version: Version
+    names: set[str]
+    slow: bool
+    delta: bool = False
+
+
+@dataclass
+class _Body:
+    """The steps of a body so far. In a bag every column of an atom counts, also one that is not used."""
+
+    bag: bool
+    steps: list[Step] = field(default_factory=list)
+    items: list[_Item] = field(default_factory=list)
+
+
+class _Planner:
+    """Plans one variant of one clause."""
+
+    def __init__(self, clause: Clause, kinds: Mapping[str, str], schema: Schema) -> None:
+        self.clause = clause
+        self.kinds = dict(kinds)
+        self.schema = schema
+        self.registers: dict[str, int] = {}  # variables that have a value
+        self.used = 0
+        self.occurrences: dict[str, int] = {}
+        for term in (*clause.head.args, *(t for x in clause.body for t in terms(x))):
+            _count(term, self.occurrences)
+
+    def rule(self, versions: Mapping[int, Version], delta: int | None, source: int) -> Rule:
+        body = _Body(bag=False)
+        for i, literal in enumerate(self.clause.body):
+            body.items.append(self.item(literal, versions.get(i, "all"), i == delta))
+        self.place_all(body)
+        head = self.clause.head
+        args = tuple(
+            self.value(body, term, kind) for term, kind in zip(head.args, self.schema.kinds[head.name])
+        )
+        return Rule(self.schema.index[head.name], args, tuple(body.steps), self.used, source)
+
+    # ---- Order ------------------------------------------------------------------------------------------
+
+    def item(self, literal: Literal, version: Version = "all", delta: bool = False) -> _Item:
+        names: set[str] = set()
+        for term in terms(literal):
+            names |= variables(term)
+        return _Item(literal, version, names, any(map(_is_slow, terms(literal))), delta)
+
+    def place_all(self, body: _Body) -> None:
+        while body.items:
+            ranked = [(self.rank(item, body.bag), i) for i, item in enumerate(body.items)]
+            _, best = min(ranked)
+            item = body.items.pop(best)
+            self.place(body, item)
+
+    def rank(self, item: _Item, bag: bool) -> tuple[int, int]:
+        """When an item should come: smaller is earlier."""
+        literal = item.literal
+        if not isinstance(literal, Atom):
+            if not self.ready(literal, item):
+                return (9, 0)
+            return (5, 0) if item.slow else (0, 0)
+        known = sum(1 for term in literal.args if self.is_known(term))
+        if item.slow and not all(variables(t) <= self.registers.keys() for t in literal.args if _is_slow(t)):
+            return (8, 0)
+        if not bag and known and known == sum(1 for term in literal.args if not self.is_ignored(term)):
+            return (1, 0)
+        if not literal.args:
+            return (1, 0)
+        if item.delta:
+            return (2, 0)
+        return (4, -known) if known else (6, 0)
+
+    def ready(self, literal: Literal, item: _Item) -> bool:
+        """Whether a literal that is not an atom can be a step now."""
+        known = self.registers.keys()
+        if item.names <= known:
+            return True
+        if not isinstance(literal, Comparison) or literal.operator != "=":
+            return False
+        return any(
+            isinstance(target, Variable | Record) and variables(value) <= known
+            for target, value in ((literal.left, literal.right), (literal.right, literal.left))
+        )
+
+    def is_known(self, term: Term) -> bool:
+        return not isinstance(term, Wildcard) and not _holds_wildcard(term) and (
+            variables(term) <= self.registers.keys()
+        )
+
+    def is_ignored(self, term: Term) -> bool:
+        """Whether nothing is asked of a column: any value will do."""
+        if isinstance(term, Variable):
+            return term.name not in self.registers and self.occurrences[term.name] == 1
+        return isinstance(term, Wildcard)
+
+    # ---- Steps ------------------------------------------------------------------------------------------
+
+    def place(self, body: _Body, item: _Item) -> None:
+        literal = item.literal
+        if isinstance(literal, Atom):
+            self.scan(body, literal, item.version)
+        elif isinstance(literal, Negation):
+            self.absent(body, literal.atom)
+        elif isinstance(literal, Comparison):
+            self.comparison(body, literal)
+        elif not literal.value:
+            zero = ("const", "number", 0)
+            body.steps.append(("test", "!=", "number", zero, zero))
+
+    def scan(self, body: _Body, atom: Atom, version: Version) -> None:
+        bound: list[tuple[int, Expression]] = []
+        free: list[tuple[int, int]] = []
+        new: dict[str, int] = {}
+        for column, (term, kind) in enumerate(zip(atom.args, self.schema.kinds[atom.name])):
+            if self.is_known(term):
+                bound.append((column, self.value(body, term, kind)))
+            elif self.is_ignored(term) and not body.bag:
+                continue
+            else:
+                register = self.new_register()
+                free.append((column, register))
+                if isinstance(term, Wildcard):
+                    continue
+                if isinstance(term, Variable) and term.name not in new:
+                    new[term.name] = register
+                    continue
+                # The value is compared once everything in the term is known.
+                name = f"#{register}"
+                new[name] = register
+                self.kinds[name] = kind
+                body.items.append(self.item(Comparison("=", Variable(name, atom.at), term, atom.at)))
+        self.registers |= new
+        body.steps.append(("scan", self.schema.index[atom.name], version, tuple(bound), tuple(free)))
+
+    def absent(self, body: _Body, atom: Atom) -> None:
+        bound = tuple(
+            (column, self.value(body, term, kind))
+            for column, (term, kind) in enumerate(zip(atom.args, self.schema.kinds[atom.name]))
+            if not isinstance(term, Wildcard)
+        )
+        body.steps.append(("absent", self.schema.index[atom.name], bound))
+
+    def comparison(self, body: _Body, literal: Comparison) -> None:
+        operator, left, right = literal.operator, literal.left, literal.right
+        if operator[0] == "!" and operator != "!=":
+            # The plan has no negated match: count the solutions of the positive one.
+            test = Comparison(operator[1:], left, right, literal.at)
+            right = Aggregate("count", None, (test,), literal.at, tuple(variables(left) | variables(right)))
+            operator, left = "=", Constant(0, "integer", literal.at)
+        if operator == "=":
+            known = self.registers.keys()
+            for target, value in ((left, right), (right, left)):
+                if not variables(value) <= known or _holds_wildcard(value):
+                    continue
+                if isinstance(target, Variable) and target.name not in known:
+                    return self.let(body, target.name, value)
+                if isinstance(target, Record) and (
+                    not variables(target) <= known or _holds_wildcard(target)
+                ):
+                    return self.unpack(body, target, value)
+        kind = "symbol" if operator in ("match", "contains") else self.kind(left) or self.kind(right) or "number"
+        body.steps.append(
+            ("test", operator, plan_type(kind), self.value(body, left, kind), self.value(body, right, kind))
+        )
+
+    def let(self, body: _Body, name: str, value: Term) -> None:
+        kind = self.kinds.get(name) or self.kind(value) or "number"
+        expression = self.value(body, value, kind)
+        if expression[0] == "reg":
+            assert isinstance(expression[1], int)
+            self.registers[name] = expression[1]
+        else:
+            self.registers[name] = register = self.new_register()
+            body.steps.append(("let", register, expression))
+
+    def unpack(self, body: _Body, target: Record, value: Term) -> None:
+        """Match a value with a record pattern whose fields are not all known."""
+        kind = self.kind(value) or self.kind(target)
+        assert kind is not None
+        source = self.value(body, value, kind)
+        registers: list[int] = []
+        for term, field_kind in zip(target.args, self.schema.types.fields[kind]):
+            if isinstance(term, Wildcard) or self.is_ignored(term):
+                registers.append(-1)
+                continue
+            register = self.new_register()
+            registers.append(register)
+            if isinstance(term, Variable) and term.name not in self.registers:
+                self.registers[term.name] = register
+                continue
+            name = f"#{register}"
+            self.registers[name] = register
+            self.kinds[name] = field_kind
+            body.items.append(self.item(Comparison("=", Variable(name, target.at), term, target.at)))
+        body.steps.append(("unpack", source, tuple(registers)))
+
+    def aggregate(self, body: _Body, term: Aggregate) -> Expression:
+        for literal in term.body:
+            for inner in terms(literal):
+                _count(inner, self.occurrences)
+        if term.target is not None:
+            _count(term.target, self.occurrences)
+        outside = dict(self.registers)
+        inside = _Body(bag=term.function in _BAGS)
+        inside.items = [self.item(literal) for literal in term.body]
+        self.place_all(inside)
+        target: Expression | None = None
+        kind = "number"
+        if term.target is not None:
+            kind = self.kind(term.target) or "number"
+            target = self.value(inside, term.target, kind)
+        self.registers = outside
+        register = self.new_register()
+        body.steps.append(
+            ("aggregate", register, term.function, plan_type(kind), target, tuple(inside.steps))
+        )
+        return ("reg", register)
+
+    def range(self, body: _Body, term: Call, kind: str) -> Expression:
+        values = [self.value(body, arg, kind) for arg in term.args]
+        if len(values) == 2:
+            values.append(_direction(values[0], values[1], kind))
+        register = self.new_register()
+        body.steps.append(("range", register, plan_type(kind), *values))
+        return ("reg", register)
+
+    def new_register(self) -> int:
+        self.used += 1
+        return self.used - 1
+
+    # ---- Expressions ------------------------------------------------------------------------------------
+
+    def value(self, body: _Body, term: Term, kind: str) -> Expression:
+        """The expression for a term of a kind; aggregates and ranges in it become steps before."""
+        if _is_slow(term):
+            if isinstance(term, Aggregate):
+                return self.aggregate(body, term)
+            assert isinstance(term, Call | Record | Cast)
+            if isinstance(term, Call) and term.name == "range":
+                return self.range(body, term, kind)
+            if isinstance(term, Cast):
+                return self.value(body, term.value, self.kind(term.value) or kind)
+            parts = term.args
+            fields = self.argument_kinds(term, kind)
+            named = []
+            for part, part_kind in zip(parts, fields):
+                if _is_slow(part):
+                    expression = self.value(body, part, part_kind)
+                    name = f"#{self.used}+"
+                    assert isinstance(expression[1], int)
+                    if expression[0] != "reg":
+                        register = self.new_register()
+                        body.steps.append(("let", register, expression))
+                        expression = ("reg", register)
+                    assert isinstance(expression[1], int)
+                    self.registers[name] = expression[1]
+                    self.kinds[name] = part_kind
+                    part = Variable(name, term.at)
+                named.append(part)
+            term = term._replace(args=tuple(named))
+        return self.expression(term, kind)
+
+    def argument_kinds(self, term: Call | Record, kind: str) -> Sequence[str]:
+        if isinstance(term, Record):
+            return self.schema.types.fields[kind]
+        common = next((k for arg in term.args if (k := self.kind(arg))), kind)
+        if term.name == "substr":
+            return ("symbol", "number", "number")
+        return (common,) * len(term.args)
+
+    def expression(self, term: Term, kind: str) -> Expression:
+        """The expression for a term of a kind without aggregates and ranges."""
+        if isinstance(term, Variable):
+            return ("reg", self.registers[term.name])
+        if isinstance(term, Constant):
+            if term.kind == "integer":
+                return ("const", kind, float(term.value) if kind == "float" else term.value)
+            return ("const", term.kind, term.value)
+        if isinstance(term, Nil):
+            return ("const", "record", None)
+        if isinstance(term, Cast):
+            return self.expression(term.value, self.kind(term.value) or kind)
+        assert isinstance(term, Call | Record)
+        kinds = self.argument_kinds(term, kind)
+        args = tuple(self.expression(arg, k) for arg, k in zip(term.args, kinds))
+        if isinstance(term, Record):
+            return ("record", *args)
+        name = "cat" if term.name == "+" and kinds[0] == "symbol" else term.name
+        return ("call", name, plan_type(kinds[0]), *args)
+
+    def kind(self, term: Term) -> str | None:
+        """The kind of a term; None for constants that may be of several."""
+        if isinstance(term, Variable):
+            return self.kinds.get(term.name)
+        if isinstance(term, Constant):
+            return None if term.kind == "integer" else term.kind
+        if isinstance(term, Cast):
+            return self.schema.types.kinds[term.type_name]
+        if isinstance(term, Aggregate):
+            if term.target is None:
+                return "number"
+            return "float" if term.function == "mean" else self.kind(term.target)
+        if isinstance(term, Call):
+            result = _RESULTS.get(term.name)
+            return result or next((k for arg in term.args if (k := self.kind(arg))), None)
+        return None
+
+
+_RESULTS = {
+    "strlen": "number", "ord": "number", "to_number": "number", "to_unsigned": "unsigned",
+    "to_float": "float", "to_string": "symbol", "cat": "symbol", "substr": "symbol",
+}  # fmt: skip
+
+
+def _direction(start: Expression, end: Expression, kind: str) -> Expression:
+    """The step of a range without one: 1, or -1 where it runs downwards."""
+    if kind != "number":
+        return ("const", kind, 1.0 if kind == "float" else 1)
+    if start[0] == end[0] == "const":
+        return ("const", kind, 1 if start[2] <= end[2] else -1)  # type: ignore[operator]
+    one: Expression = ("const", kind, 1)
+    difference = ("call", "-", kind, end, start)
+    return ("call", "max", kind, ("const", kind, -1), ("call", "min", kind, one, difference))
+
+
+def _is_slow(term: Term) -> bool:
+    """Whether a term holds an aggregate or a range, which are steps of their own."""
+    if isinstance(term, Variable | Wildcard | Constant | Nil):
+        return False
+    if isinstance(term, Aggregate) or (isinstance(term, Call) and term.name == "range"):
+        return True
+    return _is_slow(term.value) if isinstance(term, Cast) else any(map(_is_slow, term.args))
+
+
+def _holds_wildcard(term: Term) -> bool:
+    return isinstance(term, Wildcard) or (isinstance(term, Record) and any(map(_holds_wildcard, term.args)))
+
+
+def _count(term: Term, occurrences: dict[str, int]) -> None:
+    """Count how often each variable stands in a term; an aggregate uses each of its outer ones."""
+    if isinstance(term, Variable):
+        occurrences[term.name] = occurrences.get(term.name, 0) + 1
+    elif isinstance(term, Call | Record):
+        for arg in term.args:
+            _count(arg, occurrences)
+    elif isinstance(term, Cast):
+        _count(term.value, occurrences)
+    elif isinstance(term, Aggregate):
+        for name in term.outer:
+            occurrences[name] = occurrences.get(name, 0) + 1

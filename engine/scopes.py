@@ -1,0 +1,115 @@
+"""The scopes of aggregates: which variables belong to the rule, and which to the aggregate alone.
+
+A variable of an aggregate that also stands outside of it is the rule's; every other one is the aggregate's own.
+Here an aggregate's own variables get names that no other scope has, so that everything later can treat a
+clause as one flat scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import count
+
+from .syntax import Aggregate, Atom, Call, Cast, Clause, Comparison, Literal, Negation, Record, Term, Variable
+
+
+def resolve(clause: Clause) -> Clause:
+    """The clause with its aggregates' own variables renamed and ``Aggregate.outer`` filled in."""
+    head, body = clause.head, clause.body
+    if not any(_has_aggregate(term) for literal in (head, *body) for term in terms(literal)):
+        return clause
+    numbers = count(1)
+    visible = _direct_names((head, *body))
+
+    def rename(term: Term) -> Term:
+        return _rewrite(term, {}, visible, numbers)
+
+    new_head = map_literal(head, rename)
+    assert isinstance(new_head, Atom)
+    return Clause(new_head, tuple(map_literal(literal, rename) for literal in body), clause.text)
+
+
+def terms(literal: Literal) -> tuple[Term, ...]:
+    """The terms of a literal."""
+    if isinstance(literal, Atom):
+        return literal.args
+    if isinstance(literal, Comparison):
+        return (literal.left, literal.right)
+    if isinstance(literal, Negation):
+        return literal.atom.args
+    return ()
+
+
+def map_literal(literal: Literal, change: Callable[[Term], Term]) -> Literal:
+    """The literal with ``change`` applied to each of its terms."""
+    if isinstance(literal, Atom):
+        return literal._replace(args=tuple(map(change, literal.args)))
+    if isinstance(literal, Negation):
+        return literal._replace(atom=literal.atom._replace(args=tuple(map(change, literal.atom.args))))
+    if isinstance(literal, Comparison):
+        return literal._replace(left=change(literal.left), right=change(literal.right))
+    return literal
+
+
+def variables(term: Term) -> set[str]:
+    """The variables of the scope around ``term`` that it uses. Scopes must be resolved."""
+    found: set[str] = set()
+    _collect(term, found)
+    return found
+
+
+def _collect(term: Term, found: set[str]) -> None:
+    if isinstance(term, Variable):
+        found.add(term.name)
+    elif isinstance(term, Call | Record):
+        for arg in term.args:
+            _collect(arg, found)
+    elif isinstance(term, Cast):
+        _collect(term.value, found)
+    elif isinstance(term, Aggregate):
+        found.update(term.outer)
+
+
+def _has_aggregate(term: Term) -> bool:
+    if isinstance(term, Call | Record):
+        return any(map(_has_aggregate, term.args))
+    return isinstance(term, Aggregate) or (isinstance(term, Cast) and _has_aggregate(term.value))
+
+
+def _direct_names(body: Iterable[Literal]) -> set[str]:
+    """The variables that stand in a body outside of its aggregates."""
+    found: set[str] = set()
+    for literal in body:
+        for term in terms(literal):
+            _collect(term, found)  # an unresolved aggregate has no `outer` yet
+    return found
+
+
+def _rewrite(term: Term, names: dict[str, str], visible: set[str], numbers: count[int]) -> Term:
+    """``term`` with renamed variables. ``visible`` has the variables (old names) of the scopes around it."""
+    if isinstance(term, Variable):
+        new = names.get(term.name)
+        return Variable(new, term.at) if new else term
+    if isinstance(term, Call | Record):
+        return term._replace(args=tuple(_rewrite(arg, names, visible, numbers) for arg in term.args))
+    if isinstance(term, Cast):
+        return term._replace(value=_rewrite(term.value, names, visible, numbers))
+    if not isinstance(term, Aggregate):
+        return term
+    direct = _direct_names(term.body)
+    if term.target is not None:
+        _collect(term.target, direct)
+    own = direct - visible
+    number = next(numbers)
+    inner = {**names, **{name: f"{name}@{number}" for name in own}}
+
+    def rename(inside: Term) -> Term:
+        return _rewrite(inside, inner, visible | own, numbers)
+
+    body = tuple(map_literal(literal, rename) for literal in term.body)
+    target = None if term.target is None else rename(term.target)
+    used = _direct_names(body)
+    if target is not None:
+        _collect(target, used)
+    outer = used - {inner[name] for name in own}
+    return Aggregate(term.function, target, body, term.at, tuple(sorted(outer)))

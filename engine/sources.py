@@ -1,0 +1,47 @@
+"""The texts of a program, side by side: one integer is a place in any of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place for people: line and column count from 1, ``source`` is the text of the line."""
+
+    file: str
+    line: int
+    column: int
+    source: str
+
+
+@dataclass
+class Sources:
+    """Files by the position at which each starts."""
+
+    files: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+
+    def add(self, file: str, text: str) -> int:
+        """Add a text; returns the position of its first character."""
+        start = self.starts[-1] + len(self.texts[-1]) + 1 if self.starts else 0
+        self.files.append(file)
+        self.texts.append(text)
+        self.starts.append(start)
+        return start
+
+    def locate(self, at: int) -> Place:
+        """The file, line and column of a position."""
+        i = bisect_right(self.starts, at) - 1
+        text, offset = self.texts[i], at - self.starts[i]
+        begin = text.rfind("\n", 0, offset) + 1
+        end = text.find("\n", offset)
+        line = text[begin : end if end >= 0 else len(text)].rstrip("\r")
+        return Place(self.files[i], text.count("\n", 0, offset) + 1, offset - begin + 1, line)
+
+    def slice(self, start: int, end: int) -> str:
+        """The text from ``start`` up to ``end``, both in one file."""
+        i = bisect_right(self.starts, start) - 1
+        return self.texts[i][start - self.starts[i] : end - self.starts[i]]

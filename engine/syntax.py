@@ -1,0 +1,154 @@
+"""The syntax tree. Nodes are tuples, cheap to make; ``at`` is a position in ``Sources``.
+
+A rule with several heads or with disjunctions becomes one clause per head and disjunct, as in Soufflé;
+its clauses share a ``Text``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+# ---- Terms ---------------------------------------------------------------------------------------------
+
+
+class Variable(NamedTuple):
+    name: str
+    at: int
+
+
+class Wildcard(NamedTuple):
+    at: int
+
+
+class Constant(NamedTuple):
+    """``kind`` is "symbol", "float", "unsigned", or "integer": a number whose type depends on its use."""
+
+    value: int | float | str
+    kind: str
+    at: int
+
+
+class Nil(NamedTuple):
+    at: int
+
+
+class Call(NamedTuple):
+    """An intrinsic functor: an operator ("+", "neg") or a name ("cat", "range")."""
+
+    name: str
+    args: tuple[Term, ...]
+    at: int
+
+
+class Record(NamedTuple):
+    args: tuple[Term, ...]
+    at: int
+
+
+class Cast(NamedTuple):
+    """``as(value, type)``."""
+
+    value: Term
+    type_name: str
+    at: int
+
+
+class Aggregate(NamedTuple):
+    """``function target : { body }``. ``outer`` names the variables of the rule around it that it uses."""
+
+    function: str
+    target: Term | None
+    body: tuple[Literal, ...]
+    at: int
+    outer: tuple[str, ...] = ()
+
+
+Term: TypeAlias = Variable | Wildcard | Constant | Nil | Call | Record | Cast | Aggregate
+
+# ---- Literals -------------------------------------------------------------------------------------------
+
+
+class Atom(NamedTuple):
+    name: str
+    args: tuple[Term, ...]
+    at: int
+
+
+class Negation(NamedTuple):
+    atom: Atom
+    at: int
+
+
+class Comparison(NamedTuple):
+    """``operator`` is one of = != < <= > >= contains match, or !contains, !match."""
+
+    operator: str
+    left: Term
+    right: Term
+    at: int
+
+
+class Truth(NamedTuple):
+    value: bool
+    at: int
+
+
+Literal: TypeAlias = Atom | Negation | Comparison | Truth
+
+# ---- Declarations and clauses ---------------------------------------------------------------------------
+
+
+class Text(NamedTuple):
+    """A rule as written: from ``start`` up to ``end``; ``sentence`` is its doc comment."""
+
+    start: int
+    end: int
+    sentence: str
+
+
+class Clause(NamedTuple):
+    head: Atom
+    body: tuple[Literal, ...]
+    text: Text
+
+
+class ColumnDeclaration(NamedTuple):
+    name: str
+    type_name: str
+    at: int
+
+
+class TypeDeclaration(NamedTuple):
+    """``form`` is "subtype" (``names`` has its base), "union" (its members; one: an alias), or "record"."""
+
+    name: str
+    form: str
+    names: tuple[tuple[str, int], ...]
+    columns: tuple[ColumnDeclaration, ...]
+    at: int
+
+
+class RelationDeclaration(NamedTuple):
+    name: str
+    columns: tuple[ColumnDeclaration, ...]
+    qualifiers: frozenset[str]
+    at: int
+
+
+class Directive(NamedTuple):
+    """``.input``, ``.output`` or ``.printsize`` of one relation; ``kind`` is without the dot."""
+
+    kind: str
+    name: str
+    at: int
+
+
+@dataclass
+class Module:
+    """All declarations and clauses of a program, in the order of its texts."""
+
+    types: list[TypeDeclaration] = field(default_factory=list)
+    relations: list[RelationDeclaration] = field(default_factory=list)
+    directives: list[Directive] = field(default_factory=list)
+    clauses: list[Clause] = field(default_factory=list)
