@@ -1,0 +1,266 @@
+"""The signature of an op: what the op rules see of it, as facts.
+
+A signature is the op's name, types, attributes and the shapes of its regions; for ops whose rules ask for it
+(``looks_at`` in ``rules/ops``) also what stands around the op. Annotations (shardings, frontend attributes, ...) and
+the values of constants are no part of it. The facts are those of ``rules/ops/schema.dl`` without the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy, stablehlo
+
+Rows = list[tuple[Any, ...]]
+Facts = dict[str, Rows]
+LooksAt = Mapping[str, Sequence[str]]  # op name -> "operands", "users", "regions"
+
+RULE = "sdy.sharding_rule"
+_LARGEST_LIST = 1024  # longer lists and strings are data, which no rule reads
+_ELEMENTS = (ir.DenseElementsAttr, ir.DenseResourceElementsAttr)
+_LISTS = (
+    ir.DenseI64ArrayAttr,
+    ir.DenseI32ArrayAttr,
+    ir.DenseI16ArrayAttr,
+    ir.DenseI8ArrayAttr,
+    ir.DenseBoolArrayAttr,
+)
+_SHARDINGS = (sdy.TensorShardingAttr, sdy.TensorShardingPerValueAttr, sdy.ManualAxesAttr)
+_STRUCTURED = (
+    (stablehlo.DotDimensionNumbers, tuple(f"{s}_{p}_dimensions" for s in ("lhs", "rhs") for p in ("batching", "contracting"))),
+    (
+        stablehlo.GatherDimensionNumbers,
+        (
+            "offset_dims",
+            "collapsed_slice_dims",
+            "operand_batching_dims",
+            "start_indices_batching_dims",
+            "start_index_map",
+            "index_vector_dim",
+        ),
+    ),
+    (
+        stablehlo.ScatterDimensionNumbers,
+        (
+            "update_window_dims",
+            "inserted_window_dims",
+            "input_batching_dims",
+            "scatter_indices_batching_dims",
+            "scattered_dims_to_operand_dims",
+            "index_vector_dim",
+        ),
+    ),
+    (
+        stablehlo.ConvDimensionNumbers,
+        (
+            "input_batch_dimension",
+            "input_feature_dimension",
+            "input_spatial_dimensions",
+            "kernel_input_feature_dimension",
+            "kernel_output_feature_dimension",
+            "kernel_spatial_dimensions",
+            "output_batch_dimension",
+            "output_feature_dimension",
+            "output_spatial_dimensions",
+        ),
+    ),
+)
+
+
+def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """The relation ``looks_at`` of the op rules by op name: what of its surroundings an op's signature includes."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, what in sorted(rows):
+        found[name] = (*found.get(name, ()), what)
+    return found
+
+
+def signature_key(op: ir.Operation, looks_at: LooksAt) -> Hashable:
+    """Equal for ops of one context whose facts are equal. Takes a few microseconds."""
+    name = op.name
+    results = op.results.types
+    attributes = [
+        (label, attribute.type if isinstance(attribute, _ELEMENTS) and attribute.type in results else attribute)
+        for label, attribute in op.attributes.items()
+        if "." not in label or label == RULE
+    ]
+    key = (name, *[v.type for v in op.operands], None, *results, None, *attributes)
+    if len(op.regions):
+        key = (*key, *_regions(op))
+    if name in looks_at:
+        key = (*key, surroundings(op, looks_at[name]))
+    return key
+
+
+def describe(op: ir.Operation, multiple_uses: bool, looks_at: LooksAt) -> Facts:
+    """The facts of the op's signature: relation -> tuples without the key. Relations without tuples are left out."""
+    results = op.results.types
+    facts: Facts = {"op": [(op.name,)]}
+    slots = [("operand", i, v.type) for i, v in enumerate(op.operands)]
+    slots += [("result", i, kind) for i, kind in enumerate(results)]
+    for t, (role, i, kind) in enumerate(slots):
+        ranked = isinstance(kind, ir.RankedTensorType)
+        _add(facts, "slot", (t, role, i, kind.rank if ranked else -1))
+        if ranked:
+            for d, size in enumerate(kind.shape):
+                _add(facts, "dim", (t, d, size))
+            _add(facts, "element", (t, str(kind.element_type), _bits(kind.element_type)))
+    for label, attribute in op.attributes.items():
+        if label == RULE:
+            _add_rule(facts, sdy.OpShardingRuleAttr(attribute))
+        elif "." not in label and not (isinstance(attribute, _ELEMENTS) and attribute.type in results):
+            _add_attribute(facts, label, attribute)
+    for row in _regions(op):
+        _add(facts, "region", row)
+    if multiple_uses:
+        _add(facts, "multiple_uses", ())
+    for relation, rows in surroundings(op, looks_at.get(op.name, ())):
+        facts[relation] = list(rows)
+    return facts
+
+
+def surroundings(op: ir.Operation, what: Sequence[str]) -> tuple[tuple[str, tuple[tuple[Any, ...], ...]], ...]:
+    """Facts about what stands around (``what`` has "operands" or "users") or inside of the op ("regions")."""
+    facts: Facts = {}
+    if "operands" in what:
+        numbers: dict[ir.Value, int] = {}
+        for t, value in enumerate(op.operands):
+            _add(facts, "operand_value", (t, numbers.setdefault(value, len(numbers))))
+            definer = value.owner
+            if not isinstance(definer, ir.Block):
+                _add(facts, "defined_by", (t, definer.name))
+                for source in list(definer.operands)[:1]:
+                    _add(facts, "defined_from", (t, numbers.setdefault(source, len(numbers))))
+    if "users" in what:
+        users = {use.owner.name for result in op.results for use in result.uses}
+        facts["used_by"] = [(name,) for name in sorted(users)]
+    if "regions" in what:
+        for r, region in enumerate(op.regions):
+            for block in list(region.blocks)[:1]:
+                _add_returned(facts, r, block)
+    return tuple((relation, tuple(rows)) for relation, rows in facts.items())
+
+
+def _add(facts: Facts, relation: str, row: tuple[Any, ...]) -> None:
+    facts.setdefault(relation, []).append(row)
+
+
+def _bits(element: ir.Type) -> int:
+    if isinstance(element, ir.ComplexType):
+        return 2 * _bits(element.element_type)
+    return getattr(element, "width", 0)
+
+
+def _regions(op: ir.Operation) -> Rows:
+    rows: Rows = []
+    for r, region in enumerate(op.regions):
+        for block in list(region.blocks)[:1]:
+            operations = block.operations
+            returns = len(operations[len(operations) - 1].operands) if len(operations) else 0
+            rows.append((r, len(block.arguments), returns))
+    return rows
+
+
+def _add_returned(facts: Facts, r: int, block: ir.Block) -> None:
+    arguments = {argument: a for a, argument in enumerate(block.arguments)}
+    operations = block.operations
+    if not len(operations):
+        return
+    for i, value in enumerate(operations[len(operations) - 1].operands):
+        if isinstance(value.owner, ir.Block):
+            continue
+        kind = value.type
+        element = str(kind.element_type) if isinstance(kind, ir.RankedTensorType) else str(kind)
+        _add(facts, "returned_by", (r, i, value.owner.name, element))
+        for j, operand in enumerate(value.owner.operands):
+            if operand in arguments:
+                _add(facts, "returned_from", (r, i, j, arguments[operand]))
+
+
+def _add_list(facts: Facts, name: str, values: Sequence[int]) -> None:
+    _add(facts, "attribute_size", (name, len(values)))
+    if len(values) <= _LARGEST_LIST:
+        facts.setdefault("attribute_item", []).extend((name, i, int(v)) for i, v in enumerate(values))
+
+
+def _add_attribute(facts: Facts, name: str, attribute: ir.Attribute) -> None:
+    match attribute:
+        case ir.BoolAttr() | ir.IntegerAttr():
+            _add(facts, "attribute_number", (name, int(attribute.value)))
+        case ir.UnitAttr():
+            _add(facts, "attribute_number", (name, 1))
+        case ir.StringAttr() | ir.FlatSymbolRefAttr():
+            if len(attribute.value) <= _LARGEST_LIST:
+                _add(facts, "attribute_symbol", (name, attribute.value))
+        case ir.DenseIntElementsAttr():
+            _add_elements(facts, name, attribute)
+        case ir.ArrayAttr():
+            entries = list(attribute)
+            if all(isinstance(entry, ir.IntegerAttr) for entry in entries):
+                _add_list(facts, name, [entry.value for entry in entries])
+            else:
+                _add(facts, "attribute_size", (name, len(entries)))
+                for i, entry in enumerate(entries[:_LARGEST_LIST]):
+                    _add_attribute(facts, f"{name}.{i}", entry)
+        case ir.DictAttr():
+            for entry in attribute:
+                _add_attribute(facts, f"{name}.{entry.name}", entry.attr)
+        case _ if isinstance(attribute, _LISTS):
+            _add_list(facts, name, list(attribute))
+        case _ if isinstance(attribute, _ELEMENTS) or any(kind.isinstance(attribute) for kind in _SHARDINGS):
+            pass
+        case _:
+            _add_structured(facts, name, attribute)
+
+
+def _add_elements(facts: Facts, name: str, attribute: ir.DenseIntElementsAttr) -> None:
+    shape = ir.RankedTensorType(attribute.type).shape
+    if len(shape) > 2:
+        return
+    if len(attribute) > _LARGEST_LIST:
+        _add(facts, "attribute_size", (name, len(attribute)))
+        return
+    values = [int(v) for v in attribute]
+    _add_list(facts, name, values)
+    if len(shape) == 2:
+        rows = [(name, *divmod(i, shape[1]), v) for i, v in enumerate(values)]
+        facts.setdefault("attribute_row", []).extend(rows)
+
+
+def _add_structured(facts: Facts, name: str, attribute: ir.Attribute) -> None:
+    for kind, fields in _STRUCTURED:
+        if kind.isinstance(attribute):
+            for field in fields:
+                value = getattr(kind(attribute), field)
+                if isinstance(value, int):
+                    _add(facts, "attribute_number", (f"{name}.{field}", value))
+                else:
+                    _add_list(facts, f"{name}.{field}", list(value))
+            return
+    text = str(attribute)
+    enum = re.fullmatch(r"#\w+<\w+ (\w+)>", text)  # e.g. #stablehlo<comparison_direction LT>
+    _add(facts, "attribute_symbol", (name, enum[1] if enum else text[:_LARGEST_LIST]))
+
+
+def _add_rule(facts: Facts, rule: sdy.OpShardingRuleAttr) -> None:
+    _add(facts, "attribute_number", (RULE, 1))
+    kinds = {
+        f: kind
+        for kind, factors in (
+            ("reduction", rule.reduction_factors),
+            ("need_replication", rule.need_replication_factors),
+            ("permutation", rule.permutation_factors),
+        )
+        for f in factors
+    }
+    for f, size in enumerate(rule.factor_sizes):
+        _add(facts, "rule_factor", (f, size, kinds.get(f, "pass_through")))
+    for t, mapping in enumerate([*rule.operand_mappings, *rule.result_mappings]):
+        for d, dim in enumerate(sdy.TensorMappingAttr(mapping).dim_mappings):
+            for j, f in enumerate(sdy.DimMappingAttr(dim).factor_indices):
+                _add(facts, "rule_maps", (t, d, j, f))
+    for f in rule.blocked_propagation_factors:
+        _add(facts, "rule_blocked", (f,))
