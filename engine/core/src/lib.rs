@@ -1,4 +1,24 @@
 //! Evaluates the plans that shardlog's front end makes of Datalog programs, and runs the agenda.
+//!
+//! `Program` reads a plan. A `Database` holds the tuples of its relations; a `Machine` runs rules over it,
+//! stratum by stratum. A `Solver` does so for one key after another, and an `Agenda` asks it for the turns
+//! that it has not seen yet.
+
+pub mod agenda;
+mod compile;
+mod equivalence;
+pub mod error;
+pub mod facts;
+mod functor;
+pub mod graph;
+mod index;
+pub mod machine;
+mod plan;
+pub mod program;
+pub mod relation;
+pub mod solver;
+pub mod step;
+pub mod values;
 
 #[cfg(feature = "python")]
 mod python;

@@ -1,0 +1,298 @@
+//! The agenda: items take turns; a turn may give new content to cells, and then neighbours take turns again.
+//!
+//! What a turn does depends on the static facts of the item and on the contents of its slots alone. All
+//! of these are interned, so that a turn is a look-up in a memo; only what is not in there is solved.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::facts::{tuples, FactSet};
+use crate::graph::Graph;
+use crate::machine::Limits;
+use crate::program::{Program, StratumId};
+use crate::solver::Solver;
+use crate::step::RelationId;
+use crate::values::Interner;
+
+/// An interned content of a cell; 0 is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentId(pub u32);
+
+/// Interned facts of a class under a mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StaticId(pub u32);
+
+/// A state relation and the relation that holds its new tuples.
+#[derive(Clone, Copy)]
+pub struct State {
+    pub now: RelationId,
+    pub next: RelationId,
+}
+
+/// The new content of a slot.
+#[derive(Clone, Copy)]
+struct Change {
+    slot: usize,
+    content: ContentId,
+}
+
+/// A range of `Agenda::changes`.
+#[derive(Clone, Copy)]
+struct Outcome {
+    start: u32,
+    end: u32,
+}
+
+pub struct Agenda {
+    state: Vec<State>,
+    changed: RelationId,
+    strata: Vec<StratumId>,
+    statics: Interner<[i64]>,
+    contents: Interner<[i64]>,
+    memo: FxHashMap<Box<[u32]>, Outcome>,
+    changes: Vec<Change>,
+    /// The static facts and the contents of the item whose turn it is.
+    key: Vec<u32>,
+}
+
+/// One stage: either every item once, or a stack of items that grows with every change.
+pub struct Pass<'a> {
+    pub worklist: bool,
+    /// The items in the order of their turns.
+    pub items: &'a [i32],
+    /// For each class its static facts; -1: nothing to do.
+    pub statics: &'a [i32],
+}
+
+#[derive(Clone, Copy, Default)]
+pub struct Statistics {
+    pub turns: usize,
+    pub solved: usize,
+    pub changes: usize,
+    pub seconds: f64,
+}
+
+/// A change of a cell: pass, item, slot, place, old and new content.
+pub type Entry = [i32; 6];
+
+/// Turns between two reports of progress.
+const REPORT: usize = 1 << 14;
+
+/// Called with the pass and its number of turns so far.
+pub type Progress<'a> = &'a mut dyn FnMut(usize, usize) -> Result<(), Error>;
+
+/// The changing parts of a run.
+struct Run<'a> {
+    graph: &'a Graph<'a>,
+    contents: &'a mut [i32],
+    log: Vec<Entry>,
+    stack: Vec<usize>,
+    on_stack: Vec<bool>,
+}
+
+impl Agenda {
+    /// `state` names the state relations and their successors, `changed` the relation of slots that change.
+    pub fn new(program: &Arc<Program>, mut state: Vec<State>, changed: RelationId) -> Result<Self, Error> {
+        let arity = |relation: RelationId| program.schema(relation).columns.len();
+        for &State { now, next } in &state {
+            if arity(now) == 0 || arity(now) != arity(next) {
+                let (now, next) = (&program.schema(now).name, &program.schema(next).name);
+                return Err(Error::Input(format!(
+                    "`{now}` and `{next}` must have the same columns, a slot first"
+                )));
+            }
+        }
+        if arity(changed) != 1 {
+            let name = &program.schema(changed).name;
+            return Err(Error::Input(format!("`{name}` must have one column, the slot")));
+        }
+        state.sort_by_key(|state| state.now);
+        let outputs: Vec<RelationId> = state.iter().map(|state| state.next).chain([changed]).collect();
+        let mut contents = Interner::new();
+        contents.intern(&[][..]);
+        Ok(Agenda {
+            strata: program.strata_of(&outputs),
+            state,
+            changed,
+            statics: Interner::new(),
+            contents,
+            memo: FxHashMap::default(),
+            changes: Vec::new(),
+            key: Vec::new(),
+        })
+    }
+
+    /// The relations that a content may hold.
+    pub fn is_state(&self, relation: RelationId) -> bool {
+        self.state.iter().any(|state| state.now == relation)
+    }
+
+    pub fn intern_static(&mut self, facts: &FactSet) -> StaticId {
+        StaticId(self.statics.intern(facts.words()) as u32)
+    }
+
+    pub fn intern_content(&mut self, facts: &FactSet) -> ContentId {
+        ContentId(self.contents.intern(facts.words()) as u32)
+    }
+
+    /// The tuples of a content.
+    pub fn content(&self, content: i32) -> Result<&[i64], Error> {
+        let words = self.contents.thing(content.into());
+        words.map(|words| &**words).ok_or_else(|| Error::Input(format!("there is no content {content}")))
+    }
+
+    /// Fill the solver with a neighbourhood: static facts, and what the slots hold.
+    pub fn fill(
+        &self,
+        solver: &mut Solver,
+        facts: i32,
+        slots: impl Iterator<Item = i32>,
+    ) -> Result<(), Error> {
+        solver.clear();
+        let missing = || Error::Input(format!("there is no set of static facts {facts}"));
+        for (relation, tuple) in tuples(self.statics.thing(facts.into()).ok_or_else(missing)?) {
+            solver.insert(relation, tuple);
+        }
+        let mut held = Vec::new();
+        for (slot, content) in slots.enumerate() {
+            for (relation, tuple) in tuples(self.content(content)?) {
+                held.clear();
+                held.push(slot as i64);
+                held.extend(tuple);
+                solver.insert(relation, &held);
+            }
+        }
+        Ok(())
+    }
+
+    /// Run the passes one after the other; `contents` holds the content of each cell. Returns the changes in
+    /// order and the statistics of each pass.
+    pub fn run(
+        &mut self,
+        solver: &mut Solver,
+        graph: &Graph,
+        contents: &mut [i32],
+        passes: &[Pass],
+        limits: &Limits,
+        progress: Progress,
+    ) -> Result<(Vec<Entry>, Vec<Statistics>), Error> {
+        let on_stack = vec![false; graph.classes.len()];
+        let mut run = Run { graph, contents, log: Vec::new(), stack: Vec::new(), on_stack };
+        let mut all = Vec::new();
+        for (number, pass) in passes.iter().enumerate() {
+            let start = Instant::now();
+            let mut statistics = Statistics::default();
+            let changes = run.log.len();
+            let mut order = pass.items.iter().map(|&item| item as usize);
+            if pass.worklist {
+                order.by_ref().rev().for_each(|item| run.push(item));
+            }
+            while let Some(item) = if pass.worklist { run.pop() } else { order.next() } {
+                let facts = pass.statics[graph.classes[item] as usize];
+                if facts < 0 {
+                    continue;
+                }
+                statistics.turns += 1;
+                if statistics.turns % REPORT == 0 {
+                    progress(number, statistics.turns)?;
+                }
+                let slots = graph.slots.row(item);
+                self.key.clear();
+                self.key.push(facts as u32);
+                self.key.extend(slots.iter().map(|&place| run.content(place) as u32));
+                let outcome = match self.memo.get(self.key.as_slice()) {
+                    Some(&outcome) => outcome,
+                    None => {
+                        statistics.solved += 1;
+                        self.solve(solver, limits)?
+                    }
+                };
+                for change in &self.changes[outcome.start as usize..outcome.end as usize] {
+                    let place = slots[change.slot];
+                    let cell = &mut run.contents[graph.cell(place)];
+                    let entry = [number, item, change.slot].map(|n| n as i32);
+                    let new = change.content.0 as i32;
+                    run.log.push([entry[0], entry[1], entry[2], place, *cell, new]);
+                    *cell = new;
+                    if pass.worklist {
+                        run.notify(item, place);
+                    }
+                }
+            }
+            statistics.changes = run.log.len() - changes;
+            statistics.seconds = start.elapsed().as_secs_f64();
+            progress(number, statistics.turns)?;
+            all.push(statistics);
+        }
+        Ok((run.log, all))
+    }
+
+    /// Solve the neighbourhood in `key` and remember which slots it changes.
+    fn solve(&mut self, solver: &mut Solver, limits: &Limits) -> Result<Outcome, Error> {
+        let [facts, held @ ..] = self.key.as_slice() else {
+            return Err(Error::Input("an empty neighbourhood".to_string()));
+        };
+        self.fill(solver, *facts as i32, held.iter().map(|&content| content as i32))?;
+        solver.evaluate(&self.strata, limits)?;
+        let mut slots: Vec<i64> = solver.tuples(self.changed).map(|tuple| tuple[0]).collect();
+        slots.sort_unstable();
+        let start = self.changes.len() as u32;
+        for slot in slots {
+            let Some(&old) = usize::try_from(slot).ok().and_then(|slot| held.get(slot)) else {
+                let name = &solver.program.schema(self.changed).name;
+                let slots = held.len();
+                return Err(Error::Input(format!(
+                    "`{name}` holds slot {slot} of an item with {slots} slots"
+                )));
+            };
+            let mut facts = FactSet::default();
+            for &State { now, next } in &self.state {
+                let width = solver.program.schema(now).columns.len() - 1;
+                let tuples = solver.tuples(next).filter(|tuple| tuple[0] == slot).map(|tuple| &tuple[1..]);
+                facts.add(now, width, tuples);
+            }
+            let content = ContentId(self.contents.intern(facts.words()) as u32);
+            if content.0 != old {
+                self.changes.push(Change { slot: slot as usize, content });
+            }
+        }
+        let outcome = Outcome { start, end: self.changes.len() as u32 };
+        self.memo.insert(self.key.as_slice().into(), outcome);
+        Ok(outcome)
+    }
+}
+
+impl Run<'_> {
+    fn content(&self, place: i32) -> i32 {
+        self.contents[self.graph.cell(place)]
+    }
+
+    fn push(&mut self, item: usize) {
+        if !self.on_stack[item] {
+            self.on_stack[item] = true;
+            self.stack.push(item);
+        }
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        let item = self.stack.pop()?;
+        self.on_stack[item] = false;
+        Some(item)
+    }
+
+    /// Push the neighbours of a place that `actor` changed, then those of the other places of its cell.
+    fn notify(&mut self, actor: usize, place: i32) {
+        let graph = self.graph;
+        let others = graph.cells.row(graph.cell(place)).iter().filter(|&&other| other != place);
+        for &place in std::iter::once(&place).chain(others) {
+            for &neighbour in graph.neighbours.row(place as usize) {
+                if neighbour as usize != actor {
+                    self.push(neighbour as usize);
+                }
+            }
+        }
+    }
+}

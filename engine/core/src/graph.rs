@@ -1,0 +1,77 @@
+//! What the agenda knows of a program's graph: items with slots, places, cells, and who is next to whom.
+
+use crate::error::Error;
+
+/// Lists of numbers, one list a row, end to end: `offsets[i]..offsets[i + 1]` is row i.
+#[derive(Clone, Copy)]
+pub struct Lists<'a> {
+    offsets: &'a [i32],
+    numbers: &'a [i32],
+}
+
+impl<'a> Lists<'a> {
+    /// `rows` lists of numbers below `bound`.
+    fn new(name: &str, rows: usize, bound: usize, [offsets, numbers]: [&'a [i32]; 2]) -> Result<Self, Error> {
+        let ascending = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
+        let ends = (offsets.first(), offsets.last());
+        if offsets.len() != rows + 1 || !ascending || ends != (Some(&0), Some(&(numbers.len() as i32))) {
+            let count = numbers.len();
+            return Err(Error::Input(format!(
+                "{name}_offsets must be {} ascending numbers from 0 to {count}",
+                rows + 1
+            )));
+        }
+        check(name, numbers, bound)?;
+        Ok(Lists { offsets, numbers })
+    }
+
+    pub fn row(&self, row: usize) -> &'a [i32] {
+        &self.numbers[self.offsets[row] as usize..self.offsets[row + 1] as usize]
+    }
+}
+
+/// An error unless all numbers are at least 0 and below a bound.
+pub fn check(name: &str, numbers: &[i32], bound: usize) -> Result<(), Error> {
+    match numbers.iter().find(|&&number| usize::try_from(number).map_or(true, |number| number >= bound)) {
+        Some(number) => Err(Error::Input(format!("{name} holds {number}, but there are {bound}"))),
+        None => Ok(()),
+    }
+}
+
+pub struct Graph<'a> {
+    /// The class of each item.
+    pub classes: &'a [i32],
+    /// Item -> places of its slots.
+    pub slots: Lists<'a>,
+    place_cell: &'a [i32],
+    /// Cell -> its places.
+    pub cells: Lists<'a>,
+    /// Place -> items to push when it changes.
+    pub neighbours: Lists<'a>,
+}
+
+impl<'a> Graph<'a> {
+    /// A graph with as many items as `classes` has, and `cells` cells. Every number is checked.
+    pub fn new(
+        classes: &'a [i32],
+        slots: [&'a [i32]; 2],
+        place_cell: &'a [i32],
+        cell_count: usize,
+        cells: [&'a [i32]; 2],
+        neighbours: [&'a [i32]; 2],
+    ) -> Result<Self, Error> {
+        let (items, places) = (classes.len(), place_cell.len());
+        check("place_cell", place_cell, cell_count)?;
+        Ok(Graph {
+            classes,
+            slots: Lists::new("slot", items, places, slots)?,
+            place_cell,
+            cells: Lists::new("cell", cell_count, places, cells)?,
+            neighbours: Lists::new("neighbour", places, items, neighbours)?,
+        })
+    }
+
+    pub fn cell(&self, place: i32) -> usize {
+        self.place_cell[place as usize] as usize
+    }
+}

@@ -1,0 +1,65 @@
+//! The plan as the front end writes it (`Plan.to_json`).
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Deserialize)]
+pub struct Column {
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub type_name: String,
+}
+
+#[derive(Deserialize)]
+pub struct Relation {
+    pub name: String,
+    pub columns: Vec<Column>,
+    #[serde(default)]
+    pub eqrel: bool,
+    #[serde(default)]
+    pub output: bool,
+    #[serde(default)]
+    pub keyed: bool,
+}
+
+#[derive(Deserialize)]
+pub struct Rule {
+    pub head: usize,
+    pub args: Vec<Value>,
+    pub steps: Vec<Value>,
+    pub registers: usize,
+    pub source: usize,
+}
+
+#[derive(Deserialize)]
+pub struct Source {
+    pub file: String,
+    pub line: usize,
+}
+
+#[derive(Deserialize)]
+pub struct Stratum {
+    pub relations: Vec<usize>,
+    pub rules: Vec<usize>,
+    #[serde(default)]
+    pub recursive: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+pub struct Plan {
+    pub relations: Vec<Relation>,
+    pub rules: Vec<Rule>,
+    pub strata: Vec<Stratum>,
+    pub sources: Vec<Source>,
+    #[serde(default)]
+    pub shared: usize,
+    #[serde(default)]
+    pub facts: Vec<(usize, Vec<Value>)>,
+    /// The fields of each record type.
+    #[serde(default)]
+    pub records: BTreeMap<String, Vec<Column>>,
+}

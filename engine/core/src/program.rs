@@ -1,0 +1,223 @@
+//! A program: compiled rules in strata, and the database that they fill.
+
+use crate::compile::{operation_type, Compiler};
+use crate::error::{Error, Fault};
+use crate::machine::{Limits, Machine};
+use crate::plan::{self, Plan};
+use crate::relation::Relation;
+use crate::step::{Expression, RelationId, Rule};
+use crate::values::{RecordType, Type, Values};
+
+/// What is known of a relation, apart from its tuples.
+pub struct Schema {
+    pub name: String,
+    pub columns: Vec<Column>,
+    pub output: bool,
+    pub keyed: bool,
+}
+
+pub struct Column {
+    pub name: String,
+    pub kind: Type,
+}
+
+/// An index into the strata of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StratumId(usize);
+
+struct Stratum {
+    relations: Box<[RelationId]>,
+    rules: Box<[Rule]>,
+    recursive: Box<[Rule]>,
+}
+
+/// The tuples of all relations, by `RelationId`, and the values in them.
+#[derive(Clone)]
+pub struct Database {
+    pub relations: Vec<Relation>,
+    pub values: Values,
+}
+
+pub struct Program {
+    pub schemas: Vec<Schema>,
+    /// The types of the fields of each record type.
+    pub records: Vec<Vec<Type>>,
+    strata: Vec<Stratum>,
+    shared: usize,
+    sources: Vec<plan::Source>,
+    /// The database before any input: only what the program text states.
+    initial: Database,
+}
+
+impl Program {
+    /// Read a plan from JSON.
+    pub fn new(json: &str) -> Result<Self, Error> {
+        let plan: Plan = serde_json::from_str(json).map_err(|error| Error::Plan(error.to_string()))?;
+        let names: Vec<&String> = plan.records.keys().collect();
+        let kind = |column: &plan::Column| match column.kind.as_str() {
+            "record" => {
+                Ok(Type::Record(names.iter().position(|&name| *name == column.type_name).map(RecordType)))
+            }
+            name => operation_type(name),
+        };
+        let kinds = |columns: &[plan::Column]| columns.iter().map(kind).collect::<Result<Vec<_>, _>>();
+        let records = plan.records.values().map(|columns| kinds(columns)).collect::<Result<_, _>>()?;
+        let mut schemas = Vec::new();
+        let mut relations = Vec::new();
+        for relation in &plan.relations {
+            let columns = relation.columns.iter();
+            let columns = columns.map(|c| Ok(Column { name: c.name.clone(), kind: kind(c)? }));
+            schemas.push(Schema {
+                name: relation.name.clone(),
+                columns: columns.collect::<Result<_, Error>>()?,
+                output: relation.output,
+                keyed: relation.keyed,
+            });
+            relations.push(Relation::new(relation.columns.len(), relation.eqrel));
+        }
+        let mut values = Values::default();
+        let mut compiler = Compiler {
+            values: &mut values,
+            index_on: &mut |relation, columns| relations[relation.0].index_on(columns),
+            registers: 0,
+        };
+        let mut strata = Vec::new();
+        for stratum in &plan.strata {
+            let mut compile = |rules: &[usize]| -> Result<Box<[Rule]>, Error> {
+                rules.iter().map(|&rule| compiler.rule(&plan.rules[rule])).collect()
+            };
+            strata.push(Stratum {
+                relations: stratum.relations.iter().copied().map(RelationId).collect(),
+                rules: compile(&stratum.rules)?,
+                recursive: compile(&stratum.recursive)?,
+            });
+        }
+        let mut facts = Vec::new();
+        for (relation, args) in &plan.facts {
+            let args = args.iter().map(|arg| compiler.expression(arg)).collect::<Result<Vec<_>, _>>()?;
+            facts.push((RelationId(*relation), args));
+        }
+        let mut initial = Database { relations, values };
+        for (relation, args) in facts {
+            let tuple = args.iter().map(|arg| initial.constant(arg)).collect::<Result<Vec<_>, _>>()?;
+            initial.relations[relation.0].insert(&tuple);
+        }
+        Ok(Program { schemas, records, strata, shared: plan.shared, sources: plan.sources, initial })
+    }
+
+    /// A database without input.
+    pub fn database(&self) -> Database {
+        self.initial.clone()
+    }
+
+    pub fn relation(&self, name: &str) -> Result<RelationId, Error> {
+        let found = self.schemas.iter().position(|schema| schema.name == name);
+        found.map(RelationId).ok_or_else(|| Error::UnknownRelation(name.to_string()))
+    }
+
+    pub fn schema(&self, relation: RelationId) -> &Schema {
+        &self.schemas[relation.0]
+    }
+
+    /// The relations that are asked for when nothing is said.
+    pub fn outputs(&self) -> Vec<RelationId> {
+        let all = self.schemas.iter().enumerate();
+        all.filter(|(_, schema)| schema.output).map(|(i, _)| RelationId(i)).collect()
+    }
+
+    /// The strata that serve every key.
+    pub fn shared_strata(&self) -> Vec<StratumId> {
+        (0..self.shared).map(StratumId).collect()
+    }
+
+    /// The strata that these relations depend on, in order, apart from the shared ones.
+    pub fn strata_of(&self, outputs: &[RelationId]) -> Vec<StratumId> {
+        let mut wanted = vec![false; self.schemas.len()];
+        for relation in outputs {
+            wanted[relation.0] = true;
+        }
+        let mut needed = Vec::new();
+        for (i, stratum) in self.strata.iter().enumerate().skip(self.shared).rev() {
+            if stratum.relations.iter().any(|relation| wanted[relation.0]) {
+                needed.push(StratumId(i));
+                for rule in stratum.rules.iter().chain(&stratum.recursive) {
+                    rule.reads(&mut |relation| wanted[relation.0] = true);
+                }
+            }
+        }
+        needed.reverse();
+        needed
+    }
+
+    /// Evaluate strata over the facts in a database.
+    pub fn evaluate(
+        &self,
+        database: &mut Database,
+        strata: &[StratumId],
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        for relation in &mut database.relations {
+            relation.settle();
+        }
+        let mut machine = Machine::new(database, limits);
+        machine.check().map_err(|fault| self.error(fault, None))?;
+        for stratum in strata {
+            self.stratum(&mut machine, &self.strata[stratum.0])?;
+        }
+        Ok(())
+    }
+
+    fn stratum(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
+        let apply = |machine: &mut Machine, rules: &[Rule]| {
+            for rule in rules {
+                machine.apply(rule).map_err(|fault| self.error(fault, Some(rule)))?;
+            }
+            Ok(())
+        };
+        apply(machine, &stratum.rules)?;
+        if !stratum.recursive.is_empty() {
+            for relation in &stratum.relations {
+                machine.database.relations[relation.0].restart();
+            }
+            loop {
+                apply(machine, &stratum.recursive)?;
+                let mut grown = false;
+                for relation in &stratum.relations {
+                    grown |= machine.database.relations[relation.0].advance();
+                }
+                if !grown {
+                    break;
+                }
+            }
+        }
+        for relation in &stratum.relations {
+            machine.database.relations[relation.0].settle();
+        }
+        Ok(())
+    }
+
+    fn error(&self, fault: Fault, rule: Option<&Rule>) -> Error {
+        match (fault, rule) {
+            (Fault::Interrupted, _) => Error::Interrupted,
+            (fault, Some(rule)) => {
+                let source = &self.sources[rule.source];
+                Error::Rule { place: format!("{}:{}", source.file, source.line), fault }
+            }
+            (fault, None) => Error::Rule { place: "evaluation".to_string(), fault },
+        }
+    }
+}
+
+impl Database {
+    /// The value of an expression without registers, as facts in the program text have.
+    fn constant(&mut self, expression: &Expression) -> Result<i64, Error> {
+        match expression {
+            Expression::Word(word) => Ok(*word),
+            Expression::Record(args) => {
+                let fields = args.iter().map(|arg| self.constant(arg)).collect::<Result<Vec<_>, _>>()?;
+                Ok(self.values.record(&fields))
+            }
+            _ => Err(Error::Plan("a fact that is not constant".to_string())),
+        }
+    }
+}

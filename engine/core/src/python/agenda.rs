@@ -1,0 +1,170 @@
+//! `Agenda` for Python.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::program::{wanted, Solver};
+use super::{convert, limited, EngineError};
+use crate::agenda::{self, Pass, State};
+use crate::error::Error;
+use crate::facts::{tuples, FactSet};
+use crate::graph::{check, Graph};
+
+type Numbers<'py> = PyReadonlyArray1<'py, i32>;
+/// Kind of pass, its items and the static facts of each class.
+type PyPass<'py> = (bool, Numbers<'py>, Numbers<'py>);
+/// Turns, solved neighbourhoods, changes, seconds.
+type PassStatistics = (usize, usize, usize, f64);
+/// Contents of the cells, log of shape (changes, 6), statistics of the passes.
+type PyOutcome<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray2<i32>>, Vec<PassStatistics>);
+
+#[pyclass]
+pub struct Agenda {
+    solver: Py<Solver>,
+    agenda: agenda::Agenda,
+}
+
+#[pymethods]
+impl Agenda {
+    /// `state`: state relation -> its successor; `changed`: the relation of slots that get new content.
+    #[new]
+    fn new(py: Python, solver: Py<Solver>, state: &Bound<PyDict>, changed: &str) -> PyResult<Self> {
+        let program = solver.borrow(py).solver.program.clone();
+        let pairs = state.iter().map(|(now, next)| {
+            Ok(State { now: program.relation(now.extract()?)?, next: program.relation(next.extract()?)? })
+        });
+        let state = pairs.collect::<PyResult<Vec<_>>>()?;
+        let agenda = agenda::Agenda::new(&program, state, program.relation(changed)?)?;
+        Ok(Agenda { solver, agenda })
+    }
+
+    /// The number of these static facts.
+    #[pyo3(name = "static")]
+    fn intern_static(&mut self, py: Python, facts: &Bound<PyDict>) -> PyResult<u32> {
+        let facts = self.fact_set(py, facts, 0)?;
+        Ok(self.agenda.intern_static(&facts).0)
+    }
+
+    /// The number of this content: state relation -> tuples without the slot.
+    fn content(&mut self, py: Python, facts: &Bound<PyDict>) -> PyResult<u32> {
+        let program = self.solver.borrow(py).solver.program.clone();
+        for (relation, _) in convert::relations(&program, facts)? {
+            if !self.agenda.is_state(relation) {
+                let name = &program.schema(relation).name;
+                return Err(EngineError::new_err(format!("`{name}` is no state relation")));
+            }
+        }
+        let facts = self.fact_set(py, facts, 1)?;
+        Ok(self.agenda.intern_content(&facts).0)
+    }
+
+    /// The content with this number: state relation -> sorted tuples without the slot.
+    fn facts<'py>(&self, py: Python<'py>, content: i32) -> PyResult<Bound<'py, PyDict>> {
+        let solver = &self.solver.borrow(py).solver;
+        let (program, values) = (&solver.program, &solver.database.values);
+        let facts = PyDict::new(py);
+        for (relation, words) in tuples(self.agenda.content(content)?) {
+            let name = &program.schema(relation).name;
+            let tuple = convert::to_tuple(py, program, values, relation, 1, words)?;
+            match facts.get_item(name)? {
+                Some(list) => list.cast_into::<PyList>()?.append(tuple)?,
+                None => facts.set_item(name, PyList::new(py, [tuple])?)?,
+            }
+        }
+        for list in facts.values() {
+            list.cast_into::<PyList>()?.sort()?;
+        }
+        Ok(facts)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn run<'py>(
+        &mut self,
+        py: Python<'py>,
+        classes: Numbers<'py>,
+        slots: (Numbers<'py>, Numbers<'py>),
+        place_cell: Numbers<'py>,
+        cells: (Numbers<'py>, Numbers<'py>),
+        neighbours: (Numbers<'py>, Numbers<'py>),
+        contents: Numbers<'py>,
+        passes: Vec<PyPass<'py>>,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<PyOutcome<'py>> {
+        let classes = classes.as_slice()?;
+        let mut contents = contents.as_slice()?.to_vec();
+        let graph = Graph::new(
+            classes,
+            [slots.0.as_slice()?, slots.1.as_slice()?],
+            place_cell.as_slice()?,
+            contents.len(),
+            [cells.0.as_slice()?, cells.1.as_slice()?],
+            [neighbours.0.as_slice()?, neighbours.1.as_slice()?],
+        )?;
+        let mut checked = Vec::new();
+        for (worklist, items, statics) in &passes {
+            let (items, statics) = (items.as_slice()?, statics.as_slice()?);
+            check("items of a pass", items, classes.len())?;
+            check("classes", classes, statics.len())?;
+            checked.push(Pass { worklist: *worklist, items, statics });
+        }
+        let mut solver = self.solver.borrow_mut(py);
+        let (tuples, seconds) = (solver.tuples, solver.seconds);
+        let mut failure = None;
+        let mut report = |pass: usize, turns: usize| {
+            let told = py.check_signals().and_then(|()| match &progress {
+                Some(progress) => progress.call1((pass, turns)).map(|_| ()),
+                None => Ok(()),
+            });
+            told.map_err(|error| {
+                failure = Some(error);
+                Error::Interrupted
+            })
+        };
+        let ran = limited(py, tuples, seconds, |limits| {
+            let agenda = &mut self.agenda;
+            Ok(agenda.run(&mut solver.solver, &graph, &mut contents, &checked, limits, &mut report)?)
+        });
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let (log, statistics) = ran?;
+        let statistics = statistics.iter().map(|s| (s.turns, s.solved, s.changes, s.seconds)).collect();
+        let log = PyArray2::from_owned_array(py, numpy::ndarray::Array2::from(log));
+        Ok((contents.into_pyarray(py), log, statistics))
+    }
+
+    /// Solve one neighbourhood again: the sorted tuples of `outputs`.
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        facts: i32,
+        contents: Vec<i32>,
+        outputs: Vec<String>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut solver = self.solver.borrow_mut(py);
+        let outputs = wanted(&solver.solver.program, Some(outputs))?;
+        self.agenda.fill(&mut solver.solver, facts, contents.into_iter())?;
+        solver.evaluate(py, &outputs)
+    }
+}
+
+impl Agenda {
+    fn fact_set(&self, py: Python, facts: &Bound<PyDict>, skipped: usize) -> PyResult<FactSet> {
+        let mut solver = self.solver.borrow_mut(py);
+        let program = solver.solver.program.clone();
+        let mut set = FactSet::default();
+        for (relation, rows) in convert::relations(&program, facts)? {
+            let mut words = Vec::new();
+            let values = &mut solver.solver.database.values;
+            let mut count = 0;
+            convert::each_tuple(&program, values, relation, skipped, &rows, |tuple| {
+                words.extend_from_slice(tuple);
+                count += 1;
+            })?;
+            let width = program.schema(relation).columns.len() - skipped;
+            set.add(relation, width, (0..count).map(|i| &words[i * width..][..width]));
+        }
+        Ok(set)
+    }
+}

@@ -1,0 +1,179 @@
+//! Between Python values and words.
+
+use numpy::{PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple};
+
+use super::EngineError;
+use crate::error::Error;
+use crate::functor::{float, float_word};
+use crate::program::{Database, Program};
+use crate::step::RelationId;
+use crate::values::{RecordType, Type, Values, NIL};
+
+/// Facts as Python has them: relation name -> tuples, or an int64 array of shape (tuples, columns).
+pub fn relations<'py>(
+    program: &Program,
+    facts: &Bound<'py, PyDict>,
+) -> PyResult<Vec<(RelationId, Bound<'py, PyAny>)>> {
+    let named = facts.iter().map(|(name, rows)| Ok((program.relation(name.extract()?)?, rows)));
+    let mut relations = named.collect::<PyResult<Vec<_>>>()?;
+    relations.sort_by_key(|&(relation, _)| relation);
+    Ok(relations)
+}
+
+/// Call `take` with each tuple of some rows; `skipped` columns at the start of the relation are not given.
+pub fn each_tuple(
+    program: &Program,
+    values: &mut Values,
+    relation: RelationId,
+    skipped: usize,
+    rows: &Bound<PyAny>,
+    mut take: impl FnMut(&[i64]),
+) -> PyResult<()> {
+    let schema = program.schema(relation);
+    let columns = &schema.columns[skipped..];
+    let width = |found: usize, fact: usize| {
+        let (name, wanted) = (&schema.name, columns.len());
+        EngineError::new_err(format!("`{name}`, fact {fact}: expected {wanted} values, found {found}"))
+    };
+    if rows.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 2) {
+        if let Some(column) = columns.iter().find(|column| column.kind != Type::Number) {
+            let message = format!(
+                "`{}`: column `{}` is no number, so that facts cannot be an array",
+                schema.name, column.name
+            );
+            return Err(EngineError::new_err(message));
+        }
+        let array: PyReadonlyArray2<i64> = rows.extract()?;
+        let array = array.as_array();
+        if array.ncols() != columns.len() {
+            return Err(width(array.ncols(), 0));
+        }
+        for row in array.rows() {
+            take(&row.to_vec());
+        }
+        return Ok(());
+    }
+    let mut tuple = Vec::with_capacity(columns.len());
+    for (fact, row) in rows.try_iter()?.enumerate() {
+        let row = row?;
+        let row = row.cast::<PySequence>().map_err(|_| width(0, fact))?.to_tuple()?;
+        if row.len() != columns.len() {
+            return Err(width(row.len(), fact));
+        }
+        tuple.clear();
+        for (column, value) in columns.iter().zip(row.iter_borrowed()) {
+            let word = to_word(program, values, &column.kind, &value).map_err(|error| {
+                let (name, column) = (&schema.name, &column.name);
+                EngineError::new_err(format!(
+                    "`{name}`, fact {fact}, column `{column}`: {}",
+                    error.value(row.py())
+                ))
+            })?;
+            tuple.push(word);
+        }
+        take(&tuple);
+    }
+    Ok(())
+}
+
+fn to_word(program: &Program, values: &mut Values, kind: &Type, value: &Bound<PyAny>) -> PyResult<i64> {
+    let expected = |what: &str| PyTypeError::new_err(format!("expected {what}, found {value:?}"));
+    match kind {
+        Type::Number => value.extract().map_err(|_| expected("a number of 64 bits")),
+        Type::Unsigned => value
+            .extract::<u64>()
+            .map(|word| word as i64)
+            .map_err(|_| expected("an unsigned number of 64 bits")),
+        Type::Float => value.extract().map(float_word).map_err(|_| expected("a float")),
+        Type::Symbol => match value.cast::<PyString>() {
+            Ok(text) => Ok(values.symbol(text.to_str()?)),
+            Err(_) => Err(expected("a text")),
+        },
+        Type::Record(_) if value.is_none() => Ok(NIL),
+        Type::Record(record) => {
+            let kinds = fields(program, *record)?;
+            let parts = value.cast::<PyTuple>().map_err(|_| expected("a tuple or None"))?;
+            if parts.len() != kinds.len() {
+                return Err(expected(&format!("a tuple of {} values", kinds.len())));
+            }
+            let parts = kinds.iter().zip(parts.iter_borrowed());
+            let words = parts.map(|(kind, part)| to_word(program, values, kind, &part));
+            let words = words.collect::<PyResult<Vec<_>>>()?;
+            Ok(values.record(&words))
+        }
+    }
+}
+
+fn fields(program: &Program, record: Option<RecordType>) -> PyResult<&[Type]> {
+    let missing = || PyErr::from(Error::Plan("it does not say which fields a record type has".to_string()));
+    record.map(|record| program.records[record.0].as_slice()).ok_or_else(missing)
+}
+
+/// A tuple of a relation without its first `skipped` columns.
+pub fn to_tuple<'py>(
+    py: Python<'py>,
+    program: &Program,
+    values: &Values,
+    relation: RelationId,
+    skipped: usize,
+    words: &[i64],
+) -> PyResult<Bound<'py, PyTuple>> {
+    let columns = program.schema(relation).columns[skipped..].iter();
+    let values = columns.zip(words).map(|(column, &word)| from_word(py, program, values, &column.kind, word));
+    PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn from_word<'py>(
+    py: Python<'py>,
+    program: &Program,
+    values: &Values,
+    kind: &Type,
+    word: i64,
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match kind {
+        Type::Number => PyInt::new(py, word).into_any(),
+        Type::Unsigned => PyInt::new(py, word as u64).into_any(),
+        Type::Float => PyFloat::new(py, float(word)).into_any(),
+        Type::Symbol => PyString::new(py, values.text(word)).into_any(),
+        Type::Record(_) if word == NIL => py.None().into_bound(py),
+        Type::Record(record) => {
+            let parts = fields(program, *record)?.iter().zip(values.fields(word).iter());
+            let parts = parts.map(|(kind, &part)| from_word(py, program, values, kind, part));
+            PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+    })
+}
+
+/// The tuples of a relation, sorted by the order of their types.
+pub fn sorted<'d>(program: &Program, database: &'d Database, relation: RelationId) -> Vec<&'d [i64]> {
+    let mut tuples: Vec<&[i64]> = database.relations[relation.0].tuples().collect();
+    let columns = &program.schema(relation).columns;
+    tuples.sort_unstable_by(|a, b| {
+        let words = columns.iter().zip(a.iter().zip(b.iter()));
+        words
+            .map(|(column, (&x, &y))| database.values.compare(&column.kind, &program.records, x, y))
+            .find(|order| order.is_ne())
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    tuples
+}
+
+/// Relation name -> sorted list of tuples.
+pub fn answers<'py>(
+    py: Python<'py>,
+    program: &Program,
+    database: &Database,
+    outputs: &[RelationId],
+) -> PyResult<Bound<'py, PyDict>> {
+    let answers = PyDict::new(py);
+    for &relation in outputs {
+        let tuples = sorted(program, database, relation);
+        let tuples = tuples.iter().map(|words| to_tuple(py, program, &database.values, relation, 0, words));
+        let tuples = PyList::new(py, tuples.collect::<PyResult<Vec<_>>>()?)?;
+        answers.set_item(&program.schema(relation).name, tuples)?;
+    }
+    Ok(answers)
+}

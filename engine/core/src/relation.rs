@@ -1,0 +1,201 @@
+//! Relations: sets of tuples in the order in which they were found.
+//!
+//! A tuple's life. It is inserted as *new*: no scan sees it yet. `advance` makes the new tuples the *delta*
+//! of the next round, and the last delta *old*. As rows are only appended, the three are row ranges:
+//! `0 .. delta .. end .. count`.
+
+use crate::equivalence::Equivalence;
+use crate::index::Index;
+
+/// Relations with fewer rows are searched from end to end, which is faster than hashing.
+const FEW: usize = 12;
+
+/// Which tuples a scan reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    All,
+    Delta,
+    Old,
+}
+
+#[derive(Clone)]
+pub struct Relation {
+    arity: usize,
+    rows: Vec<i64>,
+    count: usize,
+    delta: usize,
+    end: usize,
+    /// The first is on all columns and keeps the tuples distinct; the others are made for scans.
+    indexes: Vec<Index>,
+    classes: Option<Equivalence>,
+}
+
+/// Where a search stands: the next row to look at and the range of rows that it may find.
+#[derive(Clone, Copy)]
+pub enum Cursor {
+    /// Every row of the range, from the first to the last.
+    Rows { next: usize, end: usize },
+    /// The rows of a chain of an index, from the newest to the oldest.
+    Chain { next: Option<usize>, start: usize, end: usize },
+}
+
+/// An index of a relation, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexId(usize);
+
+impl Relation {
+    pub fn new(arity: usize, eqrel: bool) -> Self {
+        Relation {
+            arity,
+            rows: Vec::new(),
+            count: 0,
+            delta: 0,
+            end: 0,
+            indexes: vec![Index::new(0..arity)],
+            classes: eqrel.then(Equivalence::default),
+        }
+    }
+
+    /// The index on these columns, made if it does not exist.
+    pub fn index_on(&mut self, columns: &[usize]) -> IndexId {
+        let found = self.indexes.iter().position(|index| index.columns() == columns);
+        IndexId(found.unwrap_or_else(|| {
+            self.indexes.push(Index::new(columns.iter().copied()));
+            self.indexes.len() - 1
+        }))
+    }
+
+    pub fn arity(&self) -> usize {
+        self.arity
+    }
+
+    /// The number of tuples, new ones included.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub fn tuple(&self, row: usize) -> &[i64] {
+        &self.rows[row * self.arity..][..self.arity]
+    }
+
+    pub fn tuples(&self) -> impl Iterator<Item = &[i64]> + Clone {
+        (0..self.count).map(|row| self.tuple(row))
+    }
+
+    pub fn clear(&mut self) {
+        if self.count > 0 {
+            self.rows.clear();
+            (self.count, self.delta, self.end) = (0, 0, 0);
+            for index in &mut self.indexes {
+                index.clear();
+            }
+            if let Some(classes) = &mut self.classes {
+                classes.clear();
+            }
+        }
+    }
+
+    /// Add a tuple unless it is there; an `eqrel` relation is closed at once. Returns how many tuples are new.
+    pub fn insert(&mut self, tuple: &[i64]) -> usize {
+        let before = self.count;
+        if let (Some(mut classes), &[a, b]) = (self.classes.take(), tuple) {
+            classes.unite(a, b, |x, y| self.append(&[x, y]));
+            self.classes = Some(classes);
+        } else {
+            self.append(tuple);
+        }
+        self.count - before
+    }
+
+    fn append(&mut self, tuple: &[i64]) {
+        let new = if self.count < FEW {
+            !self.tuples().any(|old| old == tuple)
+        } else {
+            let set = &mut self.indexes[0];
+            set.cover(&self.rows, self.arity, self.count);
+            set.insert(&self.rows, self.arity, tuple)
+        };
+        if new {
+            self.rows.extend_from_slice(tuple);
+            self.count += 1;
+        }
+    }
+
+    /// Make all tuples visible as old ones: the relation is complete.
+    pub fn settle(&mut self) {
+        (self.delta, self.end) = (self.count, self.count);
+    }
+
+    /// Make all tuples the delta of the first round.
+    pub fn restart(&mut self) {
+        (self.delta, self.end) = (0, self.count);
+    }
+
+    /// Start the next round: new tuples become the delta. False if there are none.
+    pub fn advance(&mut self) -> bool {
+        (self.delta, self.end) = (self.end, self.count);
+        self.delta < self.end
+    }
+
+    fn range(&self, version: Version) -> (usize, usize) {
+        match version {
+            Version::All => (0, self.end),
+            Version::Delta => (self.delta, self.end),
+            Version::Old => (0, self.delta),
+        }
+    }
+
+    /// True if a scan of this version finds nothing.
+    pub fn is_void(&self, version: Version) -> bool {
+        let (start, end) = self.range(version);
+        start == end
+    }
+
+    /// Start a search for the tuples with `key` in the columns of an index; None: every tuple.
+    pub fn search(&mut self, version: Version, index: Option<IndexId>, key: &[i64]) -> Cursor {
+        let (start, end) = self.range(version);
+        match index {
+            Some(IndexId(index)) if end - start >= FEW => {
+                let index = &mut self.indexes[index];
+                index.cover(&self.rows, self.arity, end);
+                Cursor::Chain { next: index.newest(&self.rows, self.arity, key), start, end }
+            }
+            _ => Cursor::Rows { next: start, end },
+        }
+    }
+
+    /// The next row that a search finds.
+    pub fn find(&self, cursor: &mut Cursor, index: Option<IndexId>, key: &[i64]) -> Option<usize> {
+        match cursor {
+            Cursor::Rows { next, end } => {
+                let columns = index.map_or(&[][..], |index| self.indexes[index.0].columns());
+                while next < end {
+                    let row = *next;
+                    *next += 1;
+                    let tuple = self.tuple(row);
+                    if columns.iter().zip(key).all(|(&column, &word)| tuple[column] == word) {
+                        return Some(row);
+                    }
+                }
+                None
+            }
+            Cursor::Chain { next, start, end } => {
+                let chain = &self.indexes[index?.0];
+                while let Some(row) = *next {
+                    if row < *start {
+                        return None;
+                    }
+                    *next = chain.previous(row);
+                    if row < *end {
+                        return Some(row);
+                    }
+                }
+                None
+            }
+        }
+    }
+}

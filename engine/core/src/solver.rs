@@ -1,0 +1,43 @@
+//! A keyed program with its shared relations: solves one key after another in the same memory.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::machine::Limits;
+use crate::program::{Database, Program, StratumId};
+use crate::step::RelationId;
+
+pub struct Solver {
+    pub program: Arc<Program>,
+    pub database: Database,
+}
+
+impl Solver {
+    /// Evaluate the shared strata over `database`, which holds the facts of shared relations.
+    pub fn new(program: Arc<Program>, mut database: Database, limits: &Limits) -> Result<Self, Error> {
+        program.evaluate(&mut database, &program.shared_strata(), limits)?;
+        Ok(Solver { program, database })
+    }
+
+    /// Forget the last key.
+    pub fn clear(&mut self) {
+        for (relation, schema) in self.database.relations.iter_mut().zip(&self.program.schemas) {
+            if schema.keyed {
+                relation.clear();
+            }
+        }
+    }
+
+    pub fn insert(&mut self, relation: RelationId, tuple: &[i64]) {
+        self.database.relations[relation.0].insert(tuple);
+    }
+
+    /// Evaluate strata over the facts that were inserted since `clear`.
+    pub fn evaluate(&mut self, strata: &[StratumId], limits: &Limits) -> Result<(), Error> {
+        self.program.evaluate(&mut self.database, strata, limits)
+    }
+
+    pub fn tuples(&self, relation: RelationId) -> impl Iterator<Item = &[i64]> + Clone {
+        self.database.relations[relation.0].tuples()
+    }
+}
