@@ -6,9 +6,9 @@ equals a term whose variables are grounded. An unnamed variable may stand only w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from .diagnostics import Reporter, did_you_mean
+from .diagnostics import Reporter, counted, did_you_mean
 from .scopes import terms, variables
 from .syntax import (
     Aggregate,
@@ -27,21 +27,22 @@ from .syntax import (
 from .types import literals
 
 
-def check_atoms(clause: Clause, arities: Mapping[str, int], reporter: Reporter) -> bool:
+def check_atoms(clause: Clause, columns: Mapping[str, Sequence[object]], reporter: Reporter) -> bool:
     """Whether every relation of the clause is declared and gets as many arguments as it has columns."""
     right = True
     for literal in literals((clause.head, *clause.body)):
         atom = literal.atom if isinstance(literal, Negation) else literal
         if not isinstance(atom, Atom):
             continue
-        arity = arities.get(atom.name)
-        if arity is None:
-            hint = did_you_mean(atom.name, arities) or f"declare it: .decl {atom.name}(...)"
+        known = columns.get(atom.name)
+        if known is None:
+            hint = did_you_mean(atom.name, columns) or f"declare it: .decl {atom.name}(...)"
             reporter.error("E0201", atom.at, f"unknown relation `{atom.name}`", hint)
             right = False
-        elif arity != len(atom.args):
-            columns = "1 column" if arity == 1 else f"{arity} columns"
-            reporter.error("E0302", atom.at, f"`{atom.name}` has {columns}, not {len(atom.args)}")
+        elif len(known) != len(atom.args):
+            reporter.error(
+                "E0302", atom.at, f"`{atom.name}` has {counted(len(known), 'column')}, not {len(atom.args)}"
+            )
             right = False
     return right
 

@@ -14,6 +14,7 @@ from .planner import Schema, constant_arguments, plan_clause
 from .scopes import resolve
 from .sources import Sources
 from .strata import clause_uses, stratify
+from .subtypes import check_subtypes
 from .syntax import Clause, Module, RelationDeclaration, Text
 from .types import PRIMITIVES, Inference, Types, declared_types
 
@@ -69,7 +70,9 @@ class _Reader:
             try:
                 self.read(str(path), path.read_text(encoding="utf-8"))
             except OSError as error:
-                self.reporter.error("E0106", at, f'cannot read "{target}": {error.strerror}', f"looked for {path}")
+                self.reporter.error(
+                    "E0106", at, f'cannot read "{target}": {error.strerror}', f"looked for {path}"
+                )
             except UnicodeDecodeError:
                 self.reporter.error("E0106", at, f'cannot read "{target}": it is not UTF-8')
 
@@ -86,14 +89,14 @@ class _Compiler:
     def plan(self) -> Plan:
         types = declared_types(self.module.types, self.reporter)
         declared = self.declared_relations(types)
-        kinds = {
-            name: tuple(types.kinds.get(c.type_name, "number") for c in relation.columns)
+        columns = {
+            name: tuple(c.type_name if c.type_name in types.kinds else "number" for c in relation.columns)
             for name, relation in declared.items()
         }
         keyed = frozenset(
-            name for name, r in declared.items() if self.key and r.columns and r.columns[0].type_name == self.key
+            name for name, types_ in columns.items() if self.key is not None and types_[:1] == (self.key,)
         )
-        clauses = self.checked_clauses(kinds, types, keyed)
+        clauses = self.checked_clauses(columns, types, keyed)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
         self.reporter.finish()
 
@@ -112,8 +115,10 @@ class _Compiler:
             )
             for name, declaration in declared.items()
         )
+        kinds = {
+            relation.name: tuple(types.kinds[c.type_name] for c in relation.columns) for relation in relations
+        }
         if keyed:
-            kinds = {name: k[1:] if name in keyed else k for name, k in kinds.items()}
             clauses = [(drop_key(clause, keyed), variables) for clause, variables in clauses]
         index = {name: i for i, name in enumerate(declared)}
         return self.assembled(relations, clauses, _ordered(groups, keyed), Schema(index, kinds, types))
@@ -146,20 +151,24 @@ class _Compiler:
         return declared
 
     def checked_clauses(
-        self, kinds: Mapping[str, tuple[str, ...]], types: Types, keyed: frozenset[str]
+        self, columns: Mapping[str, tuple[str, ...]], types: Types, keyed: frozenset[str]
     ) -> list[tuple[Clause, dict[str, str]]]:
         """The clauses that name known relations, with the kinds of their variables."""
-        arities = {name: len(columns) for name, columns in kinds.items()}
-        inference = Inference(types, kinds, self.reporter)
+        reporter = self.reporter
+        kinds = {name: tuple(types.kinds[t] for t in names) for name, names in columns.items()}
+        inference = Inference(types, kinds, reporter)
         checked = []
         for written in self.module.clauses:
             clause = resolve(written)
-            if not check_atoms(clause, arities, self.reporter):
+            if not check_atoms(clause, kinds, reporter):
                 continue
+            errors = len(reporter)
             checked.append((clause, inference.clause(clause)))
-            check_grounded(clause, self.reporter)
+            check_grounded(clause, reporter)
+            if len(reporter) == errors:
+                check_subtypes(clause, columns, types, reporter)
             if self.key is not None:
-                check_key(clause, keyed, self.key, self.reporter)
+                check_key(clause, keyed, self.key, reporter)
         return checked
 
     def directives(self, declared: Mapping[str, RelationDeclaration]) -> dict[str, set[str]]:
@@ -209,12 +218,28 @@ class _Compiler:
                 strata.append(Stratum(indices, tuple(once), tuple(again)))
                 shared += is_shared
         return Plan(
-            relations, tuple(rules), tuple(strata), tuple(sources), self.key, shared, tuple(facts)
+            relations,
+            tuple(rules),
+            tuple(strata),
+            tuple(sources),
+            self.key,
+            shared,
+            tuple(facts),
+            _records(schema.types),
         )
 
     def source(self, text: Text) -> Source:
         place = self.sources.locate(text.start)
         return Source(place.file, place.line, self.sources.slice(text.start, text.end), text.sentence)
+
+
+def _records(types: Types) -> dict[str, tuple[Column, ...]]:
+    """The fields of every type that is a record, by all of its names."""
+    return {
+        name: tuple(Column(c.name, types.root(c.type_name), c.type_name) for c in types.columns[kind])
+        for name, kind in sorted(types.kinds.items())
+        if kind in types.columns
+    }
 
 
 def _ordered(groups: list[list[str]], keyed: frozenset[str]) -> list[tuple[list[str], bool]]:

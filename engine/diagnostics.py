@@ -63,6 +63,9 @@ class Reporter:
         """Report an error at position ``at``. The first one with this code at this place stays."""
         self._found.setdefault((at, code), (message, hint))
 
+    def __len__(self) -> int:
+        return len(self._found)
+
     def finish(self) -> None:
         """Raise DatalogError if anything was reported."""
         if not self._found:
@@ -81,6 +84,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     limit = max(1, len(name) // 3)
     distance, best = min(((edit_distance(name, other), other) for other in known), default=(limit + 1, ""))
     return f"did you mean `{best}`?" if distance <= limit else ""
+
+
+def counted(n: int, what: str) -> str:
+    """``n`` things, in the singular where there is one."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def edit_distance(a: str, b: str) -> int:

@@ -16,44 +16,46 @@ from .types import literals
 
 def check_key(clause: Clause, keyed: Set[str], key: str, reporter: Reporter) -> None:
     """Report E0404 if the clause does not speak of one key. Scopes must be resolved."""
-    head = clause.head
-    atoms = [
-        literal.atom if isinstance(literal, Negation) else literal
-        for literal in literals((head, *clause.body))
-        if isinstance(literal, Atom | Negation)
-    ]
-    carriers = [atom for atom in atoms if atom.name in keyed]
-    if not carriers:
-        return
-    hint = f"all relations keyed by `{key}` carry one variable in their first column, which stands nowhere else"
-
-    def broken(at: int, why: str) -> None:
+    broken = _broken(clause, keyed)
+    if broken is not None:
+        at, why = broken
+        hint = f"every `{key}` in the first column is the same variable, and it stands nowhere else"
         reporter.error("E0404", at, f"this rule does not speak of one `{key}`: {why}", hint)
 
-    first = carriers[0].args[0]
+
+def _broken(clause: Clause, keyed: Set[str]) -> tuple[int, str] | None:
+    """Where and why a clause speaks of several keys or of none; None where all is well."""
+    head = clause.head
+    found = list(literals((head, *clause.body)))
+    atoms = [x.atom if isinstance(x, Negation) else x for x in found if isinstance(x, Atom | Negation)]
+    carriers = [atom for atom in atoms if atom.name in keyed]
+    if not carriers:
+        return None
     if head.name not in keyed:
-        return broken(head.at, f"`{head.name}` is not keyed, but `{carriers[0].name}` is")
+        return head.at, f"`{head.name}` is not keyed, but `{carriers[0].name}` is"
     if len(carriers) == 1:
-        return broken(head.at, f"`{head.name}` is keyed, but no atom of its body is")
+        return head.at, f"`{head.name}` is keyed, but no atom of its body is"
+    keys: list[Variable] = []
     for atom in carriers:
-        term = atom.args[0]
-        if not isinstance(term, Variable):
-            return broken(term.at, f"the key of `{atom.name}` is not a variable")
-        assert isinstance(first, Variable)
-        if term.name != first.name:
-            names = (term.name.partition("@")[0], first.name)
-            return broken(
-                term.at, f"the key of `{atom.name}` is `{names[0]}`, that of `{head.name}` is `{names[1]}`"
-            )
-    for atom_or_literal in literals((head, *clause.body)):
-        places = terms(atom_or_literal)
-        if isinstance(atom_or_literal, Atom | Negation):
-            name = (atom_or_literal.atom if isinstance(atom_or_literal, Negation) else atom_or_literal).name
-            places = places[1:] if name in keyed else places
-        for term in places:
-            at = _find(term, first.name) if isinstance(first, Variable) else None
+        key = atom.args[0]
+        if not isinstance(key, Variable):
+            return key.at, f"the key of `{atom.name}` is not a variable"
+        keys.append(key)
+    name = keys[0].name
+    for atom, key in zip(carriers, keys, strict=True):
+        if key.name != name:
+            other = key.name.partition("@")[0]
+            return key.at, f"the key of `{atom.name}` is `{other}`, that of `{head.name}` is `{name}`"
+    for literal in found:
+        values = terms(literal)
+        inner = literal.atom if isinstance(literal, Negation) else literal
+        if isinstance(inner, Atom) and inner.name in keyed:
+            values = values[1:]
+        for term in values:
+            at = _find(term, name)
             if at is not None:
-                return broken(at, f"its key `{first.name}` is used as a value")
+                return at, f"its key `{name}` is used as a value"
+    return None
 
 
 def _find(term: Term, name: str) -> int | None:

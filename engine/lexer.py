@@ -1,7 +1,7 @@
 """Text to tokens, with one regular expression.
 
 A token's kind is "identifier", "number", "unsigned", "float", "string" or "end"; keywords, directives and
-punctuation are their own kind. Doc comments (``//!``) are not tokens: they are kept by the token they precede.
+punctuation are their own kind. Doc comments (``//!``) are not tokens: they are kept by the token after them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,23 @@ DIRECTIVES = (
 
 # Reserved, so that what is accepted here is accepted by Soufflé.
 KEYWORDS = frozenset(
-    "_ as autoinc band bnot bor brie bshl bshr bshru btree btree_delete bxor cat choice-domain contains count"
-    " debug_delta eqrel false inline input land lnot lor lxor magic match max mean min nil no_inline no_magic"
-    " ord output overridable printsize range recursive_iteration_cnt stateful strlen substr sum to_float"
-    " to_number to_string to_unsigned true".split()
-)
+    [
+        "_", "as", "autoinc", "band", "bnot", "bor", "brie", "bshl", "bshr", "bshru", "btree", "btree_delete",
+        "bxor", "cat", "choice-domain", "contains", "count", "debug_delta", "eqrel", "false", "inline",
+        "input", "land", "lnot", "lor", "lxor", "magic", "match", "max", "mean", "min", "nil", "no_inline",
+        "no_magic",
+        "ord", "output", "overridable", "printsize", "range", "recursive_iteration_cnt", "stateful", "strlen",
+        "substr", "sum", "to_float", "to_number", "to_string", "to_unsigned", "true",
+    ]
+)  # fmt: skip
 
 _TOKEN = re.compile(
     r"""
     (?: \s+ | //(?!!)[^\n]* | /\*(?:[^*]|\*(?!/))*\*/ )*+
     (?: (?P<identifier> choice-domain | [A-Za-z_?][A-Za-z0-9_?]* )
-      | (?P<directive> \.(?:%s)\b )
+      | (?P<directive> \.(?:DIRECTIVE)\b )
       | (?P<unclosed> /\*[\s\S]* )
-      | (?P<punctuation> :- | <= | >= | != | <: | -> | :: | [()\[\]{},.;:=<>!*/%%^+\-|@$] )
+      | (?P<punctuation> :- | <= | >= | != | <: | -> | :: | [()\[\]{},.;:=<>!*/%^+\-|@$] )
       | (?P<string> "(?:\\[^\n]|[^"\\\n])*"? )
       | (?P<float> [0-9]+\.[0-9]+ )
       | (?P<unsigned> (?:0b[01]+|0x[0-9A-Fa-f]+|[0-9]+)u )
@@ -39,13 +43,13 @@ _TOKEN = re.compile(
       | (?P<include> \#[ \t]*include\b )
       | (?P<end> \Z )
       | (?P<other> . )
-    )"""
-    % "|".join(DIRECTIVES),
+    )""".replace("DIRECTIVE", "|".join(DIRECTIVES)),
     re.VERBOSE,
 )
 
 _ESCAPES = {
-    '"': '"', "'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    '"': '"', "'": "'", "\\": "\\",
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
 }  # fmt: skip
 
 
@@ -82,7 +86,9 @@ def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
         elif kind == "include":
             add_kind(".include")
         elif kind == "unclosed":
-            reporter.error("E0101", start + match.start(kind), "this comment is not closed", "close it with */")
+            reporter.error(
+                "E0101", start + match.start(kind), "this comment is not closed", "close it with */"
+            )
             continue
         elif kind == "other":
             reporter.error("E0101", start + match.start(kind), f"unexpected character `{word}`")
@@ -108,7 +114,7 @@ def unescape(literal: str, at: int, reporter: Reporter) -> str:
                 "E0102",
                 at + 1 + match.start(),
                 f"unknown escape sequence `\\{match[1]}`",
-                'write \\\\ for a backslash; known are \\" \\\' \\\\ \\a \\b \\f \\n \\r \\t \\v',
+                "write \\\\ for a backslash; known are \\\" \\' \\\\ \\a \\b \\f \\n \\r \\t \\v",
             )
         return _ESCAPES.get(match[1], "")
 

@@ -1,4 +1,4 @@
-"""Tokens to the syntax tree: recursive descent, precedence climbing for expressions, one pass, no backtracking.
+"""Tokens to the syntax tree: recursive descent, precedence climbing for expressions, no backtracking.
 
 The grammar is Soufflé's. After an error the parser goes on at the next clause or directive, so that one run
 reports many errors.
@@ -53,8 +53,11 @@ _CASTS = {
 }  # fmt: skip
 _AGGREGATES = frozenset(["count", "sum", "min", "max", "mean"])
 _QUALIFIERS = frozenset(
-    "brie btree btree_delete eqrel inline input magic no_inline no_magic output overridable printsize".split()
-)
+    [
+        "brie", "btree", "btree_delete", "eqrel", "inline", "input", "magic", "no_inline", "no_magic",
+        "output", "overridable", "printsize",
+    ]
+)  # fmt: skip
 _LATER = {
     ".comp": "components", ".init": "components", ".override": "components", ".lattice": "lattices",
     ".plan": "query plans", ".limitsize": "size limits",
@@ -153,7 +156,9 @@ class _Parser:
         self.i += 1
         at = self.places[self.i]
         name = self.take("identifier", "the name of the new type")
-        form, names, columns = "union", [], ()
+        form = "union"
+        names: list[tuple[str, int]] = []
+        columns: tuple[ColumnDeclaration, ...] = ()
         if self.accept("<:"):
             form = "subtype"
             names.append(self.qualified("a type"))
@@ -282,7 +287,9 @@ class _Parser:
         operator = self.kinds[self.i]
         if operator not in _COMPARISONS:
             if isinstance(left, Variable) and left.at == self.places[self.i - 1]:
-                self.expected(f"`(` after the relation `{left.name}`, or one of = != < <= > >= after the variable")
+                self.expected(
+                    f"`(` after the relation `{left.name}`, or one of = != < <= > >= after the variable"
+                )
             self.expected("one of = != < <= > >=")
         at = self.places[self.i]
         self.i += 1
@@ -390,8 +397,13 @@ class _Parser:
         if kind in _AGGREGATES:
             return self.aggregate(kind, at)
         self.i -= 1
+        return self.not_a_term(kind, at)
+
+    def not_a_term(self, kind: str, at: int) -> NoReturn:
         if kind == "$" or kind == "autoinc":
-            self.error("E0105", at, "counters are not supported", "a rule's answer never depends on its order")
+            self.error(
+                "E0105", at, "counters are not supported", "a rule's answer never depends on its order"
+            )
         if kind == "@":
             self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
         self.expected("a term")

@@ -118,6 +118,7 @@ class Plan:
     key: str | None = None
     shared: int = 0  # the first `shared` strata are evaluated once
     facts: tuple[tuple[int, tuple[Expression, ...]], ...] = field(default=())  # facts in the program text
+    records: dict[str, tuple[Column, ...]] = field(default_factory=dict)  # record type_name -> its fields
 
     def index(self, name: str) -> int:
         """The index of the relation called ``name``. Raises KeyError where there is none."""

@@ -32,7 +32,6 @@ from .syntax import (
     Nil,
     Record,
     Term,
-    Truth,
     Variable,
     Wildcard,
 )
@@ -75,12 +74,12 @@ def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...]
         return None
     planner = _Planner(clause, {}, schema)
     kinds = schema.kinds[clause.head.name]
-    return tuple(planner.expression(term, kind) for term, kind in zip(clause.head.args, kinds))
+    return tuple(planner.expression(term, kind) for term, kind in zip(clause.head.args, kinds, strict=True))
 
 
 @dataclass
 class _Item:
-    """A literal that waits for its place. ``names``: the variables it uses; ``slow``: it holds a generator."""
+    """A literal that waits for its place, and its variables; a slow one holds an aggregate or range."""
 
     literal: Literal
     version: Version
@@ -118,7 +117,8 @@ class _Planner:
         self.place_all(body)
         head = self.clause.head
         args = tuple(
-            self.value(body, term, kind) for term, kind in zip(head.args, self.schema.kinds[head.name])
+            self.value(body, term, kind)
+            for term, kind in zip(head.args, self.schema.kinds[head.name], strict=True)
         )
         return Rule(self.schema.index[head.name], args, tuple(body.steps), self.used, source)
 
@@ -168,8 +168,10 @@ class _Planner:
         )
 
     def is_known(self, term: Term) -> bool:
-        return not isinstance(term, Wildcard) and not _holds_wildcard(term) and (
-            variables(term) <= self.registers.keys()
+        return (
+            not isinstance(term, Wildcard)
+            and not _holds_wildcard(term)
+            and (variables(term) <= self.registers.keys())
         )
 
     def is_ignored(self, term: Term) -> bool:
@@ -196,7 +198,7 @@ class _Planner:
         bound: list[tuple[int, Expression]] = []
         free: list[tuple[int, int]] = []
         new: dict[str, int] = {}
-        for column, (term, kind) in enumerate(zip(atom.args, self.schema.kinds[atom.name])):
+        for column, (term, kind) in enumerate(zip(atom.args, self.schema.kinds[atom.name], strict=True)):
             if self.is_known(term):
                 bound.append((column, self.value(body, term, kind)))
             elif self.is_ignored(term) and not body.bag:
@@ -220,7 +222,7 @@ class _Planner:
     def absent(self, body: _Body, atom: Atom) -> None:
         bound = tuple(
             (column, self.value(body, term, kind))
-            for column, (term, kind) in enumerate(zip(atom.args, self.schema.kinds[atom.name]))
+            for column, (term, kind) in enumerate(zip(atom.args, self.schema.kinds[atom.name], strict=True))
             if not isinstance(term, Wildcard)
         )
         body.steps.append(("absent", self.schema.index[atom.name], bound))
@@ -238,12 +240,14 @@ class _Planner:
                 if not variables(value) <= known or _holds_wildcard(value):
                     continue
                 if isinstance(target, Variable) and target.name not in known:
-                    return self.let(body, target.name, value)
-                if isinstance(target, Record) and (
-                    not variables(target) <= known or _holds_wildcard(target)
-                ):
-                    return self.unpack(body, target, value)
-        kind = "symbol" if operator in ("match", "contains") else self.kind(left) or self.kind(right) or "number"
+                    self.let(body, target.name, value)
+                    return
+                if isinstance(target, Record) and (not variables(target) <= known or _holds_wildcard(target)):
+                    self.unpack(body, target, value)
+                    return
+        kind = (
+            "symbol" if operator in ("match", "contains") else self.kind(left) or self.kind(right) or "number"
+        )
         body.steps.append(
             ("test", operator, plan_type(kind), self.value(body, left, kind), self.value(body, right, kind))
         )
@@ -264,7 +268,7 @@ class _Planner:
         assert kind is not None
         source = self.value(body, value, kind)
         registers: list[int] = []
-        for term, field_kind in zip(target.args, self.schema.types.fields[kind]):
+        for term, field_kind in zip(target.args, self.schema.types.fields[kind], strict=True):
             if isinstance(term, Wildcard) or self.is_ignored(term):
                 registers.append(-1)
                 continue
@@ -328,7 +332,7 @@ class _Planner:
             parts = term.args
             fields = self.argument_kinds(term, kind)
             named = []
-            for part, part_kind in zip(parts, fields):
+            for part, part_kind in zip(parts, fields, strict=True):
                 if _is_slow(part):
                     expression = self.value(body, part, part_kind)
                     name = f"#{self.used}+"
@@ -367,7 +371,7 @@ class _Planner:
             return self.expression(term.value, self.kind(term.value) or kind)
         assert isinstance(term, Call | Record)
         kinds = self.argument_kinds(term, kind)
-        args = tuple(self.expression(arg, k) for arg, k in zip(term.args, kinds))
+        args = tuple(self.expression(arg, k) for arg, k in zip(term.args, kinds, strict=True))
         if isinstance(term, Record):
             return ("record", *args)
         name = "cat" if term.name == "+" and kinds[0] == "symbol" else term.name

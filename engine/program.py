@@ -142,7 +142,9 @@ def _core(required: bool) -> Any:
     except ImportError as error:
         if required:
             raise EngineError(f"the compiled evaluator is not installed: {error}") from None
-        warnings.warn("the compiled evaluator is not installed; using the slow one", RuntimeWarning, stacklevel=4)
+        warnings.warn(
+            "the compiled evaluator is not installed; using the slow one", RuntimeWarning, stacklevel=4
+        )
         return None
 
 
@@ -157,7 +159,7 @@ def _checked(relation: Relation, rows: Any) -> list[Row]:
         if len(row) != width:
             raise EngineError(f"`{relation.name}` has {width} columns, but fact {i} has {len(row)}: {row!r}")
         result[i] = tuple(row)
-        for column, kind, value in zip(relation.columns, wanted, row):
+        for column, kind, value in zip(relation.columns, wanted, row, strict=True):
             if kind is not None and type(value) is not kind:
                 raise EngineError(
                     f"`{relation.name}`, fact {i}: column `{column.name}` is a {column.type}, not {value!r}"

@@ -3,21 +3,22 @@
 It is what ``core`` must agree with, and what an installation without ``core`` falls back to. Where a plan
 leaves something open, this is what it means:
 
-Numbers. ``number`` and ``unsigned`` wrap around at 64 bits. ``/`` and ``%`` truncate towards zero, as in C; a zero
-divisor raises EngineError. ``^`` of integers multiplies as often as the exponent says (wrapping around); a
-negative exponent gives 0, except for the bases 1 and -1. Shifts take the low 6 bits of their right
-argument; ``bshr`` keeps the sign of a ``number``, ``bshru`` does not. ``land``, ``lor``, ``lxor``, ``lnot`` give 0 or 1.
-Floats follow IEEE 754 (x / 0.0 is infinite or NaN), but every NaN is one value and -0.0 is 0.0.
+Numbers. ``number`` and ``unsigned`` wrap around at 64 bits. ``/`` and ``%`` truncate towards zero, as in C; a
+zero divisor raises EngineError. ``^`` of integers multiplies as often as the exponent says (wrapping
+around); a negative exponent gives 0, except for the bases 1 and -1. Shifts take the low 6 bits of their right
+argument; ``bshr`` keeps the sign of a ``number``, ``bshru`` does not. ``land``, ``lor``, ``lxor`` and
+``lnot`` give 0 or 1. Floats follow IEEE 754 (x / 0.0 is infinite or NaN), but every NaN is one value and -0.0
+is 0.0.
 
 Symbols are compared by code point. ``strlen`` and ``substr`` count code points; ``substr`` is empty where its
 start is negative or beyond the end, and stops at the end. ``to_string`` of a float has six decimals, as C's
-"%f". ``to_number``, ``to_unsigned`` and ``to_float`` of a symbol that is not wholly a number raise EngineError; integers
-may be decimal, 0x or 0b, with a sign. A float becomes an integer by truncation (saturating, NaN is 0). ``ord``
-is the value itself as a ``number``; of a symbol it is the FNV-1a hash (64 bits) of its UTF-8 bytes, which is
-the same everywhere. ``match(pattern, text)`` matches the whole text.
+"%f". ``to_number``, ``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign, floats with
+a point and an exponent too; anything else raises EngineError. A float becomes an integer by truncation
+(saturating, NaN is 0). ``ord`` is the value itself as a ``number``; of a symbol it is the FNV-1a hash (64
+bits) of its UTF-8 bytes, which is the same everywhere. ``match(pattern, text)`` matches the whole text.
 
-``range`` with step 0 gives its start once, unless that is its end. ``mean`` is the sum as floats divided by the count;
-``sum`` of floats adds in the order of solutions.
+``range`` with step 0 gives its start once, unless that is its end. ``mean`` is the sum divided by the count.
+Sums of floats add in the order of solutions.
 
 Output. Tuples are sorted column by column: numbers by value (NaN last), symbols by code point, records
 with nil first and then field by field.
@@ -160,7 +161,7 @@ class Evaluation:
         for _ in _STEPS[step[0]](self, step, registers):
             yield from self._solve(steps, at + 1, registers)
 
-    # ---- Steps: each yields once per way to go on -----------------------------------------------------------
+    # ---- Steps: each yields once per way to go on -----------------------------------------------
 
     def _scan(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, relation, version, bound, free = step
@@ -195,7 +196,7 @@ class Evaluation:
         _, expression, targets = step
         record = evaluate(expression, registers)
         if record is not None:
-            for register, value in zip(targets, record):
+            for register, value in zip(targets, record, strict=True):
                 if register >= 0:
                     registers[register] = value
             yield
@@ -225,7 +226,7 @@ class Evaluation:
         elif not values:
             return
         elif function == "mean":
-            registers[register] = wrap(sum(map(float, values)) / len(values), "float")
+            registers[register] = wrap(sum(values) / len(values), kind)
         else:
             registers[register] = (min if function == "min" else max)(values, key=sort_key)
         yield
@@ -361,8 +362,7 @@ _OPERATORS: dict[str, Callable[[int, int, str], int]] = {
 
 def _to_integer(value: Value, kind: str, result: str) -> int:
     if kind == "symbol":
-        match = re.fullmatch(r"([+-]?)(0x[0-9A-Fa-f]+|0b[01]+|[0-9]+)", value, re.ASCII)
-        number = int(match[1] + match[2], {"0x": 16, "0b": 2}.get(match[2][:2], 10)) if match else 1 << 64
+        number = int(value) if re.fullmatch(r"[+-]?[0-9]+", value) else 1 << 64
         low, high = (-(1 << 63), (1 << 63) - 1) if result == "number" else (0, _MASK)
         if not low <= number <= high:
             raise EngineError(f'to_{result}: "{value}" is not a {result}')
@@ -376,7 +376,7 @@ def _to_integer(value: Value, kind: str, result: str) -> int:
 def _to_float(value: Value, kind: str) -> float:
     if kind != "symbol":
         return float(value)
-    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value, re.ASCII):
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value):
         raise EngineError(f'to_float: "{value}" is not a float')
     return cast(float, wrap(float(value), "float"))
 

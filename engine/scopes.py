@@ -1,7 +1,7 @@
 """The scopes of aggregates: which variables belong to the rule, and which to the aggregate alone.
 
-A variable of an aggregate that also stands outside of it is the rule's; every other one is the aggregate's own.
-Here an aggregate's own variables get names that no other scope has, so that everything later can treat a
+A variable of an aggregate that also stands outside of it is the rule's; every other one is the aggregate's
+own. Here an aggregate's own variables get names that no other scope has, so that everything later can treat a
 clause as one flat scope.
 """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .diagnostics import Reporter, did_you_mean
+from .diagnostics import Reporter, counted, did_you_mean
 from .plan import Type
 from .scopes import terms
 from .syntax import (
@@ -19,6 +19,7 @@ from .syntax import (
     Call,
     Cast,
     Clause,
+    ColumnDeclaration,
     Comparison,
     Constant,
     Literal,
@@ -68,8 +69,9 @@ class Types:
     """The declared types: the kind of each, the fields of records, and the types that each is below."""
 
     kinds: Mapping[str, str]
+    columns: Mapping[str, tuple[ColumnDeclaration, ...]]  # record kind -> its fields
     fields: Mapping[str, tuple[str, ...]]  # record kind -> kinds of its fields
-    above: Mapping[str, frozenset[str]]  # type -> itself and every type it is a subtype of
+    below: Mapping[str, frozenset[str]]  # type -> itself and every type that is a subtype of it
 
     def root(self, type_name: str) -> Type:
         """The root of a type as the plan has it. Types that are not known count as numbers."""
@@ -125,19 +127,19 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
 
     for name in by_name:
         kind_of(name, ())
-    fields: dict[str, tuple[str, ...]] = {}
-    for name, declaration in by_name.items():
-        if declaration.form == "record":
-            for column in declaration.columns:
-                if column.type_name not in by_name and column.type_name not in PRIMITIVES:
-                    unknown(column.type_name, column.at)
-            fields[name] = tuple(kinds.get(column.type_name, "number") for column in declaration.columns)
-    return Types(kinds, fields, _above(by_name, kinds))
+    columns = {name: d.columns for name, d in by_name.items() if d.form == "record"}
+    for column in (column for record in columns.values() for column in record):
+        if column.type_name not in by_name and column.type_name not in PRIMITIVES:
+            unknown(column.type_name, column.at)
+    fields = {
+        name: tuple(kinds.get(c.type_name, "number") for c in record) for name, record in columns.items()
+    }
+    return Types(kinds, columns, fields, _below(by_name, kinds))
 
 
-def _above(by_name: Mapping[str, TypeDeclaration], kinds: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """For every type the types above it: along `<:`, from members to unions, and both ways for aliases."""
-    up: dict[str, set[str]] = {name: set() for name in kinds}
+def _below(by_name: Mapping[str, TypeDeclaration], kinds: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """For every type the types below it: along `<:`, from unions to members, and both ways for aliases."""
+    up: dict[str, set[str]] = {name: {kind} for name, kind in kinds.items()}
     for name, declaration in by_name.items():
         for other, _ in declaration.names:
             if name in up and other in up:
@@ -145,15 +147,16 @@ def _above(by_name: Mapping[str, TypeDeclaration], kinds: Mapping[str, str]) -> 
                     up[name].add(other)
                 if declaration.form == "union":
                     up[other].add(name)
-    above = {}
+    below: dict[str, set[str]] = {name: set() for name in up}
     for name in up:
         reached, todo = {name}, [name]
         while todo:
-            for other in up[todo.pop()] - reached:
-                reached.add(other)
-                todo.append(other)
-        above[name] = frozenset(reached | {kinds[name]})
-    return above
+            new = up[todo.pop()] - reached
+            reached |= new
+            todo += new
+        for other in reached:
+            below[other].add(name)
+    return {name: frozenset(members) for name, members in below.items()}
 
 
 def literals(body: Iterable[Literal]) -> Iterator[Literal]:
@@ -194,13 +197,14 @@ class Inference:
 
     def clause(self, clause: Clause) -> dict[str, str]:
         """The kind of every variable; reports E03xx where kinds do not agree."""
-        self.kinds = kinds = {}
+        kinds: dict[str, str] = {}
+        self.kinds = kinds
         rest: list[tuple[Term, str]] = []  # what is not a plain variable, with the kind its place expects
         comparisons: list[Comparison] = []
         for literal in literals((clause.head, *clause.body)):
             atom = literal.atom if isinstance(literal, Negation) else literal
             if isinstance(atom, Atom):
-                for arg, kind in zip(atom.args, self._columns[atom.name]):
+                for arg, kind in zip(atom.args, self._columns[atom.name], strict=True):
                     if type(arg) is Variable:
                         if kinds.setdefault(arg.name, kind) != kind:
                             self._mismatch(arg.at, f"`{arg.name}`", kinds[arg.name], kind)
@@ -248,7 +252,7 @@ class Inference:
         return kind
 
     def _visit(self, term: Term, expected: str | None) -> str | None:
-        """Learn from a term in a place that expects a kind; returns the term's kind, None if not known yet."""
+        """Learn from a term in a place that expects a kind; returns the term's kind, None: not known."""
         if isinstance(term, Variable):
             known = self.kinds.get(term.name)
             if known is None and expected is not None:
@@ -298,23 +302,22 @@ class Inference:
             return expected
         if len(fields) != len(term.args):
             if self._final:
-                message = f"a record of type `{expected}` has {_count(len(fields), 'field')}, not {len(term.args)}"
+                message = (
+                    f"a record of type `{expected}` has {counted(len(fields), 'field')}, not {len(term.args)}"
+                )
                 self._reporter.error("E0302", term.at, message)
             return expected
-        for arg, kind in zip(term.args, fields):
+        for arg, kind in zip(term.args, fields, strict=True):
             self._visit(arg, kind)
         return expected
 
     def _visit_aggregate(self, term: Aggregate, expected: str | None) -> str | None:
         if term.target is None:
             return self._agree(term.at, "`count`", "number", expected)
-        if term.function == "mean":
-            kind = self._together((term.target,), None)
-            self._allowed(term.at, "mean", kind, _NUMERIC)
-            return self._agree(term.at, "`mean`", "float", expected)
-        kind = self._together((term.target,), expected)
+        kind = "float" if term.function == "mean" else expected
+        kind = self._together((term.target,), kind)
         self._allowed(term.at, term.function, kind, _NUMERIC)
-        return kind
+        return self._agree(term.at, f"`{term.function}`", kind, expected)
 
     def _visit_call(self, term: Call, expected: str | None) -> str | None:
         low, high = _ARITIES.get(term.name, (2, 2))
@@ -325,6 +328,7 @@ class Inference:
                     "E0302", term.at, f"`{term.name}` takes {wanted} arguments, not {len(term.args)}"
                 )
             return expected
+        kind: str | None
         if term.name in _UNIFORM:
             allowed = _UNIFORM[term.name]
             if len(allowed) == 1:
@@ -338,7 +342,7 @@ class Inference:
             self._allowed(term.at, term.name, kind, allowed)
             return self._agree(term.at, f"`{term.name}`", kind, expected)
         kinds, result = _MIXED[term.name]
-        for arg, wanted_kind in zip(term.args, kinds):
+        for arg, wanted_kind in zip(term.args, kinds, strict=True):
             kind = self._visit(arg, wanted_kind)
             if wanted_kind is None:
                 kind = kind or (self._together((arg,), "number") if self._default else None)
@@ -357,7 +361,7 @@ class Inference:
 
     def _fits(self, term: Constant, kind: str) -> None:
         assert isinstance(term.value, int)
-        if kind == "number" and term.value >= 1 << 63 or kind == "unsigned" and term.value < 0:
+        if (kind == "number" and term.value >= 1 << 63) or (kind == "unsigned" and term.value < 0):
             self._reporter.error("E0103", term.at, f"{term.value} does not fit into {_a(kind)}")
 
     def _allowed(self, at: int, name: str, kind: str | None, allowed: frozenset[str]) -> None:
@@ -375,8 +379,3 @@ def _is_numeric(term: Term) -> bool:
 
 def _a(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
