@@ -1,0 +1,161 @@
+"""The Python API: ``run`` and the ``Result`` it returns."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from .errors import ShardlogError
+from .exporters.module import annotate as write_module
+from .exporters.relations import relations
+from .exporters.shardings import Written
+from .importers.annotate import apply_annotations, replace_mesh
+from .importers.program import Program, import_program
+from .importers.shardings import Sharding
+from .importers.source import read_module
+from .propagation import Fixpoint, Stage, propagate
+from .rulebook import RuleBook
+
+if TYPE_CHECKING:
+    from jax.sharding import NamedSharding
+
+
+@dataclass(frozen=True)
+class UnknownOp:
+    """An op that has no rule: shardings stop there."""
+
+    name: str
+    count: int
+    location: str
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a run decided.
+
+    ``module`` is the annotated module, ``stages`` the statistics of every stage, ``unknown_ops`` the ops without a
+    rule, one entry per name.
+    """
+
+    module: ir.Module
+    stages: tuple[Stage, ...]
+    unknown_ops: tuple[UnknownOp, ...]
+    program: Program
+    fixpoint: Fixpoint
+    written: Written
+
+    def text(self) -> str:
+        """The annotated module as MLIR text."""
+        return str(self.module)
+
+    def bytecode(self) -> bytes:
+        """The annotated module as MLIR bytecode."""
+        buffer = io.BytesIO()
+        self.module.operation.write_bytecode(buffer)
+        return buffer.getvalue()
+
+    @cached_property
+    def relations(self) -> dict[str, npt.NDArray[Any]]:
+        """The relations that ``shardlog query`` sees, as structured arrays; see ``docs/facts.md``."""
+        return relations(self.program, self.written)
+
+    @property
+    def argument_shardings(self) -> tuple[NamedSharding | None, ...]:
+        """The shardings of the main function's arguments; None where there is none.
+
+        The mesh is a ``jax.sharding.AbstractMesh``. Raises ShardlogError for sub-axes, which JAX cannot name.
+        """
+        return self._named(self._main_arguments())
+
+    @property
+    def result_shardings(self) -> tuple[NamedSharding | None, ...]:
+        """The shardings of the main function's results, as ``argument_shardings``."""
+        graph = self.program.graph
+        function = graph.main.function
+        returned = function.operands[function.terminator]
+        return self._named(
+            self.written.fitted(self.written.sharding(int(place), len(shape)), shape, entry=True)
+            for place, shape in zip(graph.result_places, self._shapes(returned), strict=True)
+        )
+
+    def _main_arguments(self) -> Iterable[Sharding | None]:
+        main = self.program.graph.main
+        values = main.function.arguments
+        for value, shape in zip(values, self._shapes(values), strict=True):
+            place = main.place + int(main.layout.place[value])
+            yield self.written.fitted(self.written.sharding(place, len(shape)), shape, entry=True)
+
+    def _shapes(self, values: Sequence[int]) -> list[tuple[int, ...]]:
+        shapes, types = self.program.classes.signatures.shapes, self.program.graph.main.function.types
+        return [shapes[types[v]] or () for v in values]
+
+    def _named(self, shardings: Iterable[Sharding | None]) -> tuple[NamedSharding | None, ...]:
+        from .exporters.jax import named_sharding
+
+        meshes = self.program.shardings.meshes
+        return tuple(None if s is None else named_sharding(s, meshes.meshes[s.mesh]) for s in shardings)
+
+
+def run(
+    source: Any,
+    *,
+    strategy: str = "user-priority",
+    closed: bool = True,
+    mesh: str | None = None,
+    annotate: Sequence[str] = (),
+    rules: Sequence[Path | str] = (),
+    progress: Callable[[str, int], None] | None = None,
+) -> Result:
+    """Propagates the shardings of a program to every value.
+
+    ``source`` is a path, MLIR text or bytecode, an ``ir.Module`` or a ``jax.stages.Lowered``; it is not changed.
+    ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority". ``closed`` makes the shardings ready for a
+    compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives the module a mesh, ``annotate``
+    (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with more op rules. ``progress`` is called now
+    and then with the stage and the number of turns so far.
+
+    Raises ShardlogError for bad input.
+    """
+    module = read_module(source)
+    with module.context, ir.Location.unknown():
+        if mesh is not None:
+            replace_mesh(module, mesh)
+        apply_annotations(module, annotate)
+    book = RuleBook(Path(p) for p in rules)
+    program = import_program(module, book)
+    fixpoint = propagate(program, book, strategy, progress)
+    solver = book.boundary(_axes(program))
+
+    def fit(facts: dict[str, Any], shape: tuple[int, ...], entry: bool) -> dict[str, Any]:
+        given = {"sharded": facts["sharded"], "closed": facts["closed"], "dim": list(enumerate(shape))}
+        kept = solver.solve({**given, "entry": [()] if entry else []}, ["kept"])["kept"]
+        return {"sharded": kept}
+
+    written = Written(program.shardings, fixpoint.contents, fixpoint.agenda.facts, fit, closed=closed)
+    write_module(module, program.graph, program.classes, written)
+    return Result(module, fixpoint.stages, _unknown_ops(program), program, fixpoint, written)
+
+
+def _axes(program: Program) -> dict[str, Any]:
+    return {"axis": program.shardings.meshes.facts()["axis"]}
+
+
+def _unknown_ops(program: Program) -> tuple[UnknownOp, ...]:
+    """Ops without a rule, once per name, with how many there are and where the first one is."""
+    from .importers.function import location
+
+    signatures, found = program.classes.signatures, dict[str, list[Any]]()
+    for number, op in enumerate(signatures.examples):
+        if not program.classes.of(number).known:
+            found.setdefault(op.name, [0, op])[0] += signatures.counts[number]
+    return tuple(UnknownOp(name, count, location(op)) for name, (count, op) in sorted(found.items()))
+
+
+__all__ = ["Result", "ShardlogError", "UnknownOp", "run"]

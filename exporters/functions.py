@@ -1,0 +1,92 @@
+"""Which functions the annotated module has: one per function and distinct shardings of its arguments and results.
+
+Every call was propagated on its own; calls whose arguments and results ended with equal shardings share a function
+again, as after Shardy's ``sdy-unflatten-call-graph``. Names and order are those that Shardy gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..importers.graph import Graph, Instance
+from ..importers.shardings import Sharding
+from .shardings import Written
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The shardings at the boundary of an instance; empty where there are none at all."""
+
+    arguments: tuple[Sharding, ...]
+    results: tuple[Sharding, ...]
+
+
+@dataclass
+class Version:
+    """A function of the annotated module."""
+
+    name: str
+    instance: Instance
+    signature: Signature
+    callees: dict[int, Version]  # call node -> function
+
+
+def ranks(instance: Instance, values: list[int] | tuple[int, ...] | range, shapes: list[tuple[int, ...] | None]) -> list[int]:
+    """The rank of each value; 0 for what is no tensor."""
+    return [len(shapes[instance.function.types[v]] or ()) for v in values]
+
+
+def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] | None]) -> Signature:
+    """The shardings of an instance's arguments and returned values."""
+
+    def of(values: list[int] | tuple[int, ...]) -> tuple[Sharding, ...]:
+        rank = ranks(instance, values, shapes)
+        found = [
+            written.sharding(instance.place + int(instance.layout.place[v]), r) for v, r in zip(values, rank, strict=True)
+        ]
+        return tuple(written.filled(found, rank) or ())
+
+    function = instance.function
+    return Signature(of(function.arguments), of(function.operands[function.terminator]))
+
+
+def choose_versions(
+    graph: Graph, written: Written, shapes: list[tuple[int, ...] | None], taken: set[str]
+) -> list[Version]:
+    """The functions to write, main first, in the order in which they stand in the module.
+
+    ``taken`` are the names of other symbols.
+    """
+    names: dict[int, str] = {graph.main.number: graph.main.function.name}
+    taken = taken | {graph.main.function.name}
+    suffix = 0
+    in_order = [graph.main, *_inner_first(graph.main)]
+    for instance in in_order[1:]:
+        name = instance.function.name
+        while name in taken:
+            name, suffix = f"{instance.function.name}_{suffix}", suffix + 1
+        taken.add(name)
+        names[instance.number] = name
+    signatures = {i.number: boundary(i, written, shapes) for i in in_order}
+    first: dict[tuple[str, Signature], Instance] = {}
+    for caller in in_order:
+        for child in caller.children.values():
+            first.setdefault((child.function.name, signatures[child.number]), child)
+    versions: dict[int, Version] = {}
+
+    def version(instance: Instance) -> Version:
+        if instance.number not in versions:
+            versions[instance.number] = made = Version(names[instance.number], instance, signatures[instance.number], {})
+            for node, child in instance.children.items():
+                made.callees[node] = version(first[child.function.name, signatures[child.number]])
+        return versions[instance.number]
+
+    version(graph.main)
+    return [versions[i.number] for i in in_order if i.number in versions]
+
+
+def _inner_first(instance: Instance) -> Iterator[Instance]:
+    for child in instance.children.values():
+        yield from _inner_first(child)
+        yield child

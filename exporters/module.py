@@ -1,0 +1,373 @@
+"""Writes the final shardings into the module it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..importers.classes import Classes
+from ..importers.function import RESULT_SHARDING
+from ..importers.graph import Graph
+from ..importers.shardings import Sharding
+from .functions import Version, choose_versions
+from .shardings import Written
+
+
+def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> None:
+    """Annotates ``module`` in place: every value that has a sharding gets it as an attribute.
+
+    Constants that were split are there once per distinct sharding, functions once per distinct shardings of their
+    arguments and results; sharding groups, data-flow edges and dead ops are gone.
+    """
+    with module.context, ir.Location.unknown():
+        _Module(module, graph, classes, written).run()
+
+
+class _Module:
+    def __init__(self, module: ir.Module, graph: Graph, classes: Classes, written: Written) -> None:
+        self.module, self.graph, self.classes, self.written = module, graph, classes, written
+        self.shapes = classes.signatures.shapes
+
+    def run(self) -> None:
+        functions = {i.function.name: i.function.op for i in self.graph.instances}
+        symbols = {}
+        for op in self.module.body.operations:
+            if "sym_name" in op.attributes:
+                symbols[op.attributes["sym_name"].value] = op
+        private = {
+            name
+            for name, op in symbols.items()
+            if op.name == "func.func" and getattr(op.attributes.get("sym_visibility"), "value", "") == "private"
+        }
+        taken = set(symbols) - set(functions) - private
+        versions = choose_versions(self.graph, self.written, self.shapes, taken)
+        # Copies are made before anything is written; the first version of a function is the function itself.
+        bodies: list[tuple[Version, Any, list[Any]]] = []
+        used: set[str] = set()
+        for version in versions:
+            function = version.instance.function
+            name = function.name
+            if name in used:
+                copy = function.op.operation.clone(ir.InsertionPoint(self.module.body))
+                bodies.append((version, copy.opview, _ops(copy)))
+            else:
+                bodies.append((version, function.op, function.ops))
+            used.add(name)
+        for name in private - used:
+            symbols[name].operation.erase()
+        for version, func, ops in bodies:
+            _Body(self, version, func, ops).write()
+            func.attributes["sym_name"] = ir.StringAttr.get(version.name)
+        for _, func, _ in bodies[1:]:
+            last = list(self.module.body.operations)[-1]
+            if last.operation != func.operation:
+                func.operation.move_after(last.operation)
+
+
+def _ops(func: Any) -> list[Any]:
+    """All ops of a function, in the order in which the importer numbers them."""
+    found: list[Any] = []
+
+    def walk(region: Any) -> None:
+        for op in region.blocks[0].operations:
+            found.append(op)
+            for inner in op.regions:
+                walk(inner)
+
+    walk(func.regions[0])
+    return found
+
+
+class _Body:
+    def __init__(self, module: _Module, version: Version, func: Any, ops: list[Any]) -> None:
+        self.written, self.shapes, self.classes = module.written, module.shapes, module.classes
+        self.version, self.instance, self.func = version, version.instance, func
+        self.function = version.instance.function
+        self.main = module.graph.main is version.instance
+        self.graph = module.graph
+        # Copies of constants share the op of the node they are copied from until they get one of their own.
+        self.ops: list[Any] = list(ops) + [None] * (len(self.function.ops) - len(ops))
+        self.same: dict[int, int] = {}  # node that is merged -> the node it is merged with
+
+    def write(self) -> None:
+        self.merge_constants()
+        self.place_copies()
+        self.rewire()
+        self.erase()
+        self.move_constraints()
+        self.set_shardings()
+        self.set_boundary()
+
+    # ---- Constants -----------------------------------------------------------------------------------------
+
+    def merge_constants(self) -> None:
+        """Equal constants with equal shardings become one, the first."""
+        function, classes = self.function, self.classes
+        merges = {s for s in set(function.signature) if classes.of(s).merges}
+        if not merges:
+            return
+        first: dict[Hashable, int] = {}
+        exact: dict[int, Hashable] = {}
+        place, contents = self.instance.layout.place, self.written.contents
+        base = self.instance.place
+        for node in function.order:
+            if function.signature[node] not in merges:
+                continue
+            source = function.originals.get(node, node)
+            if source not in exact:
+                exact[source] = tuple(
+                    (name, value) for name, value in function.ops[source].attributes.items() if name != "sdy.sharding"
+                )
+            held = int(contents[base + int(place[function.results[node][0]])])
+            key = (
+                exact[source],
+                function.region[node],
+                function.types[function.results[node][0]],
+                tuple([self.representative(v) for v in function.operands[node]]),
+                held,
+            )
+            other = first.setdefault(key, node)
+            if other != node:
+                self.same[node] = other
+
+    def representative(self, value: int) -> int:
+        """The value that stands for ``value`` after merging."""
+        node = self.function.definer[value]
+        if node not in self.same:
+            return value
+        return self.function.results[self.same[node]][value - self.function.results[node][0]]
+
+    def place_copies(self) -> None:
+        """Copies that are left get ops; the last copy of a node that is not needed itself takes its op."""
+        function = self.function
+        copies: dict[int, list[int]] = {}
+        for node in function.order:
+            if node in function.originals and node not in self.same:
+                copies.setdefault(function.originals[node], []).append(node)
+        self.reused: set[int] = set()
+        for source, nodes in copies.items():
+            free = source in function.removed
+            anchor = ir.InsertionPoint(self.ops[source].operation)
+            for node in nodes[: -1 if free else None]:
+                self.ops[node] = self.ops[source].operation.clone(anchor).opview
+            if free:
+                self.ops[nodes[-1]] = self.ops[source]
+                self.reused.add(source)
+
+    def rewire(self) -> None:
+        function = self.function
+        for node in function.order:
+            op = self.ops[node]
+            if node in self.same or (node not in function.rewired and node not in function.originals):
+                continue
+            for index, value in enumerate(function.operands[node]):
+                op.operands[index] = self.ir_value(value)
+        for node, other in self.same.items():
+            if self.ops[node] is not None:
+                for mine, theirs in zip(self.ops[node].results, self.ops[other].results, strict=True):
+                    mine.replace_all_uses_with(theirs)
+
+    def ir_value(self, value: int) -> Any:
+        value = self.representative(value)
+        function = self.function
+        node = function.definer[value]
+        if node >= 0:
+            return self.ops[node].results[value - function.results[node][0]]
+        if value in self.argument_numbers:
+            return self.func.regions[0].blocks[0].arguments[self.argument_numbers[value]]
+        parent, region, index = self.region_arguments[value]
+        return self.ops[parent].regions[region].blocks[0].arguments[index]
+
+    @property
+    def argument_numbers(self) -> dict[int, int]:
+        return {value: index for index, value in enumerate(self.function.arguments)}
+
+    @property
+    def region_arguments(self) -> dict[int, tuple[int, int, int]]:
+        return {
+            value: (node, number, index)
+            for node, regions in self.function.regions.items()
+            for number, region in enumerate(regions)
+            for index, value in enumerate(region.arguments)
+        }
+
+    def erase(self) -> None:
+        """Erases what is merged or not needed, users first, and the annotations that have been read."""
+        function = self.function
+        gone = [n for n in sorted(function.removed, reverse=True) if n not in function.originals]
+        gone = [n for n in gone if n not in self.reused and function.parent[n] not in function.removed]
+        edges = [n for n in function.nodes_named("sdy.data_flow_edge") if n not in function.removed]
+        for node in edges:
+            self.ops[node].results[0].replace_all_uses_with(self.ops[node].operands[0])
+        groups = [node for _, _, node in function.groups if node >= 0]
+        for node in (*edges, *groups):
+            self.ops[node].operation.erase()
+        self.erased = {*edges, *groups, *gone, *self.same}
+        merged = sorted((n for n in self.same if self.ops[n] is not None), key=lambda n: -n)
+        for node in merged:
+            self.ops[node].operation.erase()
+        for node in gone:
+            if node not in groups:
+                self.ops[node].operation.erase()
+
+    def move_constraints(self) -> None:
+        """Constraints that took over the uses of a value stand right after it."""
+        function = self.function
+        if not function.moved:
+            return
+        for before, node in zip(function.order, function.order[1:], strict=False):
+            if node in function.moved:
+                self._put_after(node, before)
+
+    def _put_after(self, node: int, before: int) -> None:
+        function, op = self.function, self.ops[node].operation
+        while before >= 0 and function.region[before] != function.region[node]:
+            if function.parent[node] == before:
+                op.move_before(op.block.operations[0].operation)
+                return
+            before = function.parent[before]
+        while before in self.erased:
+            before -= 1
+        op.move_after(self.ops[before].operation)
+
+    # ---- Shardings -----------------------------------------------------------------------------------------
+
+    def set_shardings(self) -> None:
+        function, written, shapes = self.function, self.written, self.shapes
+        base, place, contents = self.instance.place, self.instance.layout.place, written.contents
+        cache: dict[tuple[int, int], ir.Attribute | None] = {}
+        own = set(function.constraints)
+        held = contents[base + place].tolist()
+        types, calls = function.types, function.calls
+        for node in function.order:
+            results = function.results[node]
+            if node in self.same or node in self.erased or not results:
+                continue
+            if len(results) == 1 and node not in own and node not in calls:
+                value = results[0]
+                key = (held[value], types[value])
+                if key not in cache:
+                    rank = len(shapes[types[value]] or ())
+                    cache[key] = written.per_value([written.of(held[value], rank)], [rank])
+                attribute = cache[key]
+                if attribute is None:
+                    continue
+                op = self.ops[node]
+                attributes = op.attributes
+                if op.name.startswith("sdy.") and (label := _result_sharding(attributes)):
+                    sharding = written.of(held[value], len(shapes[types[value]] or ()))
+                    attributes[label] = written.attribute(sharding) if sharding else attributes[label]
+                else:
+                    attributes["sdy.sharding"] = attribute
+            elif node in calls:
+                self.set_call(node)
+            else:
+                ranks = [len(shapes[types[v]] or ()) for v in results]
+                shardings = [written.of(held[v], rank) for v, rank in zip(results, ranks, strict=True)]
+                if node in own:
+                    if shardings[0] is not None:
+                        self.ops[node].attributes["sharding"] = written.attribute(shardings[0])
+                elif (attribute := written.per_value(shardings, ranks)) is not None:
+                    self.ops[node].attributes["sdy.sharding"] = attribute
+
+    def set_call(self, node: int) -> None:
+        """A call has the shardings that its function returns; where they differ from what it needs, it is resharded."""
+        function, written = self.function, self.written
+        callee = self.version.callees[node]
+        op = self.ops[node]
+        op.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee.name)
+        shapes = [self.shapes[function.types[v]] or () for v in function.results[node]]
+        wanted = [
+            written.sharding(self.instance.place + int(self.instance.layout.place[v]), len(shape))
+            for v, shape in zip(function.results[node], shapes, strict=True)
+        ]
+        given = list(callee.signature.results)
+        if not given:
+            filled = written.filled(wanted, [len(s) for s in shapes])
+            if filled is None:
+                return
+            given = [_replicated(sharding) for sharding in filled]
+        for index in reversed(range(len(given))):
+            if _axes(given[index]) != _axes(wanted[index]):
+                self.reshard(op, index, wanted[index] or _replicated(given[index]))
+        fitted = [written.fitted(s, shape, entry=False) for s, shape in zip(given, shapes, strict=True)]
+        op.attributes["sdy.sharding"] = written.per_value(fitted, [len(s) for s in shapes])
+
+    def reshard(self, call: Any, index: int, sharding: Sharding) -> None:
+        from jaxlib.mlir.dialects import sdy
+
+        result = call.results[index]
+        reshard = sdy.ReshardOp(result, self.written.attribute(sharding), loc=call.location, ip=_after(call))
+        result.replace_all_uses_except(reshard.results[0], reshard.operation)
+
+    def set_boundary(self) -> None:
+        function, written, func = self.function, self.written, self.func
+        arguments: list[Sharding | None] = list(self.version.signature.arguments)
+        returned = function.operands[function.terminator]
+        results: list[Sharding | None] = list(self.version.signature.results)
+        place = self.instance.layout.place
+        if self.main:
+            arguments = [
+                written.sharding(self.instance.place + int(place[v]), len(self.shapes[function.types[v]] or ()))
+                for v in function.arguments
+            ]
+            results = [
+                written.sharding(int(p), len(self.shapes[function.types[v]] or ()))
+                for p, v in zip(self.graph.result_places, returned, strict=True)
+            ]
+        else:
+            results = [
+                written.sharding(self.instance.place + int(place[v]), len(self.shapes[function.types[v]] or ()))
+                for v in returned
+            ]
+        self.set_values("arg_attrs", function.arguments, arguments)
+        self.set_values("res_attrs", returned, results)
+        if not self.main:
+            func.attributes["sym_visibility"] = ir.StringAttr.get("private")
+
+    def set_values(self, label: str, values: Any, shardings: list[Sharding | None]) -> None:
+        attributes = self.func.attributes
+        old = list(attributes[label]) if label in attributes else [ir.DictAttr.get({})] * len(values)
+        shardings = shardings or [None] * len(values)
+        new = []
+        for value, entry, sharding in zip(values, old, shardings, strict=True):
+            kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"} if self.main else {}
+            fitted = self.written.fitted(sharding, self.shapes[self.function.types[value]] or (), entry=self.main)
+            if fitted is not None:
+                kept["sdy.sharding"] = self.written.attribute(fitted)
+            new.append(ir.DictAttr.get(kept))
+        if any(len(entry) for entry in new):
+            attributes[label] = ir.ArrayAttr.get(new)
+        elif label in attributes:
+            del attributes[label]
+
+
+def _result_sharding(attributes: Any) -> str | None:
+    return next((label for label in RESULT_SHARDING if label in attributes), None)
+
+
+def _axes(sharding: Sharding | None) -> Any:
+    """What tells two shardings apart when data would have to move."""
+    if sharding is None:
+        return None
+    axes = tuple(d.axes for d in sharding.dimensions)
+    return (axes, sharding.unreduced) if any(axes) or sharding.unreduced else None
+
+
+def _replicated(sharding: Sharding) -> Sharding:
+    from ..importers.shardings import Dimension
+
+    return Sharding(sharding.mesh, (Dimension(closed=True),) * len(sharding.dimensions))
+
+
+def _after(op: Any) -> Any:
+    """Right after an op."""
+    operations = op.operation.block.operations
+    found = False
+    for other in operations:
+        if found:
+            return ir.InsertionPoint(other)
+        found = other.operation == op.operation
+    raise AssertionError("an op has no successor in its block")

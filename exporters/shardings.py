@@ -1,0 +1,91 @@
+"""Final contents as attributes; every distinct one is built once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from ..importers.shardings import Facts, Sharding, Shardings
+
+Shape = tuple[int, ...]
+
+
+class Written:
+    """The shardings that the places of a graph hold at the end, and their attributes.
+
+    ``contents`` is the content of every place, ``facts`` gives the facts of a content, ``fit`` adapts a sharding to the
+    boundary of the module (``rules/propagation/boundary.dl``).
+    """
+
+    def __init__(
+        self,
+        shardings: Shardings,
+        contents: npt.NDArray[np.int32],
+        facts: Callable[[int], Facts],
+        fit: Callable[[Facts, Shape, bool], Facts],
+        *,
+        closed: bool,
+    ) -> None:
+        self.shardings, self.contents, self.closed = shardings, contents, closed
+        self._facts, self._fit = facts, fit
+        self._read: dict[tuple[int, int], Sharding | None] = {}
+        self._fitted: dict[tuple[int, Shape, bool], Sharding | None] = {}
+        self._attributes: dict[Any, ir.Attribute] = {}
+
+    def sharding(self, place: int, rank: int) -> Sharding | None:
+        """The sharding of a place whose tensor has this rank; None where it has none."""
+        return self.of(int(self.contents[place]), rank)
+
+    def of(self, content: int, rank: int) -> Sharding | None:
+        """The sharding that a content stands for."""
+        key = (content, rank)
+        if key not in self._read:
+            self._read[key] = self.shardings.sharding(self._facts(content), rank)
+        return self._read[key]
+
+    def fitted(self, sharding: Sharding | None, shape: Shape, *, entry: bool) -> Sharding | None:
+        """The largest part of ``sharding`` that a function argument or result of this shape may have.
+
+        ``entry``: it is an argument or result of the main function, which may not have sub-axes in open dimensions.
+        """
+        if sharding is None:
+            return None
+        facts = self.shardings.facts(sharding)
+        facts.update(self._fit(facts, shape, entry))
+        return self.shardings.sharding(facts, len(shape))
+
+    def attribute(self, sharding: Sharding) -> ir.Attribute:
+        """``#sdy.sharding<...>``, closed if the module is to be closed."""
+        return self.shardings.attribute(sharding, closed=self.closed)
+
+    def per_value(self, shardings: Sequence[Sharding | None], ranks: Sequence[int]) -> ir.Attribute | None:
+        """``#sdy.sharding_per_value<[...]>`` for the results of an op; None if none of them has a sharding.
+
+        Results without a sharding get a fully open one on the mesh of the first that has one.
+        """
+        key = (tuple(shardings), tuple(ranks))
+        if key not in self._attributes:
+            filled = self.filled(shardings, ranks)
+            if filled is None:
+                return None
+            entries = [self.shardings.text(s, closed=self.closed).removeprefix("#sdy.sharding") for s in filled]
+            self._attributes[key] = ir.Attribute.parse(f"#sdy.sharding_per_value<[{', '.join(entries)}]>")
+        return self._attributes[key]
+
+    def filled(self, shardings: Sequence[Sharding | None], ranks: Sequence[int]) -> list[Sharding] | None:
+        """``shardings`` with fully open ones in the gaps; None if there are only gaps."""
+        meshes = [s.mesh for s in shardings if s is not None]
+        if not meshes:
+            return None
+        return [s or self.open(meshes[0], rank) for s, rank in zip(shardings, ranks, strict=True)]
+
+    @staticmethod
+    def open(mesh: int, rank: int) -> Sharding:
+        """The sharding without axes, all dimensions open."""
+        from ..importers.shardings import Dimension
+
+        return Sharding(mesh, (Dimension(),) * rank)

@@ -1,0 +1,135 @@
+"""What the op rules say about signatures, in the form that the graph is built from.
+
+An op's *class* is the set of facts that its turns need. Signatures whose facts are equal share a class, so that an
+addition and a multiplication of the same shape are solved once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .function import Signatures
+
+Facts = Mapping[str, Sequence[tuple[Any, ...]]]
+End = tuple[Literal["operand", "result", "argument", "return"], int, int]  # what, region, index
+
+# What the op rules say that turns use, apart from the slots and from `flows`, which depends on the stage.
+TURN_FACTS = ("factor", "maps", "elementwise")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A data-flow edge of an op: one sharding for all targets, which the sources exchange theirs with."""
+
+    owner: End
+    sources: tuple[End, ...]
+    targets: tuple[End, ...]  # without the owner
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What the rules say about one signature."""
+
+    known: bool
+    constant: bool
+    keeps_constant: bool
+    expands_scalar: bool
+    merges: bool
+    pure: bool
+    edges: tuple[Edge, ...]
+    static: Facts  # the facts for its turns
+    flows: Mapping[int, tuple[tuple[int, str], ...]]  # op-priority level -> (factor, role)
+
+
+def knowledge(signature: Facts, facts: Facts) -> Knowledge:
+    """Reads ``facts``, the outputs of the op rules for one signature."""
+    ends: dict[str, dict[int, list[End]]] = {"edge_owner": {}, "edge_source": {}, "edge_target": {}}
+    for name, by_edge in ends.items():
+        for e, what, r, i in facts[name]:
+            by_edge.setdefault(e, []).append((what, r, i))
+    edges = []
+    for (e,) in sorted(facts["edge"]):
+        owner = ends["edge_owner"][e][0]
+        targets = tuple(t for t in sorted(ends["edge_target"].get(e, [])) if t != owner)
+        rank = {"operand": 0, "return": 1}
+        sources = tuple(sorted(ends["edge_source"].get(e, []), key=lambda s: (rank[s[0]], s[1], s[2])))
+        edges.append(Edge(owner, sources, targets))
+    flows: dict[int, list[tuple[int, str]]] = {}
+    for level, f, role in facts["flows"]:
+        flows.setdefault(level, []).append((f, role))
+    return Knowledge(
+        known=bool(facts["known"]),
+        constant=bool(facts["constant"]),
+        keeps_constant=bool(facts["keeps_constant"]),
+        expands_scalar=bool(facts["expands_scalar"]),
+        merges=bool(facts["merges"]),
+        pure=bool(facts["pure"]),
+        edges=tuple(edges),
+        static={
+            "tensor": [(t, role) for t, role, _, _ in signature["slot"]],
+            **{name: facts[name] for name in TURN_FACTS},
+        },
+        flows={level: tuple(entries) for level, entries in flows.items()},
+    )
+
+
+@dataclass
+class Classes:
+    """Numbers the classes of signatures; asks the op rules (``solve``) once per signature and kind of use."""
+
+    signatures: Signatures
+    solve: Callable[[Facts], Facts]
+    describe: Callable[[Any, bool], Facts]
+    known: list[Knowledge] = field(default_factory=list)  # per class, a representative
+    _by_signature: dict[tuple[int, bool], tuple[int, Knowledge]] = field(default_factory=dict)
+    _by_facts: dict[Any, int] = field(default_factory=dict)
+    _identities: dict[tuple[str, int, int], int] = field(default_factory=dict)
+
+    def of(self, signature: int, *, multiple_uses: bool = False) -> Knowledge:
+        """What the rules say about a signature."""
+        return self._look_up(signature, multiple_uses)[1]
+
+    def number(self, signature: int, *, multiple_uses: bool = False) -> int:
+        """The class of a signature."""
+        return self._look_up(signature, multiple_uses)[0]
+
+    def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, Knowledge]:
+        key = (signature, multiple_uses)
+        if key not in self._by_signature:
+            facts = self.describe(self.signatures.examples[signature], multiple_uses)
+            found = knowledge(facts, self.solve(facts))
+            self._by_signature[key] = (self._intern(found), found)
+        return self._by_signature[key]
+
+    def _intern(self, found: Knowledge) -> int:
+        facts = (
+            tuple((name, tuple(rows)) for name, rows in found.static.items()),
+            tuple(sorted(found.flows.items())),
+        )
+        if facts not in self._by_facts:
+            self._by_facts[facts] = len(self.known)
+            self.known.append(found)
+        return self._by_facts[facts]
+
+    def identity(self, name: str, operands: int, type_: int) -> int:
+        """The class of an op called ``name`` whose operands and only result have one type (a data-flow edge)."""
+        key = (name, operands, type_)
+        if key not in self._identities:
+            shape = self.signatures.shapes[type_]
+            slots = range(operands + 1)
+            facts: dict[str, list[tuple[Any, ...]]] = {
+                "op": [(name,)],
+                "slot": [
+                    (t, *(("operand", t) if t < operands else ("result", 0)), -1 if shape is None else len(shape))
+                    for t in slots
+                ],
+                "dim": [(t, d, size) for t in slots for d, size in enumerate(shape or ())],
+            }
+            self._identities[key] = self._intern(knowledge(facts, self.solve(facts)))
+        return self._identities[key]
+
+    def inert(self, number: int) -> bool:
+        """No sharding ever flows through ops of this class."""
+        return not self.known[number].flows

@@ -1,0 +1,92 @@
+"""Sharding constraints, applied before propagation as Shardy's ``sdy-apply-sharding-constraints`` does.
+
+A constraint on a value without a sharding becomes the value's own sharding, if it is fully closed and no other
+constraint disagrees. A value that data flows into (a while's result, a function's argument) keeps its sharding free:
+there the constraint takes over all uses instead. A chain of constraints takes over the later uses of the value it
+starts from.
+"""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from .function import Function
+from .uses import Uses
+
+
+def apply_constraints(function: Function, uses: Uses, place: dict[int, int], flows_into: set[int]) -> None:
+    """Applies the constraints of ``function`` in program order.
+
+    Changes its annotations, operands and order. ``place`` maps targets of data-flow edges to the value that holds their
+    sharding; ``flows_into`` are the values with a data-flow edge of their own and the other targets.
+    """
+    if function.constraints:
+        _Constraints(function, uses, place, flows_into).run()
+
+
+class _Constraints:
+    def __init__(self, function: Function, uses: Uses, place: dict[int, int], flows_into: set[int]) -> None:
+        self.function, self.uses, self.place, self.flows_into = function, uses, place, flows_into
+        self.nodes = set(function.constraints)
+        self.moves = 0
+
+    def run(self) -> None:
+        for node in self.function.constraints:
+            if node in self.function.removed:
+                continue
+            self.follow_chain(node)
+            self.apply(node)
+        if self.moves:
+            self.function.order.sort(key=lambda n: self.uses.position[n])
+
+    def sharding(self, value: int) -> ir.Attribute | None:
+        return self.function.annotations.get(self.place.get(value, value))
+
+    def constrained(self, value: int, but: int = -1) -> bool:
+        return any(node in self.nodes and node != but for node, _ in self.uses.of(value))
+
+    def follow_chain(self, head: int) -> None:
+        function, uses = self.function, self.uses
+        value = function.operands[head][0]
+        if function.definer[value] in self.nodes or self.sharding(value) is not None or self.constrained(value, head):
+            return
+        tail = head
+        while True:
+            users = uses.of(function.results[tail][0])
+            if len(users) != 1 or users[0][0] not in self.nodes:
+                break
+            tail = users[0][0]
+        result = function.results[tail][0]
+        if tail == head or self.constrained(result):
+            return
+        for node, index in reversed(uses.of(value)):
+            later = function.region[node] == function.region[tail] and uses.position[tail] < uses.position[node]
+            if node != head and node != function.terminator and later:
+                uses.move(node, index, result)
+
+    def apply(self, node: int) -> None:
+        function, uses = self.function, self.uses
+        value = function.operands[node][0]
+        sharding = function.annotations[function.results[node][0]]
+        if self.sharding(value) is not None or not _closed(sharding):
+            return
+        others = (n for n, _ in uses.of(value) if n in self.nodes)
+        if any(function.annotations[function.results[n][0]] != sharding for n in others):
+            return
+        if value not in self.flows_into:
+            function.annotations[self.place.get(value, value)] = sharding
+            return
+        self.moves += 1
+        self.function.moved.add(node)
+        uses.position[node] = uses.after(value) - self.moves * 1e-9
+        for user, index in reversed(uses.of(value)):
+            if user != node:
+                uses.move(user, index, function.results[node][0])
+
+
+def _closed(sharding: ir.Attribute) -> bool:
+    return all(
+        sdy.DimensionShardingAttr(dimension).is_closed
+        for dimension in sdy.TensorShardingAttr(sharding).dimension_shardings
+    )

@@ -1,0 +1,252 @@
+"""One function of a module as plain lists: values, nodes (operations), uses and annotations.
+
+Values and nodes are numbered from 0 within the function. Nothing here knows what an op does; what the rules
+say about its signature is looked up later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError
+from .signature import LooksAt, surroundings
+
+_RULE = "sdy.sharding_rule"
+# The attributes that hold the sharding of an op's only result.
+RESULT_SHARDING = ("sharding", "out_sharding")
+_ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
+
+
+@dataclass(frozen=True)
+class _Elements:
+    """The elements of a tensor. They are data, which no rule reads, where a result has the same type."""
+
+    type: int
+    attribute: ir.Attribute
+
+
+@dataclass(frozen=True)
+class Region:
+    """A region of a node: its block arguments (values), the node that ends it, and its nodes in order."""
+
+    arguments: tuple[int, ...]
+    nodes: tuple[int, ...]
+
+
+@dataclass
+class Signatures:
+    """Distinct ops: equal name, types and attributes; with one op each that stands for all.
+
+    ``looks_at`` says of which ops (by name) the surroundings are part of the signature, see ``signature.py``.
+    """
+
+    looks_at: LooksAt = field(default_factory=dict)
+    types: dict[ir.Type, int] = field(default_factory=dict)
+    shapes: list[tuple[int, ...] | None] = field(default_factory=list)  # per type; None: not a tensor
+    examples: list[Any] = field(default_factory=list)  # an op per signature
+    counts: list[int] = field(default_factory=list)
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _keys: dict[ir.Attribute, Any] = field(default_factory=dict)
+
+    def type(self, type_: ir.Type, where: Any) -> int:
+        number = self.types.get(type_)
+        if number is None:
+            number = self.types[type_] = len(self.shapes)
+            self.shapes.append(_shape(type_, where))
+        return number
+
+    def attribute(self, attribute: ir.Attribute) -> Any:
+        """What tells an attribute from others: itself, or for the elements of a tensor an ``_Elements``."""
+        key = self._keys.get(attribute)
+        if key is None:
+            elements = isinstance(attribute, (ir.DenseElementsAttr, ir.DenseResourceElementsAttr))
+            key = _Elements(self.types.get(attribute.type, -2), attribute) if elements else attribute
+            self._keys[attribute] = key
+        return key
+
+    def number(self, key: Hashable, op: Any) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.examples)
+            self.examples.append(op)
+            self.counts.append(0)
+        self.counts[number] += 1
+        return number
+
+
+def _shape(type_: ir.Type, where: Any) -> tuple[int, ...] | None:
+    if isinstance(type_, ir.RankedTensorType):
+        if not type_.has_static_shape:
+            raise ShardlogError(
+                f"dynamic shape {type_}", where=location(where), hint="lower the program with static shapes"
+            )
+        return tuple(type_.shape)
+    if isinstance(type_, ir.TupleType):
+        raise ShardlogError(
+            f"tuple type {type_}", where=location(where), hint="return the parts as separate results"
+        )
+    if isinstance(type_, ir.UnrankedTensorType):
+        raise ShardlogError(f"unranked tensor {type_}", where=location(where), hint="give the tensor a static shape")
+    return None
+
+
+def location(op: Any) -> str:
+    """Where an op comes from, as MLIR has it."""
+    text = str(op.location)
+    return text.removeprefix("loc(").removesuffix(")").replace('"', "") if text != "loc(unknown)" else f"op {op.name}"
+
+
+@dataclass
+class Function:
+    """A function body. Lists are indexed by value (``types``, ``definer``) or by node (the rest)."""
+
+    name: str
+    op: Any
+    types: list[int] = field(default_factory=list)
+    definer: list[int] = field(default_factory=list)  # the node that a value is a result of; -1: block argument
+    arguments: list[int] = field(default_factory=list)
+    terminator: int = -1
+    ops: list[Any] = field(default_factory=list)
+    signature: list[int] = field(default_factory=list)
+    operands: list[tuple[int, ...]] = field(default_factory=list)
+    results: list[range] = field(default_factory=list)
+    parent: list[int] = field(default_factory=list)  # the node around a node; -1: the function
+    region: list[int] = field(default_factory=list)  # the region of a node, numbered over the function
+    regions: dict[int, tuple[Region, ...]] = field(default_factory=dict)
+    order: list[int] = field(default_factory=list)  # nodes in program order, outer before inner
+    calls: dict[int, str] = field(default_factory=dict)
+    annotations: dict[int, ir.Attribute] = field(default_factory=dict)  # value -> #sdy.sharding
+    result_annotations: list[ir.Attribute | None] = field(default_factory=list)
+    groups: list[tuple[int, int, int]] = field(default_factory=list)  # value, group id, node
+    constraints: list[int] = field(default_factory=list)
+    originals: dict[int, int] = field(default_factory=dict)  # copy of a constant's node -> the node
+    removed: set[int] = field(default_factory=set)
+    rewired: set[int] = field(default_factory=set)  # nodes whose operands are no longer what the module says
+    moved: set[int] = field(default_factory=set)  # constraints that stand elsewhere than in the module
+
+    def nodes_named(self, name: str) -> Iterator[int]:
+        return (n for n in self.order if self.ops[n].name == name)
+
+    def new_value(self, type_: int, definer: int) -> int:
+        self.types.append(type_)
+        self.definer.append(definer)
+        return len(self.types) - 1
+
+
+def read_function(func: Any, signatures: Signatures) -> Function:
+    """The body of a ``func.func``. Raises ShardlogError for dynamic shapes, tuples and regions of several blocks."""
+    function = Function(func.sym_name.value, func)
+    reader = _Reader(function, signatures)
+    region = reader.read_region(func.regions[0], -1, func)
+    function.arguments = list(region.arguments)
+    function.terminator = region.nodes[-1]
+    attributes = func.attributes
+    if "arg_attrs" in attributes:
+        for value, entry in zip(function.arguments, attributes["arg_attrs"], strict=True):
+            if "sdy.sharding" in entry:
+                function.annotations[value] = entry["sdy.sharding"]
+    returned = function.operands[function.terminator]
+    entries = attributes["res_attrs"] if "res_attrs" in attributes else [{}] * len(returned)
+    function.result_annotations = [entry["sdy.sharding"] if "sdy.sharding" in entry else None for entry in entries]
+    return function
+
+
+class _Reader:
+    def __init__(self, function: Function, signatures: Signatures) -> None:
+        self.function, self.signatures = function, signatures
+        self.numbers: dict[ir.Value, int] = {}
+        self.regions = 0
+
+    def read_region(self, region: Any, parent: int, around: Any) -> Region:
+        function, signatures, numbers = self.function, self.signatures, self.numbers
+        blocks = list(region.blocks)
+        if len(blocks) != 1:
+            raise ShardlogError(
+                f"a region of {around.name} has {len(blocks)} blocks",
+                where=location(around),
+                hint="only structured control flow (stablehlo.while, stablehlo.case) is supported",
+            )
+        number = self.regions
+        self.regions += 1
+        arguments = []
+        for argument in blocks[0].arguments:
+            numbers[argument] = value = function.new_value(signatures.type(argument.type, around), -1)
+            arguments.append(value)
+        nodes: list[int] = []
+        types, definer, attribute_key = function.types, function.definer, signatures.attribute
+        type_number, looks_at = signatures.types, signatures.looks_at
+        for op in blocks[0].operations:
+            node = len(function.ops)
+            nodes.append(node)
+            function.ops.append(op)
+            function.signature.append(-1)
+            function.order.append(node)
+            function.parent.append(parent)
+            function.region.append(number)
+            operands = tuple([numbers[value] for value in op.operands])
+            function.operands.append(operands)
+            first = len(types)
+            kinds = [types[value] for value in operands]
+            kinds.append(-1)
+            for result in op.results:
+                numbers[result] = len(types)
+                kind = type_number.get(result.type)
+                if kind is None:
+                    kind = signatures.type(result.type, op)
+                types.append(kind)
+                definer.append(node)
+                kinds.append(kind)
+            function.results.append(range(first, len(types)))
+            name = op.name
+            key: list[Hashable] = [name, tuple(kinds)]
+            for label, attribute in op.attributes.items():
+                if "." in label and label != _RULE:  # annotations of values, and notes of other tools
+                    if label == "sdy.sharding":
+                        self._annotate(node, attribute)
+                    continue
+                if label in _ANNOTATIONS and name.startswith("sdy."):
+                    continue
+                told = attribute_key(attribute)
+                if told.__class__ is _Elements and told.type in kinds:
+                    told = told.type
+                key.append((label, told))
+            inner = op.regions
+            if len(inner):
+                key.append(self._read_regions(inner, node, op))
+            elif name.startswith("sdy."):
+                self._read_sdy(node, op)
+            if name in looks_at:
+                key.append(surroundings(op, looks_at[name]))
+            function.signature[node] = signatures.number(tuple(key), op)
+            if name == "func.call":
+                function.calls[node] = op.attributes["callee"].value
+        return Region(tuple(arguments), tuple(nodes))
+
+    def _read_regions(self, regions: Any, node: int, op: Any) -> Hashable:
+        function = self.function
+        read = tuple(self.read_region(region, node, op) for region in regions)
+        function.regions[node] = read
+        return tuple((len(r.arguments), len(function.operands[r.nodes[-1]]) if r.nodes else 0) for r in read)
+
+    def _annotate(self, node: int, attribute: ir.Attribute) -> None:
+        from jaxlib.mlir.dialects import sdy
+
+        for value, sharding in zip(
+            self.function.results[node], sdy.TensorShardingPerValueAttr(attribute).shardings, strict=True
+        ):
+            self.function.annotations[value] = sharding
+
+    def _read_sdy(self, node: int, op: Any) -> None:
+        function, name = self.function, op.name
+        if name == "sdy.sharding_group":
+            function.groups.append((function.operands[node][0], op.attributes["group_id"].value, node))
+            return
+        for label in RESULT_SHARDING:
+            if label in op.attributes and len(function.results[node]) == 1:
+                function.annotations[function.results[node][0]] = op.attributes[label]
+        if name == "sdy.sharding_constraint":
+            function.constraints.append(node)

@@ -1,0 +1,156 @@
+"""The graph of a whole module, as the agenda takes it: items, places, cells and who is pushed when a place changes.
+
+A call is seen as if the callee's body stood in its place: every call has an instance of the function of its own, with
+data-flow edges from the call's operands to the arguments and from the returned values to the results. Values of an
+instance are *places*; all arrays are numbered over the instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .classes import Classes
+from .function import Function
+from .layout import Layout, lay_out
+from .structure import Structure
+
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(eq=False)
+class Instance:
+    """A function body at one call (or the main function): where its places and items start."""
+
+    number: int
+    function: Function
+    layout: Layout
+    place: int  # value v is place + v
+    item: int  # node n is item + n
+    cloned: bool
+    children: dict[int, Instance] = field(default_factory=dict)  # call node -> instance
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Arrays for the agenda. ``order`` has the items in program order; func-result items are apart."""
+
+    instances: tuple[Instance, ...]  # main first, then depth first in program order
+    classes: Ints  # item -> class
+    slot_offsets: Ints
+    slots: Ints  # places, by item
+    order: Ints
+    neighbour_offsets: Ints
+    neighbours: Ints  # items, by place, in push order
+    places: int
+    result_items: Ints  # exchange between a value that main returns and the function result
+    result_places: Ints  # the places of main's function results
+
+    @property
+    def main(self) -> Instance:
+        return self.instances[0]
+
+
+class _Builder:
+    def __init__(self, functions: dict[str, Function], structures: dict[str, Structure], classes: Classes) -> None:
+        self.functions, self.structures, self.classes = functions, structures, classes
+        self.layouts: dict[tuple[str, bool], Layout] = {}
+        self.called: set[str] = set()
+        self.instances: list[Instance] = []
+        self.places = 0
+        self.items = 0
+
+    def layout(self, name: str, *, cloned: bool) -> Layout:
+        key = (name, cloned)
+        if key not in self.layouts:
+            self.layouts[key] = lay_out(self.functions[name], self.structures[name], self.classes, cloned=cloned)
+        return self.layouts[key]
+
+    def instantiate(self, name: str, *, cloned: bool) -> Instance:
+        layout = self.layout(name, cloned=cloned)
+        function = self.functions[name]
+        instance = Instance(len(self.instances), function, layout, self.places, self.items, cloned)
+        self.places += len(function.types)
+        self.items += len(layout.classes)
+        self.instances.append(instance)
+        for node in layout.result_items:
+            callee = function.calls[node]
+            again = callee in self.called
+            self.called.add(callee)
+            copied = cloned or again or node in function.originals
+            instance.children[node] = self.instantiate(callee, cloned=copied)
+        return instance
+
+    def order(self, instance: Instance) -> list[Ints]:
+        parts: list[Ints] = []
+        for segment in instance.layout.order:
+            if isinstance(segment, int):
+                parts.extend(self.order(instance.children[segment]))
+            else:
+                parts.append(segment + instance.item)
+        return parts
+
+
+def build_graph(
+    functions: dict[str, Function], structures: dict[str, Structure], main: str, classes: Classes
+) -> Graph:
+    """The graph of the function ``main`` and all that it calls."""
+    builder = _Builder(functions, structures, classes)
+    root = builder.instantiate(main, cloned=False)
+    instances = builder.instances
+    slots = [i.layout.slots + i.place for i in instances]
+    neighbours = [i.layout.neighbours + i.item for i in instances]
+    for caller in instances:
+        for node, child in caller.children.items():
+            _connect(caller, node, child, slots, neighbours)
+    returned = [root.place + int(root.layout.place[v]) for v in root.function.operands[root.function.terminator]]
+    types = [root.function.types[v] for v in root.function.operands[root.function.terminator]]
+    first_place, first_item = builder.places, builder.items
+    result_places = np.arange(first_place, first_place + len(returned), dtype=np.int32)
+    result_items = np.arange(first_item, first_item + len(returned), dtype=np.int32)
+    result_classes = np.asarray([classes.identity("func.result", 1, t) for t in types], np.int32)
+    result_slots = np.column_stack([np.asarray(returned, np.int32), result_places]).ravel().astype(np.int32)
+    lengths = [np.diff(i.layout.slot_offsets) for i in instances] + [np.full(len(returned), 2, np.int32)]
+    neighbour_lengths = [np.diff(i.layout.neighbour_offsets) for i in instances]
+    neighbour_lengths.append(np.zeros(len(returned), np.int32))
+    return Graph(
+        instances=tuple(instances),
+        classes=_join([i.layout.classes for i in instances] + [result_classes]),
+        slot_offsets=_offsets(lengths),
+        slots=_join([*slots, result_slots]),
+        order=_join(builder.order(root)),
+        neighbour_offsets=_offsets(neighbour_lengths),
+        neighbours=_join(neighbours),
+        places=first_place + len(returned),
+        result_items=result_items,
+        result_places=result_places,
+    )
+
+
+def _connect(caller: Instance, node: int, child: Instance, slots: list[Ints], neighbours: list[Ints]) -> None:
+    """Fills in what crosses a call.
+
+    The sources of the data-flow edges of arguments and results are values of the other side; a use by the call pushes
+    the edge of the callee's argument, a use by the return that of the call's result.
+    """
+    operands = caller.function.operands[node]
+    returned = child.function.operands[child.function.terminator]
+    for slot, argument in child.layout.argument_sources:
+        slots[child.number][slot] = caller.place + caller.layout.place[operands[argument]]
+    for slot, result in caller.layout.result_sources[node]:
+        slots[caller.number][slot] = child.place + child.layout.place[returned[result]]
+    for at, operand in caller.layout.operand_uses.get(node, ()):
+        neighbours[caller.number][at] = child.item + child.layout.argument_items[operand]
+    for at, result in child.layout.return_uses:
+        neighbours[child.number][at] = caller.item + caller.layout.result_items[node][result]
+
+
+def _join(parts: Sequence[npt.NDArray[np.int32]]) -> Ints:
+    return np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int32)
+
+
+def _offsets(lengths: Sequence[npt.NDArray[np.int32]]) -> Ints:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths), dtype=np.int64)]).astype(np.int32)

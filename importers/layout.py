@@ -1,0 +1,215 @@
+"""A function laid out for the agenda: its items, their slots, and who is pushed when a value changes.
+
+Everything is numbered within the function; what crosses a call (the sources of data-flow edges, the edges that a use
+pushes) is listed with its place in the arrays and filled in when the function is put to a call (``graph.py``).
+
+The order of a push follows Shardy: uses of the targets of a data-flow edge, the defining op, then the uses of the
+value itself, newest use first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from .classes import Classes
+from .function import Function
+from .structure import Structure
+from .uses import Uses
+
+Ints = npt.NDArray[np.int32]
+_LOCAL = -1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Items are nodes first, then data-flow edges. See the module's docstring for what is left open."""
+
+    place: Ints  # value -> the value that holds its sharding
+    classes: Ints  # by item
+    slot_offsets: Ints
+    slots: Ints
+    order: list[Ints | int]  # items in program order; a number is a call node, whose callee's items go there
+    neighbour_offsets: Ints
+    neighbours: Ints
+    argument_items: list[int]  # the edge of each argument
+    argument_sources: list[tuple[int, int]]  # position in slots, argument
+    result_items: dict[int, list[int]]  # call node -> the edge of each result
+    result_sources: dict[int, list[tuple[int, int]]]  # call node -> position in slots, result
+    operand_uses: dict[int, list[tuple[int, int]]]  # call node -> position in neighbours, operand
+    return_uses: list[tuple[int, int]]  # position in neighbours, returned value
+
+
+def lay_out(
+    function: Function,
+    structure: Structure,
+    classes: Classes,
+    *,
+    cloned: bool,
+) -> Layout:
+    """The layout of a prepared function.
+
+    ``cloned``: this is a second copy of the function, whose uses are in program order again.
+    """
+    nodes = len(function.ops)
+    values = len(function.types)
+    types = function.types
+    order = function.order
+    place = np.arange(values, dtype=np.int32)
+    for target, owner in structure.place.items():
+        place[target] = owner
+
+    # Items: nodes, then edges of arguments, of ops, of call results.
+    class_of = np.full(nodes, -1, np.int32)
+    for multiple in (False, True):
+        chosen = [n for n in order if structure.multiple[n] is multiple]
+        class_of[chosen] = [classes.number(function.signature[n], multiple_uses=multiple) for n in chosen]
+    item = nodes
+    edge_classes: list[int] = []
+    edge_slots: list[tuple[int, ...]] = []
+    after: dict[int, list[int]] = {}  # node -> edges that stand right after it
+    edge_of_use: dict[tuple[int, int], int] = {}
+    owner_item: dict[int, int] = {}
+
+    def add_edge(owner: int, sources: tuple[int, ...]) -> int:
+        nonlocal item
+        edge_classes.append(classes.identity("sdy.data_flow_edge", len(sources), types[owner]))
+        edge_slots.append((*sources, owner))
+        owner_item[owner] = item
+        item += 1
+        return item - 1
+
+    argument_items = [add_edge(v, (-1 - k,)) for k, v in enumerate(function.arguments)] if structure.callee else []
+    for edge in structure.edges:
+        sources = tuple(int(place[function.operands[node][index]]) for node, index in edge.sources)
+        number = add_edge(edge.owner, sources)
+        after.setdefault(edge.node, []).append(number)
+        for source in edge.sources:
+            edge_of_use[source] = number
+    result_items: dict[int, list[int]] = {}
+    for node in order:
+        if node in function.calls:
+            result_items[node] = [add_edge(v, (-1 - k,)) for k, v in enumerate(function.results[node])]
+
+    # Slots.
+    lengths = np.zeros(item, np.int64)
+    live = np.asarray(order, np.int64)
+    operand_flat = list(chain.from_iterable([(*function.operands[n], *function.results[n]) for n in order]))
+    counts = np.fromiter((len(function.operands[n]) + len(function.results[n]) for n in order), np.int64, len(order))
+    lengths[live] = counts
+    lengths[nodes:] = [len(s) for s in edge_slots]
+    slot_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    slots = np.zeros(int(slot_offsets[-1]), np.int64)
+    starts = np.repeat(slot_offsets[live] - (np.cumsum(counts) - counts), counts)
+    slots[starts + np.arange(len(operand_flat))] = place[np.asarray(operand_flat, np.int64)] if operand_flat else 0
+    edge_flat = np.asarray(list(chain.from_iterable(edge_slots)), np.int64)
+    slots[int(slot_offsets[nodes]) :] = edge_flat
+    argument_sources = [(int(slot_offsets[it]), k) for k, it in enumerate(argument_items)]
+    result_sources = {n: [(int(slot_offsets[it]), k) for k, it in enumerate(its)] for n, its in result_items.items()}
+    slots[slots < 0] = 0
+
+    # Neighbours, one entry per use and per definition.
+    uses = Uses(function) if cloned else structure.uses
+    item_of_use = uses.node.copy()
+    open_end = np.full(len(uses.node), _LOCAL)  # operand number where the item is beyond a call
+    special = np.zeros(nodes, bool)
+    special[[node for node, _ in edge_of_use] + list(function.calls)] = True
+    if structure.callee:
+        special[function.terminator] = True
+    for at in np.nonzero(special[uses.node])[0].tolist():
+        node, index = int(uses.node[at]), int(uses.index[at])
+        if (node, index) in edge_of_use:
+            item_of_use[at] = edge_of_use[node, index]
+        elif node in function.calls or (node == function.terminator and structure.callee):
+            open_end[at] = index
+    all_classes = np.concatenate([class_of, np.asarray(edge_classes, np.int32)])
+    inert = np.asarray([classes.inert(c) for c in range(len(classes.known))] + [True])  # last: removed nodes
+    sleeps = inert[all_classes]
+
+    use_place = place[uses.value].astype(np.int64)
+    is_target = np.zeros(values, np.int64)
+    for rank, target in enumerate(structure.place):
+        is_target[target] = rank + 1
+    target_rank = is_target[uses.value]
+    group = np.where(target_rank > 0, 0, 2)
+    owned = np.asarray(sorted(owner_item), np.int64)
+    definers = np.asarray(function.definer, np.int64)
+    definers[owned] = [owner_item[v] for v in owned.tolist()]
+    defined = np.nonzero((definers >= 0) & (place == np.arange(values)))[0]
+    entry_place = np.concatenate([use_place, defined])
+    entry_item = np.concatenate([item_of_use, definers[defined]])
+    entry_open = np.concatenate([open_end, np.full(len(defined), _LOCAL)])
+    entry_node = np.concatenate([uses.node, np.full(len(defined), _LOCAL)])
+    entry_group = np.concatenate([group, np.ones(len(defined), np.int64)])
+    entry_rank = np.concatenate([-uses.age, np.zeros(len(defined))])
+    entry_target = np.concatenate([target_rank, np.zeros(len(defined), np.int64)])
+    keep = ~sleeps[entry_item] | (entry_open != _LOCAL)
+    by = np.lexsort((entry_rank[keep], entry_target[keep], entry_group[keep], entry_place[keep]))
+    neighbours = entry_item[keep][by]
+    neighbour_lengths = np.bincount(entry_place[keep], minlength=values)
+    open_sorted, node_sorted = entry_open[keep][by], entry_node[keep][by]
+    operand_uses: dict[int, list[tuple[int, int]]] = {}
+    return_uses: list[tuple[int, int]] = []
+    for at in np.nonzero(open_sorted != _LOCAL)[0].tolist():
+        node, index = int(node_sorted[at]), int(open_sorted[at])
+        if node in function.calls:
+            operand_uses.setdefault(node, []).append((at, index))
+        else:
+            return_uses.append((at, index))
+
+    return Layout(
+        place=place,
+        classes=all_classes.astype(np.int32),
+        slot_offsets=slot_offsets.astype(np.int32),
+        slots=slots.astype(np.int32),
+        order=_program_order(function, structure, argument_items, after, result_items, sleeps),
+        neighbour_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(neighbour_lengths)]).astype(np.int32),
+        neighbours=neighbours.astype(np.int32),
+        argument_items=argument_items,
+        argument_sources=argument_sources,
+        result_items=result_items,
+        result_sources=result_sources,
+        operand_uses=operand_uses,
+        return_uses=return_uses,
+    )
+
+
+def _program_order(
+    function: Function,
+    structure: Structure,
+    argument_items: list[int],
+    after: dict[int, list[int]],
+    result_items: dict[int, list[int]],
+    sleeps: npt.NDArray[np.bool_],
+) -> list[Ints | int]:
+    """Items in program order without those that never do anything; the edges of an op follow its regions."""
+    order: list[Ints | int] = []
+    run: list[int] = list(argument_items)
+    pending: list[tuple[float, int]] = []  # (position where the op ends, node) of ops with regions and edges
+
+    def flush() -> None:
+        items = np.asarray(run, np.int32)
+        order.append(items[~sleeps[items]] if len(items) else items)
+        run.clear()
+
+    for node in function.order:
+        position = structure.uses.position[node]
+        while pending and pending[-1][0] < position:
+            run.extend(after[pending.pop()[1]])
+        run.append(node)
+        if node in function.calls:
+            flush()
+            order.append(node)
+            run.extend(result_items[node])
+        elif node in after:
+            if node in function.regions:
+                pending.append((structure.uses.end(node), node))
+            else:
+                run.extend(after[node])
+    while pending:
+        run.extend(after[pending.pop()[1]])
+    flush()
+    return order

@@ -1,0 +1,97 @@
+"""Meshes, and their axes cut into atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class SubAxis:
+    """``"name":(pre)size``, a part of a mesh axis; a whole axis has ``pre`` 1 and the axis's size."""
+
+    name: str
+    pre: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A piece of a mesh axis between two consecutive divisors ``lo`` and ``hi`` of its size.
+
+    A sub-axis ``"x":(pre)size`` is the run of atoms from ``lo == pre`` to ``hi == pre * size``; sub-axes overlap if
+    and only if they share an atom. An axis of size 1 is one atom with ``lo == hi == 1``.
+    """
+
+    id: int
+    mesh: int
+    axis: str
+    lo: int
+    hi: int
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A device mesh: named axes with their sizes, and the order of devices where it is not the default.
+
+    A *maximal* mesh has no axes and one device.
+    """
+
+    name: str
+    axes: tuple[tuple[str, int], ...]
+    device_ids: tuple[int, ...] = ()
+
+    @property
+    def maximal(self) -> bool:
+        return not self.axes and len(self.device_ids) == 1
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        return dict(self.axes)
+
+
+class Meshes:
+    """The meshes of a module, numbered from 0, and the atoms of their axes, numbered over all meshes."""
+
+    def __init__(self, meshes: Iterable[Mesh]) -> None:
+        self.meshes: list[Mesh] = []
+        self.atoms: list[Atom] = []
+        self._runs: dict[tuple[int, str], list[Atom]] = {}
+        for mesh in meshes:
+            self.add(mesh)
+
+    def add(self, mesh: Mesh) -> int:
+        """The number of ``mesh``, which is added to the others."""
+        number = len(self.meshes)
+        self.meshes.append(mesh)
+        for axis, size in mesh.axes:
+            cuts = [d for d in range(1, size + 1) if size % d == 0] if size > 1 else [1, 1]
+            run = [
+                Atom(len(self.atoms) + i, number, axis, lo, hi) for i, (lo, hi) in enumerate(zip(cuts, cuts[1:], strict=False))
+            ]
+            self.atoms.extend(run)
+            self._runs[number, axis] = run
+        return number
+
+    def split(self, mesh: int, axis: SubAxis) -> list[int]:
+        """The atoms of a sub-axis, major to minor."""
+        end = axis.pre * axis.size
+        return [atom.id for atom in self._runs[mesh, axis.name] if axis.pre <= atom.lo and atom.hi <= end]
+
+    def merge(self, atoms: Sequence[int]) -> list[SubAxis]:
+        """The sub-axes that a list of atoms makes up, adjacent atoms of an axis merged."""
+        runs: list[tuple[str, int, int]] = []  # axis, where the run starts and ends
+        for atom in (self.atoms[x] for x in atoms):
+            if runs and runs[-1][0] == atom.axis and runs[-1][2] == atom.lo and atom.hi > atom.lo:
+                runs[-1] = (atom.axis, runs[-1][1], atom.hi)
+            else:
+                runs.append((atom.axis, atom.lo, atom.hi))
+        return [SubAxis(name, start, end // start) for name, start, end in runs]
+
+    def facts(self) -> dict[str, list[tuple[object, ...]]]:
+        """``axis(x, m, name, lo, hi)`` and ``maximal(m)``, shared by every turn."""
+        return {
+            "axis": [(a.id, a.mesh, a.axis, a.lo, a.hi) for a in self.atoms],
+            "maximal": [(m,) for m, mesh in enumerate(self.meshes) if mesh.maximal],
+        }

@@ -1,0 +1,208 @@
+"""A module as the agenda sees it: the graph, and what its cells hold at first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError
+from ..rulebook import RuleBook
+from .classes import Classes
+from .function import Function, Signatures, location, read_function
+from .graph import Graph, build_graph
+from .meshes import Meshes
+from .shardings import Sharding, Shardings, read_mesh
+from .signature import describe, looks_at
+from .source import main_function
+from .splitting import split_constants
+from .structure import prepare
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """An imported module. ``cells``: place -> cell; ``initial``: cell -> its sharding, where it has one."""
+
+    module: ir.Module
+    shardings: Shardings
+    classes: Classes
+    graph: Graph
+    cells: npt.NDArray[np.int32]
+    initial: dict[int, Sharding]
+    grouped: tuple[tuple[int, ...], ...]  # the places of each sharding group, in program order
+
+
+def import_program(module: ir.Module, rules: RuleBook) -> Program:
+    """Reads a module. Raises ShardlogError for what cannot be propagated."""
+    with module.context:
+        reader = _Reader(module, rules)
+        return reader.read()
+
+
+class _Reader:
+    def __init__(self, module: ir.Module, rules: RuleBook) -> None:
+        self.module, self.rules = module, rules
+        around = looks_at(rules.looks_at)
+        signatures = Signatures(around)
+        self.classes = Classes(signatures, rules.classify, lambda op, multiple: describe(op, multiple, around))
+        self.shardings = self.read_meshes()
+        self.functions = self.read_functions(signatures)
+        self.main = main_function({n: f for n, f in self.functions.items()})
+
+    def read_meshes(self) -> Shardings:
+        meshes, names = Meshes([]), dict[str, int]()
+        for op in self.module.body.operations:
+            if op.operation.name == "sdy.mesh":
+                mesh = read_mesh(op.attributes["sym_name"].value, op.attributes["mesh"])
+                same = [m for m, other in enumerate(meshes.meshes) if (other.axes, other.device_ids) == (mesh.axes, mesh.device_ids)]
+                names[mesh.name] = same[0] if same else meshes.add(mesh)
+        return Shardings(meshes, names)
+
+    def read_functions(self, signatures: Signatures) -> dict[str, Function]:
+        ops = {
+            op.attributes["sym_name"].value: op
+            for op in self.module.body.operations
+            if op.operation.name == "func.func" and len(op.regions[0].blocks)
+        }
+        functions: dict[str, Function] = {}
+        waiting = [main_function(ops)]
+        while waiting:  # what is not called is not part of the program
+            name = waiting.pop()
+            if name in functions:
+                continue
+            if name not in ops:
+                raise ShardlogError(f"call of @{name}, which has no body", where="module")
+            functions[name] = read_function(ops[name], signatures)
+            waiting.extend(functions[name].calls.values())
+        return functions
+
+    def read(self) -> Program:
+        functions, classes = self.functions, self.classes
+        self.check_recursion(self.main, ())
+        self.annotate_calls()
+        self.split()
+        structures = {n: prepare(f, classes, callee=n != self.main) for n, f in functions.items()}
+        graph = build_graph(functions, structures, self.main, classes)
+        groups = self.read_groups(graph)
+        cells = np.arange(graph.places, dtype=np.int32)
+        for members in groups:
+            cells[list(members)] = min(members)
+        return Program(self.module, self.shardings, classes, graph, cells, self.read_initial(graph, groups, cells), groups)
+
+    def check_recursion(self, name: str, around: tuple[str, ...]) -> None:
+        if name in around:
+            cycle = " -> ".join(f"@{n}" for n in (*around[around.index(name) :], name))
+            raise ShardlogError(f"recursive call: {cycle}", where=location(self.functions[name].op))
+        for callee in dict.fromkeys(self.functions[name].calls.values()):
+            self.check_recursion(callee, (*around, name))
+
+    def annotate_calls(self) -> None:
+        """A call without shardings has those of the function's results."""
+        for function in self.functions.values():
+            for node, callee in function.calls.items():
+                results = function.results[node]
+                if any(v in function.annotations for v in results):
+                    continue
+                for value, sharding in zip(results, self.functions[callee].result_annotations, strict=False):
+                    if sharding is not None:
+                        function.annotations[value] = sharding
+
+    def split(self) -> None:
+        """Splits constants, see ``splitting.py``; which ops are constants is said by the rules."""
+        functions, classes = self.functions, self.classes
+        numbers = {name: i for i, name in enumerate(functions)}
+        first, at = {}, 0
+        columns: dict[str, list[npt.NDArray[np.int64]]] = {n: [] for n in ("op_class", "operand", "defines", "inside", "calls")}
+        values = 0
+        for name, function in functions.items():
+            first[name] = at
+            nodes = np.arange(len(function.ops), dtype=np.int64) + at
+            counts = np.fromiter(map(len, function.operands), np.int64, len(nodes))
+            flat = np.fromiter(chain.from_iterable(function.operands), np.int64, int(counts.sum())) + values
+            index = np.arange(len(flat)) - np.repeat(np.cumsum(counts) - counts, counts)
+            definer = np.asarray(function.definer, np.int64)
+            defined = np.nonzero(definer >= 0)[0]
+            columns["op_class"].append(np.column_stack([nodes, np.asarray(function.signature, np.int64)]))
+            columns["operand"].append(np.column_stack([np.repeat(nodes, counts), index, flat]))
+            columns["defines"].append(np.column_stack([definer[defined] + at, defined + values]))
+            columns["inside"].append(np.column_stack([nodes, np.full(len(nodes), numbers[name])]))
+            calls = [(node + at, numbers[callee]) for node, callee in function.calls.items()]
+            columns["calls"].append(np.asarray(calls, np.int64).reshape(-1, 2))
+            at += len(nodes)
+            values += len(function.types)
+        facts: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
+        signatures = range(len(classes.signatures.examples))
+        for relation in ("constant", "keeps_constant", "expands_scalar"):
+            facts[relation] = [(s,) for s in signatures if getattr(classes.of(s), relation)]
+        answers = self.rules.constants(facts)
+        found = {o for relation in ("constant_expression", "scalar_expansion") for (o,) in answers[relation]}
+        scalar = [shape == () for shape in classes.signatures.shapes]
+        for name, function in functions.items():
+            mine = {o - first[name] for o in found if first[name] <= o < first[name] + len(function.ops)}
+            split_constants(function, mine, scalar)
+
+    def read_groups(self, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """Sharding groups: values that share a group id, directly or through other groups."""
+        rows: list[tuple[int, int]] = []
+        shapes = self.classes.signatures.shapes
+        shape_of: dict[int, tuple[int, tuple[int, ...] | None]] = {}
+        for instance in graph.instances:
+            for value, group, _ in instance.function.groups:
+                place = instance.place + int(instance.layout.place[value])
+                shape = shapes[instance.function.types[value]]
+                other = shape_of.setdefault(group, (place, shape))
+                if other[1] != shape:
+                    raise ShardlogError(
+                        f"sharding group {group} has values of shapes {other[1]} and {shape}",
+                        where=location(instance.function.op),
+                        hint="all members of a sharding group must have the same shape",
+                    )
+                rows.append((place, group))
+        same = self.rules.groups(rows)
+        members: dict[int, list[int]] = {}
+        leader = {v: min(w for u, w in same if u == v) for v in {v for v, _ in rows}} if rows else {}
+        for place in dict.fromkeys(v for v, _ in rows):
+            members.setdefault(leader[place], []).append(place)
+        return tuple(tuple(m) for m in members.values())
+
+    def read_initial(
+        self, graph: Graph, groups: Sequence[tuple[int, ...]], cells: npt.NDArray[np.int32]
+    ) -> dict[int, Sharding]:
+        initial: dict[int, Sharding] = {}
+        for instance in graph.instances:
+            function = instance.function
+            for value, attribute in function.annotations.items():
+                place = instance.place + int(instance.layout.place[value])
+                sharding = self.shardings.read(attribute)
+                cell = int(cells[place])
+                if cell != place or cell in initial:
+                    self.check_group(initial.get(cell), sharding, function, value)
+                if cell not in initial or not _nothing(sharding):
+                    initial[cell] = sharding
+        main = graph.main.function
+        for place, found in zip(graph.result_places, main.result_annotations, strict=True):
+            if found is not None:
+                initial[int(place)] = self.shardings.read(found)
+        return initial
+
+    def check_group(self, one: Sharding | None, two: Sharding, function: Function, value: int) -> None:
+        if one is None or one == two or _nothing(one) or _nothing(two):
+            return
+        node = function.definer[value]
+        raise ShardlogError(
+            f"members of a sharding group have different shardings: {self.shardings.text(one)} "
+            f"and {self.shardings.text(two)}",
+            where=location(function.ops[node] if node >= 0 else function.op),
+            hint="give the members equal shardings, or leave all but one without",
+        )
+
+
+def _nothing(sharding: Sharding) -> bool:
+    """Fully open and without axes: as good as no sharding."""
+    return not (sharding.replicated or sharding.unreduced or any(d.axes or d.closed for d in sharding.dimensions))
+

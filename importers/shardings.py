@@ -1,0 +1,175 @@
+"""``#sdy.sharding`` attributes to and from contents: the facts that a cell of the agenda holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..errors import ShardlogError, closest
+from .meshes import Mesh, Meshes, SubAxis
+
+Facts = dict[str, list[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """How a dimension is sharded: axes major to minor, whether more may be added, its priority (None: 0)."""
+
+    axes: tuple[SubAxis, ...] = ()
+    closed: bool = False
+    priority: int | None = None
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """A tensor sharding on mesh number ``mesh``: one entry per dimension, and explicit axes."""
+
+    mesh: int
+    dimensions: tuple[Dimension, ...]
+    replicated: tuple[SubAxis, ...] = ()
+    unreduced: tuple[SubAxis, ...] = ()
+
+
+class Shardings:
+    """Reads and writes the shardings of one module; equal attributes are read once, equal contents written once."""
+
+    def __init__(self, meshes: Meshes, names: dict[str, int]) -> None:
+        self.meshes = meshes
+        self.names = names  # mesh symbol -> mesh number
+        self._inlined: dict[ir.Attribute, int] = {}
+        self._read: dict[ir.Attribute, Sharding] = {}
+        self._written: dict[tuple[Sharding, bool], ir.Attribute] = {}
+
+    def read(self, attribute: ir.Attribute, where: str = "") -> Sharding:
+        """The sharding that a ``#sdy.sharding`` attribute says. Axes of size 1 are left out.
+
+        Raises ShardlogError for meshes and axes that do not exist.
+        """
+        known = self._read.get(attribute)
+        if known is None:
+            known = self._read[attribute] = self._parse(sdy.TensorShardingAttr(attribute), where)
+        return known
+
+    def _parse(self, attribute: Any, where: str) -> Sharding:
+        mesh = self._mesh(attribute.mesh_or_ref, where)
+        dimensions = []
+        for entry in map(sdy.DimensionShardingAttr, attribute.dimension_shardings):
+            axes = self._axes(mesh, entry.axes, where)
+            priority = None if entry.is_closed and not axes else entry.priority
+            dimensions.append(Dimension(axes, entry.is_closed, priority))
+        return Sharding(
+            mesh,
+            tuple(dimensions),
+            self._axes(mesh, attribute.replicated_axes, where),
+            self._axes(mesh, attribute.unreduced_axes, where),
+        )
+
+    def _mesh(self, reference: ir.Attribute, where: str) -> int:
+        if isinstance(reference, ir.FlatSymbolRefAttr):
+            if reference.value not in self.names:
+                raise ShardlogError(
+                    f"unknown mesh @{reference.value}", where=where, hint=closest(reference.value, list(self.names))
+                )
+            return self.names[reference.value]
+        if reference not in self._inlined:
+            mesh = read_mesh("", reference)
+            same = [m for m, other in enumerate(self.meshes.meshes) if (other.axes, other.device_ids) == (mesh.axes, mesh.device_ids)]
+            self._inlined[reference] = same[0] if same else self._lift(mesh)
+        return self._inlined[reference]
+
+    def _lift(self, mesh: Mesh) -> int:
+        """An inlined mesh gets a name, as a ``sdy.mesh`` of its own."""
+        base = f"maximal_mesh_{mesh.device_ids[0]}" if mesh.maximal else "mesh" if mesh.axes else "empty_mesh"
+        name, suffix = base, 0
+        while name in self.names:
+            name, suffix = f"{base}_{suffix}", suffix + 1
+        self.names[name] = self.meshes.add(Mesh(name, mesh.axes, mesh.device_ids))
+        return self.names[name]
+
+    def _axes(self, mesh: int, attributes: Any, where: str) -> tuple[SubAxis, ...]:
+        sizes = self.meshes.meshes[mesh].sizes
+        axes = []
+        for axis in map(sdy.AxisRefAttr, attributes):
+            if axis.name not in sizes:
+                raise ShardlogError(
+                    f"unknown axis {axis.name!r} in mesh @{self.meshes.meshes[mesh].name}",
+                    where=where,
+                    hint=closest(axis.name, list(sizes)),
+                )
+            part = axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info)
+            found = SubAxis(axis.name, part.pre_size, part.size) if part else SubAxis(axis.name, 1, sizes[axis.name])
+            if found.size > 1:
+                axes.append(found)
+        return tuple(axes)
+
+    def facts(self, sharding: Sharding) -> Facts:
+        """The content that a cell with this sharding holds, without priorities."""
+        split = self.meshes.split
+        return {
+            "mesh": [(sharding.mesh,)],
+            "sharded": [
+                (d, p, x)
+                for d, dimension in enumerate(sharding.dimensions)
+                for p, x in enumerate(x for axis in dimension.axes for x in split(sharding.mesh, axis))
+            ],
+            "closed": [(d,) for d, dimension in enumerate(sharding.dimensions) if dimension.closed],
+            "fixed": [
+                (x, why)
+                for why, axes in (("replicated", sharding.replicated), ("unreduced", sharding.unreduced))
+                for axis in axes
+                for x in split(sharding.mesh, axis)
+            ],
+        }
+
+    def sharding(self, facts: Mapping[str, list[tuple[Any, ...]]], rank: int) -> Sharding | None:
+        """The sharding of a tensor of this rank whose cell holds ``facts``; None where it holds nothing."""
+        if not facts.get("mesh"):
+            return None
+        lists: list[list[int]] = [[] for _ in range(rank)]
+        for d, _, x in sorted(facts.get("sharded", [])):
+            lists[d].append(x)
+        closed = {d for (d,) in facts.get("closed", [])}
+        merge = self.meshes.merge
+        fixed = {
+            why: tuple(merge(sorted(x for x, reason in facts.get("fixed", []) if reason == why)))
+            for why in ("replicated", "unreduced")
+        }
+        dimensions = tuple(Dimension(tuple(merge(atoms)), d in closed) for d, atoms in enumerate(lists))
+        return Sharding(facts["mesh"][0][0], dimensions, fixed["replicated"], fixed["unreduced"])
+
+    def attribute(self, sharding: Sharding, *, closed: bool) -> ir.Attribute:
+        """The ``#sdy.sharding`` attribute of ``sharding``, with every dimension closed if ``closed``."""
+        key = (sharding, closed)
+        if key not in self._written:
+            self._written[key] = ir.Attribute.parse(self.text(sharding, closed=closed))
+        return self._written[key]
+
+    def text(self, sharding: Sharding, *, closed: bool = False) -> str:
+        """``#sdy.sharding<...>`` as text."""
+        dimensions = []
+        for dimension in sharding.dimensions:
+            entries = [self._axis_text(sharding.mesh, axis) for axis in dimension.axes]
+            if not (dimension.closed or closed):
+                entries.append("?")
+            priority = "" if closed or dimension.priority is None else f"p{dimension.priority}"
+            dimensions.append("{" + ", ".join(entries) + "}" + priority)
+        text = f"#sdy.sharding<@{self.meshes.meshes[sharding.mesh].name}, [{', '.join(dimensions)}]"
+        for what, axes in (("replicated", sharding.replicated), ("unreduced", sharding.unreduced)):
+            if axes:
+                text += f", {what}={{{', '.join(self._axis_text(sharding.mesh, axis) for axis in axes)}}}"
+        return text + ">"
+
+    def _axis_text(self, mesh: int, axis: SubAxis) -> str:
+        whole = axis.size == self.meshes.meshes[mesh].sizes[axis.name]
+        return f'"{axis.name}"' if whole else f'"{axis.name}":({axis.pre}){axis.size}'
+
+
+def read_mesh(name: str, attribute: ir.Attribute) -> Mesh:
+    """The mesh that a ``#sdy.mesh`` attribute says."""
+    mesh = sdy.MeshAttr(attribute)
+    axes = tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes))
+    return Mesh(name, axes, tuple(mesh.device_ids))

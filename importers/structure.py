@@ -1,0 +1,118 @@
+"""What has to be known of a function before it can be laid out: its data-flow edges, constraints and dead ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .classes import Classes, End
+from .constraints import apply_constraints
+from .function import Function
+from .uses import Uses
+
+
+@dataclass(frozen=True)
+class DataFlow:
+    """A data-flow edge of ``node``: the value that holds its sharding, the uses and the other values it ties."""
+
+    node: int
+    owner: int
+    sources: tuple[tuple[int, int], ...]  # node, operand index
+    targets: tuple[int, ...]
+
+
+@dataclass
+class Structure:
+    """A prepared function."""
+
+    callee: bool  # it is called: its arguments have data-flow edges
+    edges: list[DataFlow]
+    place: dict[int, int]  # target of an edge -> its owner
+    uses: Uses
+    multiple: list[bool] = field(default_factory=list)  # by node: some operand that is no scalar is used again
+
+
+def prepare(function: Function, classes: Classes, *, callee: bool) -> Structure:
+    """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and removes
+    ops without uses and effects.
+    """
+    edges = _edges(function, classes)
+    place = {target: edge.owner for edge in edges for target in edge.targets}
+    for node in function.nodes_named("sdy.data_flow_edge"):
+        place[function.results[node][0]] = place.get(function.operands[node][0], function.operands[node][0])
+    uses = Uses(function)
+    owners = {edge.owner for edge in edges}
+    owners.update(function.arguments if callee else ())
+    owners.update(v for node in function.calls for v in function.results[node])
+    # MLIR puts an edge between a value and its uses, which turns round their order.
+    marked = np.zeros(len(function.types), bool)
+    marked[list(owners)] = True
+    uses.reverse(marked)
+    for value, sharding in list(function.annotations.items()):
+        if value in place:
+            function.annotations.setdefault(place[value], sharding)
+    apply_constraints(function, uses, place, owners | set(place))
+    _remove_dead(function, classes, uses, owners)
+    return Structure(callee, edges, place, uses, _multiple_uses(function, classes, uses))
+
+
+def _edges(function: Function, classes: Classes) -> list[DataFlow]:
+    with_edges = {s for s in set(function.signature) if classes.of(s).edges}
+    if not with_edges:
+        return []
+    found = []
+    for node in function.order:
+        if function.signature[node] not in with_edges:
+            continue
+        for edge in classes.of(function.signature[node]).edges:
+            owner = _value(function, node, edge.owner)
+            if classes.signatures.shapes[function.types[owner]] is None:
+                continue  # tokens have no sharding
+            sources = tuple(_use(function, node, source) for source in edge.sources)
+            targets = tuple(_value(function, node, target) for target in edge.targets)
+            found.append(DataFlow(node, owner, sources, targets))
+    return found
+
+
+def _value(function: Function, node: int, end: End) -> int:
+    what, region, index = end
+    return function.results[node][index] if what == "result" else function.regions[node][region].arguments[index]
+
+
+def _use(function: Function, node: int, end: End) -> tuple[int, int]:
+    what, region, index = end
+    return (node, index) if what == "operand" else (function.regions[node][region].nodes[-1], index)
+
+
+def _remove_dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> None:
+    """Removes pure ops whose results have no uses, again and again."""
+    counts = np.bincount(uses.value, minlength=len(function.types)).tolist()
+    pure = {s for s in set(function.signature) if classes.of(s).pure}
+    dead: set[int] = set()
+    for node in reversed(function.order):
+        results = function.results[node]
+        if (
+            function.signature[node] in pure
+            and results
+            and node not in function.calls
+            and not any(counts[v] or v in keep for v in results)
+        ):
+            dead.add(node)
+            for value in function.operands[node]:
+                counts[value] -= 1
+    if dead:
+        dead |= {n for n in function.order if function.parent[n] in dead}
+        function.removed |= dead
+        function.order = [n for n in function.order if n not in dead]
+        uses.drop(dead)
+
+
+def _multiple_uses(function: Function, classes: Classes, uses: Uses) -> list[bool]:
+    counts = np.bincount(uses.value, minlength=len(function.types))
+    shaped = np.asarray([shape != () for shape in classes.signatures.shapes])
+    again = (counts > 1) & shaped[np.asarray(function.types, np.int64)]
+    multiple = np.zeros(len(function.ops), bool)
+    multiple[uses.node[again[uses.value]]] = True
+    result: list[bool] = multiple.tolist()
+    return result

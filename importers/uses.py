@@ -1,0 +1,91 @@
+"""The uses of every value of a function, in the order in which they came to be.
+
+The order decides whose turn comes first when a value changes (the agenda is a stack), so it is kept as MLIR keeps
+it: an op is added after the ops in its regions, a use that is moved becomes the newest.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from .function import Function
+
+Integers = npt.NDArray[np.int64]
+
+
+class Uses:
+    """Uses as parallel arrays: ``value`` is used by ``node`` as operand ``index``; ``age`` grows with time."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        order = function.order
+        self.position: list[float] = [-1.0] * len(function.ops)
+        for i, node in enumerate(order):
+            self.position[node] = float(i)
+        counts = np.fromiter((len(function.operands[n]) for n in order), np.int64, len(order))
+        total = int(counts.sum())
+        self.value: Integers = np.fromiter(chain.from_iterable([function.operands[n] for n in order]), np.int64, total)
+        self.node: Integers = np.repeat(np.asarray(order, np.int64), counts)
+        self.index: Integers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.age: npt.NDArray[np.float64] = np.repeat(np.arange(len(order), dtype=np.float64), counts)
+        self.age += self.index * 1e-6
+        for node in function.regions:
+            if node not in function.removed:
+                self.age[self.node == node] = self.end(node) + 0.5 + self.index[self.node == node] * 1e-6
+        self._newest = 2.0 * len(order) + 1
+
+    def end(self, node: int) -> float:
+        """The position of the last node inside ``node``, or its own."""
+        last = node
+        while regions := self.function.regions.get(last):
+            inner = [r.nodes[-1] for r in regions if r.nodes]
+            if not inner:
+                break
+            last = inner[-1]
+        return self.position[last]
+
+    def after(self, value: int) -> float:
+        """The position right after ``value`` comes to be: after its op, or at the front of its block."""
+        node = self.function.definer[value]
+        if node >= 0:
+            return self.end(node) + 0.9
+        for parent, regions in self.function.regions.items():
+            for region in regions:
+                if value in region.arguments:
+                    return self.position[region.nodes[0]] - 0.1 if region.nodes else self.position[parent] + 0.1
+        return -0.1
+
+    def of(self, value: int) -> list[tuple[int, int]]:
+        """(node, operand index) of the uses of ``value``, oldest first."""
+        at = np.nonzero(self.value == value)[0]
+        at = at[np.argsort(self.age[at], kind="stable")]
+        return list(zip(self.node[at].tolist(), self.index[at].tolist(), strict=True))
+
+    def move(self, node: int, index: int, value: int) -> None:
+        """Operand ``index`` of ``node`` becomes ``value``; the use is the newest one of ``value``."""
+        at = np.nonzero((self.node == node) & (self.index == index))[0]
+        self.value[at] = value
+        self.age[at] = self._newest
+        self._newest += 1
+        self.function.rewired.add(node)
+        operands = list(self.function.operands[node])
+        operands[index] = value
+        self.function.operands[node] = tuple(operands)
+
+    def reverse(self, values: npt.NDArray[np.bool_]) -> None:
+        """Turns round the ages of the uses of the marked values (an edge was put between them and their uses)."""
+        marked = values[self.value]
+        self.age[marked] = -self.age[marked]
+
+    def drop(self, nodes: set[int]) -> None:
+        """Forgets the uses by ``nodes``."""
+        keep = ~np.isin(self.node, np.fromiter(nodes, np.int64, len(nodes)))
+        self.value, self.node, self.index, self.age = (
+            self.value[keep],
+            self.node[keep],
+            self.index[keep],
+            self.age[keep],
+        )

@@ -1,0 +1,156 @@
+"""The fixpoint: stages of turns over the graph of a module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .engine.agenda import Agenda, Lists, Outcome, Pass, Progress
+from .engine.agenda import Graph as AgendaGraph
+from .importers.program import Program
+from .importers.shardings import Sharding
+from .rulebook import RuleBook
+
+STATE = {name: f"becomes_{name}" for name in ("mesh", "sharded", "closed", "fixed")}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage that was run, with its statistics."""
+
+    priority: int
+    level: int
+    strategy: str
+    turns: int
+    distinct: int
+    changes: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fixpoint:
+    """Where propagation ended. ``contents``: place -> content; ``agenda`` tells what a content holds."""
+
+    agenda: Agenda
+    outcome: Outcome
+    contents: npt.NDArray[np.int32]
+    stages: tuple[Stage, ...]
+
+
+def propagate(
+    program: Program, rules: RuleBook, strategy: str, progress: Progress | None = None
+) -> Fixpoint:
+    """Runs the stages of ``strategy`` until nothing changes."""
+    return _Propagation(program, rules, strategy).run(progress)
+
+
+class _Propagation:
+    def __init__(self, program: Program, rules: RuleBook, strategy: str) -> None:
+        self.program, self.rules, self.strategy = program, rules, strategy
+        graph = program.graph
+        self.solver = rules.turn(program.shardings.meshes.facts())
+        self.agenda = Agenda(self.solver, STATE, "changed")
+        self.classes = len(program.classes.known)
+        # Annotations with priorities take turns too: they reveal a dimension when its priority comes.
+        self.prioritised = {
+            cell: sharding for cell, sharding in program.initial.items() if any(d.priority for d in sharding.dimensions)
+        }
+        self.annotation_classes = list(dict.fromkeys(self.prioritised.values()))
+        first = len(graph.classes)
+        self.annotation_items = np.arange(first, first + len(self.prioritised), dtype=np.int32)
+
+    def run(self, progress: Progress | None) -> Fixpoint:
+        program, graph, agenda = self.program, self.program.graph, self.agenda
+        priorities = {d.priority or 0 for s in self.prioritised.values() for d in s.dimensions}
+        passes: list[Pass] = []
+        stages = self.rules.stages(self.strategy, priorities)
+        passes_of: list[list[int]] = []
+        before = -1
+        for _, priority, level, name in stages:
+            label = f"priority {priority}, level {level}, {name}"
+            start = len(passes)
+            if priority != before and self.prioritised:
+                passes.append(Pass(label, "sweep", self.annotation_items, self.reveal_statics(priority)))
+            before = priority
+            statics = self.statics(level, name)
+            exchange = self.statics(level, name)
+            passes.append(Pass(label, "sweep", graph.result_items, exchange))
+            passes.append(Pass(label, "worklist", graph.order, statics))
+            passes.append(Pass(label, "sweep", graph.result_items, exchange))
+            passes_of.append(list(range(start, len(passes))))
+        contents = np.zeros(graph.places, np.int32)
+        cached: dict[Sharding, int] = {}
+        for cell, sharding in program.initial.items():
+            if sharding not in cached:
+                cached[sharding] = agenda.content(program.shardings.facts(sharding))
+            contents[cell] = cached[sharding]
+        cells = np.asarray(list(self.prioritised), np.int32)
+        numbers = {sharding: i for i, sharding in enumerate(self.annotation_classes)}
+        classes = np.asarray([self.classes + numbers[s] for s in self.prioritised.values()], np.int32)
+        slot_offsets = np.concatenate([graph.slot_offsets, graph.slot_offsets[-1] + 1 + np.arange(len(cells))])
+        agenda_graph = AgendaGraph(
+            classes=np.concatenate([graph.classes, classes]).astype(np.int32),
+            slots=Lists(slot_offsets.astype(np.int32), np.concatenate([graph.slots, cells]).astype(np.int32)),
+            place_cell=program.cells,
+            cells=self.cell_places(),
+            neighbours=Lists(graph.neighbour_offsets, graph.neighbours),
+        )
+        outcome = agenda.run(agenda_graph, contents, passes, progress)
+        statistics = []
+        for (_, priority, level, name), numbers_ in zip(stages, passes_of, strict=True):
+            rows = [outcome.statistics[n] for n in numbers_]
+            statistics.append(
+                Stage(
+                    priority,
+                    level,
+                    name,
+                    sum(r.turns for r in rows),
+                    sum(r.solved for r in rows),
+                    sum(r.changes for r in rows),
+                    sum(r.seconds for r in rows),
+                )
+            )
+        return Fixpoint(agenda, outcome, outcome.contents[program.cells], tuple(statistics))
+
+    def cell_places(self) -> Lists:
+        """The places of every cell, the members of a sharding group in the order of the program."""
+        cells = self.program.cells
+        counts = np.bincount(cells, minlength=len(cells))
+        places = np.argsort(cells, kind="stable").astype(np.int32)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        for members in self.program.grouped:
+            at = int(offsets[min(members)])
+            places[at : at + len(members)] = members
+        return Lists(offsets, places)
+
+    def statics(self, level: int, strategy: str) -> npt.NDArray[np.int32]:
+        """The static facts of every class in a stage; -1 where nothing flows."""
+        numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
+        for number, known in enumerate(self.program.classes.known):
+            flows = known.flows.get(level)
+            if flows:
+                facts: dict[str, Any] = {**known.static, "flows": list(flows), "strategy": [(strategy,)]}
+                numbers[number] = self.agenda.static(facts)
+        return numbers
+
+    def reveal_statics(self, priority: int) -> npt.NDArray[np.int32]:
+        numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
+        split = self.program.shardings.meshes.split
+        for i, sharding in enumerate(self.annotation_classes):
+            rows = [
+                (d, p, x)
+                for d, dimension in enumerate(sharding.dimensions)
+                for p, x in enumerate(x for axis in dimension.axes for x in split(sharding.mesh, axis))
+            ]
+            facts: dict[str, Any] = {
+                "tensor": [(0, "annotation")],
+                "priority": [(priority,)],
+                "annotation": rows,
+                "annotation_closed": [(d,) for d, dim in enumerate(sharding.dimensions) if dim.closed],
+                "annotation_priority": [(d, dim.priority or 0) for d, dim in enumerate(sharding.dimensions)],
+            }
+            numbers[self.classes + i] = self.agenda.static(facts)
+        return numbers
