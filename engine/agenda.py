@@ -4,8 +4,8 @@ An item has *slots*; each slot holds a *place*, and places share *cells*. A cell
 set of state facts. A turn solves the keyed program for the facts of the item and the contents of its slots,
 and writes the new contents. As nothing else decides what a turn does, equal neighbourhoods are solved once.
 
-``Agenda`` runs in the compiled core where the solver does; ``ReferenceAgenda`` does the same in plain Python and
-is what the core must agree with.
+``Agenda`` runs in the compiled core where the solver does; ``ReferenceAgenda`` does the same in plain Python,
+and is what the core must agree with.
 """
 
 from __future__ import annotations
