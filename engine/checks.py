@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from .diagnostics import Reporter, counted, did_you_mean
-from .scopes import terms, variables
+from .scopes import holds_wildcard, terms, variables
 from .syntax import (
     Aggregate,
     Atom,
@@ -72,7 +72,7 @@ def grounded_by(body: Iterable[Literal], known: set[str]) -> set[str]:
         size = len(grounded)
         for equation in equations:
             for left, right in ((equation.left, equation.right), (equation.right, equation.left)):
-                if variables(right) <= grounded:
+                if variables(right) <= grounded and not holds_wildcard(right):
                     grounded |= _bound_by_pattern(left)
     return grounded
 

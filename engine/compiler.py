@@ -11,6 +11,7 @@ from .keys import check_key, drop_key
 from .parser import parse
 from .plan import Column, Expression, Plan, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
+from .projections import Projections
 from .scopes import resolve
 from .sources import Sources
 from .strata import clause_uses, stratify
@@ -93,14 +94,13 @@ class _Compiler:
             name: tuple(c.type_name if c.type_name in types.kinds else "number" for c in relation.columns)
             for name, relation in declared.items()
         }
-        keyed = frozenset(
-            name for name, types_ in columns.items() if self.key is not None and types_[:1] == (self.key,)
-        )
-        clauses = self.checked_clauses(columns, types, keyed)
+        flags = self.directives(declared)
+        clauses = self.checked_clauses(columns, types, self.keyed(declared))
+        clauses += self.projected(declared, clauses, types)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
         self.reporter.finish()
 
-        flags = self.directives(declared)
+        keyed = self.keyed(declared)
         relations = tuple(
             Relation(
                 name,
@@ -109,8 +109,8 @@ class _Compiler:
                     for c in declaration.columns[1 if name in keyed else 0 :]
                 ),
                 "eqrel" in declaration.qualifiers,
-                "input" in flags[name],
-                bool(flags[name] & {"output", "printsize"}),
+                "input" in flags.get(name, ()),
+                bool({"output", "printsize"} & flags.get(name, set())),
                 name in keyed,
             )
             for name, declaration in declared.items()
@@ -122,6 +122,32 @@ class _Compiler:
             clauses = [(drop_key(clause, keyed), variables) for clause, variables in clauses]
         index = {name: i for i, name in enumerate(declared)}
         return self.assembled(relations, clauses, _ordered(groups, keyed), Schema(index, kinds, types))
+
+    def keyed(self, declared: Mapping[str, RelationDeclaration]) -> frozenset[str]:
+        """The relations whose first column has the key's type."""
+        return frozenset(
+            name
+            for name, relation in declared.items()
+            if self.key is not None and relation.columns and relation.columns[0].type_name == self.key
+        )
+
+    def projected(
+        self,
+        declared: dict[str, RelationDeclaration],
+        clauses: list[tuple[Clause, dict[str, str]]],
+        types: Types,
+    ) -> list[tuple[Clause, dict[str, str]]]:
+        """Replace atoms in aggregates by projections where needed; declares them and returns their rules."""
+        projections = Projections(declared, self.reporter)
+        clauses[:] = [(projections.clause(clause), kinds) for clause, kinds in clauses]
+        declared.update(projections.relations)
+        return [
+            (
+                clause,
+                {c.name: types.kinds.get(c.type_name, "number") for c in declared[clause.head.name].columns},
+            )
+            for clause in projections.clauses
+        ]
 
     def declared_relations(self, types: Types) -> dict[str, RelationDeclaration]:
         declared: dict[str, RelationDeclaration] = {}
@@ -136,6 +162,13 @@ class _Compiler:
                 )
                 continue
             declared[declaration.name] = declaration
+            if declaration.name in types.kinds:
+                self.reporter.error(
+                    "E0202",
+                    declaration.at,
+                    f"`{declaration.name}` is a type already",
+                    "give the relation another name",
+                )
             for column in declaration.columns:
                 if column.type_name not in types.kinds:
                     known = [*PRIMITIVES, *types.kinds]

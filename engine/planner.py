@@ -18,7 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .plan import Expression, Rule, Step, Version
-from .scopes import terms, variables
+from .projections import counts_bindings
+from .scopes import holds_wildcard, terms, variables
 from .syntax import (
     Aggregate,
     Atom,
@@ -39,7 +40,6 @@ from .types import Types, plan_type
 
 _SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _BAGS = ("count", "sum", "mean")  # aggregates for which every solution counts
-_COMPARED = ("number", Constant(0, "integer", 0))
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,14 @@ class _Item:
 
 @dataclass
 class _Body:
-    """The steps of a body so far. In a bag every column of an atom counts, also one that is not used."""
+    """The steps of a body so far, and the literals that wait.
 
-    bag: bool
+    In a bag every solution counts: also a variable that is used nowhere else has its values, and so has an
+    unnamed column unless the bag is of ``bindings``.
+    """
+
+    bag: bool = False
+    bindings: bool = False
     steps: list[Step] = field(default_factory=list)
     items: list[_Item] = field(default_factory=list)
 
@@ -111,7 +116,7 @@ class _Planner:
             _count(term, self.occurrences)
 
     def rule(self, versions: Mapping[int, Version], delta: int | None, source: int) -> Rule:
-        body = _Body(bag=False)
+        body = _Body()
         for i, literal in enumerate(self.clause.body):
             body.items.append(self.item(literal, versions.get(i, "all"), i == delta))
         self.place_all(body)
@@ -132,12 +137,12 @@ class _Planner:
 
     def place_all(self, body: _Body) -> None:
         while body.items:
-            ranked = [(self.rank(item, body.bag), i) for i, item in enumerate(body.items)]
+            ranked = [(self.rank(item, body), i) for i, item in enumerate(body.items)]
             _, best = min(ranked)
             item = body.items.pop(best)
             self.place(body, item)
 
-    def rank(self, item: _Item, bag: bool) -> tuple[int, int]:
+    def rank(self, item: _Item, body: _Body) -> tuple[int, int]:
         """When an item should come: smaller is earlier."""
         literal = item.literal
         if not isinstance(literal, Atom):
@@ -147,9 +152,8 @@ class _Planner:
         known = sum(1 for term in literal.args if self.is_known(term))
         if item.slow and not all(variables(t) <= self.registers.keys() for t in literal.args if _is_slow(t)):
             return (8, 0)
-        if not bag and known and known == sum(1 for term in literal.args if not self.is_ignored(term)):
-            return (1, 0)
-        if not literal.args:
+        asked = sum(1 for term in literal.args if not self.is_ignored(term, body))
+        if known == asked and (known or not literal.args):
             return (1, 0)
         if item.delta:
             return (2, 0)
@@ -163,22 +167,22 @@ class _Planner:
         if not isinstance(literal, Comparison) or literal.operator != "=":
             return False
         return any(
-            isinstance(target, Variable | Record) and variables(value) <= known
+            isinstance(target, Variable | Record) and variables(value) <= known and not holds_wildcard(value)
             for target, value in ((literal.left, literal.right), (literal.right, literal.left))
         )
 
     def is_known(self, term: Term) -> bool:
         return (
             not isinstance(term, Wildcard)
-            and not _holds_wildcard(term)
+            and not holds_wildcard(term)
             and (variables(term) <= self.registers.keys())
         )
 
-    def is_ignored(self, term: Term) -> bool:
+    def is_ignored(self, term: Term, body: _Body) -> bool:
         """Whether nothing is asked of a column: any value will do."""
         if isinstance(term, Variable):
-            return term.name not in self.registers and self.occurrences[term.name] == 1
-        return isinstance(term, Wildcard)
+            return not body.bag and term.name not in self.registers and self.occurrences[term.name] == 1
+        return isinstance(term, Wildcard) and (body.bindings or not body.bag)
 
     # ---- Steps ------------------------------------------------------------------------------------------
 
@@ -201,7 +205,7 @@ class _Planner:
         for column, (term, kind) in enumerate(zip(atom.args, self.schema.kinds[atom.name], strict=True)):
             if self.is_known(term):
                 bound.append((column, self.value(body, term, kind)))
-            elif self.is_ignored(term) and not body.bag:
+            elif self.is_ignored(term, body):
                 continue
             else:
                 register = self.new_register()
@@ -237,12 +241,12 @@ class _Planner:
         if operator == "=":
             known = self.registers.keys()
             for target, value in ((left, right), (right, left)):
-                if not variables(value) <= known or _holds_wildcard(value):
+                if not variables(value) <= known or holds_wildcard(value):
                     continue
                 if isinstance(target, Variable) and target.name not in known:
                     self.let(body, target.name, value)
                     return
-                if isinstance(target, Record) and (not variables(target) <= known or _holds_wildcard(target)):
+                if isinstance(target, Record) and (not variables(target) <= known or holds_wildcard(target)):
                     self.unpack(body, target, value)
                     return
         kind = (
@@ -269,7 +273,7 @@ class _Planner:
         source = self.value(body, value, kind)
         registers: list[int] = []
         for term, field_kind in zip(target.args, self.schema.types.fields[kind], strict=True):
-            if isinstance(term, Wildcard) or self.is_ignored(term):
+            if isinstance(term, Wildcard) or self.is_ignored(term, body):
                 registers.append(-1)
                 continue
             register = self.new_register()
@@ -290,7 +294,7 @@ class _Planner:
         if term.target is not None:
             _count(term.target, self.occurrences)
         outside = dict(self.registers)
-        inside = _Body(bag=term.function in _BAGS)
+        inside = _Body(term.function in _BAGS, counts_bindings(term))
         inside.items = [self.item(literal) for literal in term.body]
         self.place_all(inside)
         target: Expression | None = None
@@ -352,10 +356,11 @@ class _Planner:
     def argument_kinds(self, term: Call | Record, kind: str) -> Sequence[str]:
         if isinstance(term, Record):
             return self.schema.types.fields[kind]
-        common = next((k for arg in term.args if (k := self.kind(arg))), kind)
         if term.name == "substr":
             return ("symbol", "number", "number")
-        return (common,) * len(term.args)
+        if term.name in _RESULTS:
+            return tuple(self.kind(arg) or "number" for arg in term.args)
+        return (next((k for arg in term.args if (k := self.kind(arg))), kind),) * len(term.args)
 
     def expression(self, term: Term, kind: str) -> Expression:
         """The expression for a term of a kind without aggregates and ranges."""
@@ -364,7 +369,8 @@ class _Planner:
         if isinstance(term, Constant):
             if term.kind == "integer":
                 return ("const", kind, float(term.value) if kind == "float" else term.value)
-            return ("const", term.kind, term.value)
+            # There is one zero: -0.0 + 0.0 is 0.0.
+            return ("const", term.kind, term.value + 0.0 if isinstance(term.value, float) else term.value)
         if isinstance(term, Nil):
             return ("const", "record", None)
         if isinstance(term, Cast):
@@ -419,10 +425,6 @@ def _is_slow(term: Term) -> bool:
     if isinstance(term, Aggregate) or (isinstance(term, Call) and term.name == "range"):
         return True
     return _is_slow(term.value) if isinstance(term, Cast) else any(map(_is_slow, term.args))
-
-
-def _holds_wildcard(term: Term) -> bool:
-    return isinstance(term, Wildcard) or (isinstance(term, Record) and any(map(_holds_wildcard, term.args)))
 
 
 def _count(term: Term, occurrences: dict[str, int]) -> None:

@@ -10,13 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from .syntax import Aggregate, Atom, Call, Cast, Clause, Comparison, Literal, Negation, Record, Term, Variable
+from .syntax import (
+    Aggregate,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Comparison,
+    Literal,
+    Negation,
+    Record,
+    Term,
+    Variable,
+    Wildcard,
+)
 
 
 def resolve(clause: Clause) -> Clause:
     """The clause with its aggregates' own variables renamed and ``Aggregate.outer`` filled in."""
     head, body = clause.head, clause.body
-    if not any(_has_aggregate(term) for literal in (head, *body) for term in terms(literal)):
+    if not has_aggregate(clause):
         return clause
     numbers = count(1)
     visible = _direct_names((head, *body))
@@ -58,6 +71,11 @@ def variables(term: Term) -> set[str]:
     return found
 
 
+def holds_wildcard(term: Term) -> bool:
+    """Whether a term is an unnamed variable, or a record pattern that holds one."""
+    return isinstance(term, Wildcard) or (isinstance(term, Record) and any(map(holds_wildcard, term.args)))
+
+
 def _collect(term: Term, found: set[str]) -> None:
     if isinstance(term, Variable):
         found.add(term.name)
@@ -68,6 +86,11 @@ def _collect(term: Term, found: set[str]) -> None:
         _collect(term.value, found)
     elif isinstance(term, Aggregate):
         found.update(term.outer)
+
+
+def has_aggregate(clause: Clause) -> bool:
+    """Whether an aggregate stands anywhere in the clause."""
+    return any(_has_aggregate(term) for literal in (clause.head, *clause.body) for term in terms(literal))
 
 
 def _has_aggregate(term: Term) -> bool:
