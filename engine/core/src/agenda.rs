@@ -111,13 +111,13 @@ impl Agenda {
         }
         state.sort_by_key(|state| state.now);
         let outputs: Vec<RelationId> = state.iter().map(|state| state.next).chain([changed]).collect();
-        let mut contents = Interner::new();
+        let mut contents = Interner::default();
         contents.intern(&[][..]);
         Ok(Agenda {
             strata: program.strata_of(&outputs),
             state,
             changed,
-            statics: Interner::new(),
+            statics: Interner::default(),
             contents,
             memo: FxHashMap::default(),
             changes: Vec::new(),

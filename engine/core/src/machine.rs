@@ -77,7 +77,7 @@ impl<'a> Machine<'a> {
     /// Stop where a limit is reached or someone asks.
     pub fn check(&mut self) -> Run {
         self.patience = PATIENCE;
-        if self.limits.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+        if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(Fault::TooSlow);
         }
         if (self.limits.interrupted)() {

@@ -37,11 +37,13 @@ impl<T: ?Sized> Clone for Interner<T> {
     }
 }
 
-impl<T: ?Sized + Hash + Eq> Interner<T> {
-    pub fn new() -> Self {
+impl<T: ?Sized> Default for Interner<T> {
+    fn default() -> Self {
         Interner { ids: FxHashMap::default(), things: Vec::new() }
     }
+}
 
+impl<T: ?Sized + Hash + Eq> Interner<T> {
     /// The thing with this number.
     pub fn thing(&self, id: i64) -> Option<&Arc<T>> {
         self.things.get(usize::try_from(id).ok()?)
@@ -71,7 +73,7 @@ pub struct Values {
 
 impl Default for Values {
     fn default() -> Self {
-        let mut values = Values { symbols: Interner::new(), records: Interner::new() };
+        let mut values = Values { symbols: Interner::default(), records: Interner::default() };
         values.records.intern(&[]); // nil takes number 0
         values
     }

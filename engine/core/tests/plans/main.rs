@@ -1,0 +1,5 @@
+//! Small plans, evaluated.
+
+mod agenda;
+mod common;
+mod evaluate;
