@@ -1,0 +1,64 @@
+"""Hypothesis: random StableHLO modules with partial shardings, as text in MLIR's generic form.
+
+    @given(modules())
+    def test(text: str) -> None: ...
+
+Every module parses and verifies. `random_shardings.py` has the meshes and shardings, `random_ops.py` the ops,
+`random_blocks.py` what they are written with.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from .random_blocks import Block, Function, Module, Value
+from .random_ops import fill
+from .random_shardings import chance, meshes
+
+DIMENSIONS = (4, 8, 2, 16, 6, 12, 3, 1)  # sizes of tensor dimensions; hypothesis shrinks towards the front
+
+
+def shapes(draw: st.DrawFn, most: int = 3) -> tuple[int, ...]:
+    """A random shape of rank at most `most`."""
+    return tuple(
+        draw(st.lists(st.sampled_from(DIMENSIONS), min_size=0 if chance(draw, 12) else 1, max_size=most))
+    )
+
+
+def function(module: Module, name: str, *, public: bool, most: int) -> list[str]:
+    """The lines of a random function of up to `most` ops; it may call those written before."""
+    draw = module.draw
+    count = draw(st.integers(1, 3))
+    first = shapes(draw)
+    arguments = []
+    for i in range(count):  # equal and transposed shapes make interesting operands
+        like = draw(st.sampled_from((first, first[::-1], None)))
+        arguments.append(Value(f"%arg{i}", shapes(draw) if like is None else like))
+    block = Block(module, list(arguments), 2, [] if public else None)
+    fill(block, most)
+    produced = [v for v in block.values if v.element == "f32"]
+    returned = [
+        draw(st.sampled_from(produced[::-1])) for _ in range(draw(st.integers(1, 4 if public else 2)))
+    ]
+    returned += block.kept or []
+    block.finish(returned, "func.return")
+    module.functions.append(Function(name, tuple(arguments), tuple(returned)))
+    rarity = (2, 4) if public else (5, 8)
+
+    takes = ", ".join(
+        f"{a}: {a.type}{module.attribute(a.shape, rarity[0], priorities=public)}" for a in arguments
+    )
+    gives = ", ".join(f"{v.type}{module.attribute(v.shape, rarity[1], priorities=public)}" for v in returned)
+    visibility = "public" if public else "private"
+    return [f"  func.func {visibility} @{name}({takes}) -> ({gives}) {{", *block.lines, "  }"]
+
+
+@st.composite
+def modules(draw: st.DrawFn, most: int = 8) -> str:
+    """A module whose main function has up to `most` ops, and sometimes functions that it calls."""
+    module = Module(draw, draw(meshes()))
+    lines = ["module {", *(f"  sdy.mesh @{m.name} = {m}" for m in module.meshes)]
+    for i in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
+        lines += function(module, f"f{i}", public=False, most=4)
+    lines += function(module, "main", public=True, most=most)
+    return "\n".join([*lines, "}", ""])
