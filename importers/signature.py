@@ -1,14 +1,15 @@
 """The signature of an op: what the op rules see of it, as facts.
 
 A signature is the op's name, types, attributes and the shapes of its regions; for ops whose rules ask for it
-(``looks_at`` in ``rules/ops``) also what stands around the op. Annotations (shardings, frontend attributes, ...) and
-the values of constants are no part of it. The facts are those of ``rules/ops/schema.dl`` without the key.
+(``looks_at`` in ``rules/ops``) also what stands around the op. Annotations (shardings, frontend attributes)
+and the values of constants are no part of it. The facts are those of ``rules/ops/schema.dl`` without the key.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -29,49 +30,45 @@ _LISTS = (
     ir.DenseBoolArrayAttr,
 )
 _SHARDINGS = (sdy.TensorShardingAttr, sdy.TensorShardingPerValueAttr, sdy.ManualAxesAttr)
-_STRUCTURED = (
-    (stablehlo.DotDimensionNumbers, tuple(f"{s}_{p}_dimensions" for s in ("lhs", "rhs") for p in ("batching", "contracting"))),
-    (
-        stablehlo.GatherDimensionNumbers,
-        (
-            "offset_dims",
-            "collapsed_slice_dims",
-            "operand_batching_dims",
-            "start_indices_batching_dims",
-            "start_index_map",
-            "index_vector_dim",
-        ),
+_FIELDS: dict[Any, tuple[str, ...]] = {
+    stablehlo.DotDimensionNumbers: (
+        "lhs_batching_dimensions",
+        "rhs_batching_dimensions",
+        "lhs_contracting_dimensions",
+        "rhs_contracting_dimensions",
     ),
-    (
-        stablehlo.ScatterDimensionNumbers,
-        (
-            "update_window_dims",
-            "inserted_window_dims",
-            "input_batching_dims",
-            "scatter_indices_batching_dims",
-            "scattered_dims_to_operand_dims",
-            "index_vector_dim",
-        ),
+    stablehlo.GatherDimensionNumbers: (
+        "offset_dims",
+        "collapsed_slice_dims",
+        "operand_batching_dims",
+        "start_indices_batching_dims",
+        "start_index_map",
+        "index_vector_dim",
     ),
-    (
-        stablehlo.ConvDimensionNumbers,
-        (
-            "input_batch_dimension",
-            "input_feature_dimension",
-            "input_spatial_dimensions",
-            "kernel_input_feature_dimension",
-            "kernel_output_feature_dimension",
-            "kernel_spatial_dimensions",
-            "output_batch_dimension",
-            "output_feature_dimension",
-            "output_spatial_dimensions",
-        ),
+    stablehlo.ScatterDimensionNumbers: (
+        "update_window_dims",
+        "inserted_window_dims",
+        "input_batching_dims",
+        "scatter_indices_batching_dims",
+        "scattered_dims_to_operand_dims",
+        "index_vector_dim",
     ),
-)
+    stablehlo.ConvDimensionNumbers: (
+        "input_batch_dimension",
+        "input_feature_dimension",
+        "input_spatial_dimensions",
+        "kernel_input_feature_dimension",
+        "kernel_output_feature_dimension",
+        "kernel_spatial_dimensions",
+        "output_batch_dimension",
+        "output_feature_dimension",
+        "output_spatial_dimensions",
+    ),
+}
 
 
 def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    """The relation ``looks_at`` of the op rules by op name: what of its surroundings an op's signature includes."""
+    """The relation ``looks_at`` of the op rules by op name: what around an op is part of its signature."""
     found: dict[str, tuple[str, ...]] = {}
     for name, what in sorted(rows):
         found[name] = (*found.get(name, ()), what)
@@ -82,21 +79,22 @@ def signature_key(op: ir.Operation, looks_at: LooksAt) -> Hashable:
     """Equal for ops of one context whose facts are equal. Takes a few microseconds."""
     name = op.name
     results = op.results.types
-    attributes = [
-        (label, attribute.type if isinstance(attribute, _ELEMENTS) and attribute.type in results else attribute)
-        for label, attribute in op.attributes.items()
-        if "." not in label or label == RULE
+    pairs = [
+        (label, attribute)
+        for label, attribute in attributes(op)
+        if ("." not in label or label == RULE) and not _is_value(attribute, results)
     ]
-    key = (name, *[v.type for v in op.operands], None, *results, None, *attributes)
+    key = (name, *[v.type for v in op.operands], None, *results, None, *pairs)
     if len(op.regions):
         key = (*key, *_regions(op))
     if name in looks_at:
-        key = (*key, surroundings(op, looks_at[name]))
+        around = surroundings(op, looks_at[name])
+        key = (*key, *((relation, *rows) for relation, rows in around.items()))
     return key
 
 
 def describe(op: ir.Operation, multiple_uses: bool, looks_at: LooksAt) -> Facts:
-    """The facts of the op's signature: relation -> tuples without the key. Relations without tuples are left out."""
+    """The facts of the op's signature: relation -> tuples without the key, where there are any."""
     results = op.results.types
     facts: Facts = {"op": [(op.name,)]}
     slots = [("operand", i, v.type) for i, v in enumerate(op.operands)]
@@ -108,25 +106,37 @@ def describe(op: ir.Operation, multiple_uses: bool, looks_at: LooksAt) -> Facts:
             for d, size in enumerate(kind.shape):
                 _add(facts, "dim", (t, d, size))
             _add(facts, "element", (t, str(kind.element_type), _bits(kind.element_type)))
-    for label, attribute in op.attributes.items():
+    for label, attribute in attributes(op):
         if label == RULE:
             _add_rule(facts, sdy.OpShardingRuleAttr(attribute))
-        elif "." not in label and not (isinstance(attribute, _ELEMENTS) and attribute.type in results):
+        elif "." not in label and not _is_value(attribute, results):
             _add_attribute(facts, label, attribute)
     for row in _regions(op):
         _add(facts, "region", row)
     if multiple_uses:
         _add(facts, "multiple_uses", ())
-    for relation, rows in surroundings(op, looks_at.get(op.name, ())):
-        facts[relation] = list(rows)
+    facts.update(surroundings(op, looks_at.get(op.name, ())))
     return facts
 
 
-def surroundings(op: ir.Operation, what: Sequence[str]) -> tuple[tuple[str, tuple[tuple[Any, ...], ...]], ...]:
+def attributes(op: ir.Operation) -> Sequence[tuple[str, ir.Attribute]]:
+    """The op's attributes by name, but for those that MLIR's bindings cannot hold (complex elements)."""
+    try:
+        pairs: Sequence[tuple[str, ir.Attribute]] = op.attributes.items()
+        return pairs
+    except TypeError:
+        found = []
+        for label in op.attributes:
+            with suppress(TypeError):
+                found.append((label, op.attributes[label]))
+        return found
+
+
+def surroundings(op: ir.Operation, what: Sequence[str]) -> Facts:
     """Facts about what stands around (``what`` has "operands" or "users") or inside of the op ("regions")."""
     facts: Facts = {}
     if "operands" in what:
-        numbers: dict[ir.Value, int] = {}
+        numbers: dict[Any, int] = {}
         for t, value in enumerate(op.operands):
             _add(facts, "operand_value", (t, numbers.setdefault(value, len(numbers))))
             definer = value.owner
@@ -141,7 +151,12 @@ def surroundings(op: ir.Operation, what: Sequence[str]) -> tuple[tuple[str, tupl
         for r, region in enumerate(op.regions):
             for block in list(region.blocks)[:1]:
                 _add_returned(facts, r, block)
-    return tuple((relation, tuple(rows)) for relation, rows in facts.items())
+    return facts
+
+
+def _is_value(attribute: ir.Attribute, results: Sequence[ir.Type]) -> bool:
+    """The elements of a result: the value of a constant, which no rule reads."""
+    return isinstance(attribute, _ELEMENTS) and attribute.type in results
 
 
 def _add(facts: Facts, relation: str, row: tuple[Any, ...]) -> None:
@@ -165,7 +180,7 @@ def _regions(op: ir.Operation) -> Rows:
 
 
 def _add_returned(facts: Facts, r: int, block: ir.Block) -> None:
-    arguments = {argument: a for a, argument in enumerate(block.arguments)}
+    arguments: dict[Any, int] = {argument: a for a, argument in enumerate(block.arguments)}
     operations = block.operations
     if not len(operations):
         return
@@ -186,7 +201,7 @@ def _add_list(facts: Facts, name: str, values: Sequence[int]) -> None:
         facts.setdefault("attribute_item", []).extend((name, i, int(v)) for i, v in enumerate(values))
 
 
-def _add_attribute(facts: Facts, name: str, attribute: ir.Attribute) -> None:
+def _add_attribute(facts: Facts, name: str, attribute: Any) -> None:
     match attribute:
         case ir.BoolAttr() | ir.IntegerAttr():
             _add(facts, "attribute_number", (name, int(attribute.value)))
@@ -216,7 +231,7 @@ def _add_attribute(facts: Facts, name: str, attribute: ir.Attribute) -> None:
             _add_structured(facts, name, attribute)
 
 
-def _add_elements(facts: Facts, name: str, attribute: ir.DenseIntElementsAttr) -> None:
+def _add_elements(facts: Facts, name: str, attribute: Any) -> None:
     shape = ir.RankedTensorType(attribute.type).shape
     if len(shape) > 2:
         return
@@ -231,7 +246,7 @@ def _add_elements(facts: Facts, name: str, attribute: ir.DenseIntElementsAttr) -
 
 
 def _add_structured(facts: Facts, name: str, attribute: ir.Attribute) -> None:
-    for kind, fields in _STRUCTURED:
+    for kind, fields in _FIELDS.items():
         if kind.isinstance(attribute):
             for field in fields:
                 value = getattr(kind(attribute), field)
