@@ -8,7 +8,7 @@ use crate::equivalence::Equivalence;
 use crate::index::Index;
 
 /// Relations with fewer rows are searched from end to end, which is faster than hashing.
-const FEW: usize = 12;
+const FEW: usize = 8;
 
 /// Which tuples a scan reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
