@@ -8,7 +8,7 @@ and the values of constants are no part of it. The facts are those of ``rules/op
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -73,24 +73,6 @@ def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     for name, what in sorted(rows):
         found[name] = (*found.get(name, ()), what)
     return found
-
-
-def signature_key(op: ir.Operation, looks_at: LooksAt) -> Hashable:
-    """Equal for ops of one context whose facts are equal. Takes a few microseconds."""
-    name = op.name
-    results = op.results.types
-    pairs = [
-        (label, attribute)
-        for label, attribute in attributes(op)
-        if ("." not in label or label == RULE) and not _is_value(attribute, results)
-    ]
-    key = (name, *[v.type for v in op.operands], None, *results, None, *pairs)
-    if len(op.regions):
-        key = (*key, *_regions(op))
-    if name in looks_at:
-        around = surroundings(op, looks_at[name])
-        key = (*key, *((relation, *rows) for relation, rows in around.items()))
-    return key
 
 
 def describe(op: ir.Operation, multiple_uses: bool, looks_at: LooksAt) -> Facts:
@@ -202,33 +184,31 @@ def _add_list(facts: Facts, name: str, values: Sequence[int]) -> None:
 
 
 def _add_attribute(facts: Facts, name: str, attribute: Any) -> None:
-    match attribute:
-        case ir.BoolAttr() | ir.IntegerAttr():
-            _add(facts, "attribute_number", (name, int(attribute.value)))
-        case ir.UnitAttr():
-            _add(facts, "attribute_number", (name, 1))
-        case ir.StringAttr() | ir.FlatSymbolRefAttr():
-            if len(attribute.value) <= _LARGEST_LIST:
-                _add(facts, "attribute_symbol", (name, attribute.value))
-        case ir.DenseIntElementsAttr():
-            _add_elements(facts, name, attribute)
-        case ir.ArrayAttr():
-            entries = list(attribute)
-            if all(isinstance(entry, ir.IntegerAttr) for entry in entries):
-                _add_list(facts, name, [entry.value for entry in entries])
-            else:
-                _add(facts, "attribute_size", (name, len(entries)))
-                for i, entry in enumerate(entries[:_LARGEST_LIST]):
-                    _add_attribute(facts, f"{name}.{i}", entry)
-        case ir.DictAttr():
-            for entry in attribute:
-                _add_attribute(facts, f"{name}.{entry.name}", entry.attr)
-        case _ if isinstance(attribute, _LISTS):
-            _add_list(facts, name, list(attribute))
-        case _ if isinstance(attribute, _ELEMENTS) or any(kind.isinstance(attribute) for kind in _SHARDINGS):
-            pass
-        case _:
-            _add_structured(facts, name, attribute)
+    if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr):
+        _add(facts, "attribute_number", (name, int(attribute.value)))
+    elif isinstance(attribute, ir.UnitAttr):
+        _add(facts, "attribute_number", (name, 1))
+    elif isinstance(attribute, ir.StringAttr | ir.FlatSymbolRefAttr):
+        if len(attribute.value) <= _LARGEST_LIST:
+            _add(facts, "attribute_symbol", (name, attribute.value))
+    elif isinstance(attribute, ir.DenseIntElementsAttr):
+        _add_elements(facts, name, attribute)
+    elif isinstance(attribute, ir.ArrayAttr):
+        entries: list[Any] = list(attribute)
+        if all(isinstance(entry, ir.IntegerAttr) for entry in entries):
+            _add_list(facts, name, [entry.value for entry in entries])
+        else:
+            _add(facts, "attribute_size", (name, len(entries)))
+            for i, entry in enumerate(entries[:_LARGEST_LIST]):
+                _add_attribute(facts, f"{name}.{i}", entry)
+    elif isinstance(attribute, ir.DictAttr):
+        for i in range(len(attribute)):
+            entry = attribute[i]
+            _add_attribute(facts, f"{name}.{entry.name}", entry.attr)
+    elif isinstance(attribute, _LISTS):
+        _add_list(facts, name, list(attribute))
+    elif not isinstance(attribute, _ELEMENTS) and not any(kind.isinstance(attribute) for kind in _SHARDINGS):
+        _add_structured(facts, name, attribute)
 
 
 def _add_elements(facts: Facts, name: str, attribute: Any) -> None:
