@@ -86,7 +86,8 @@ def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
         attribute = op.attributes[name]
         if name in ("arg_attrs", "res_attrs"):
             kind = "argument" if name == "arg_attrs" else "result"
-            found |= {f"{kind} {i}": entry for i, entry in enumerate(ir.ArrayAttr(attribute))}
+            entries = enumerate(map(ir.DictAttr, ir.ArrayAttr(attribute)))
+            found |= {f"{kind} {i}": entry for i, entry in entries if len(entry)}
         else:
             found[name] = attribute
     return found

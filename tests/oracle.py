@@ -20,8 +20,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from jax._src.interpreters import mlir
 from jaxlib.mlir import ir, passmanager
+from shardlog.importers.source import make_context
 
 PROPAGATE = {
     "basic": "sdy-basic-propagate{keep-sharding-rules=true}",
@@ -72,7 +72,7 @@ class OracleError(Exception):
 
 def context() -> ir.Context:
     """An MLIR context that knows every dialect and starts no threads, so that it works in a forked child."""
-    made = mlir.make_ir_context()
+    made = make_context()
     made.enable_multithreading(False)
     return made
 

@@ -74,8 +74,8 @@ class Module:
 class Block:
     """A block under construction: the lines written so far, and the values that may be used.
 
-    Only values that the main function returns have priorities, listed in `kept`: an op with priorities that has
-    no use is still read by Shardy after it has been removed. Copies of constants may be such ops.
+    Only values that the main function returns have priorities, listed in `kept`: an op with priorities
+    that has no use is still read by Shardy after it has been removed. Copies of constants may be such ops.
     """
 
     module: Module

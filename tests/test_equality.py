@@ -13,14 +13,14 @@ from .compare import differences
 SCANNED = {"transformer", "grouped_query", "mixture_of_experts", "vit", "resnet", "lstm", "decode"}
 TRAINED = set(models.MODELS) - {"decode"}
 
-CASES = [
+CASES: list[tuple[str, dict[str, Any]]] = [
     (name, {"train": train, "scan": scan})
     for name in models.MODELS
     for train in (False, True)
     for scan in (False, True)
     if (not train or name in TRAINED) and (not scan or name in SCANNED)
 ]
-DEEP = [
+DEEP: list[tuple[str, dict[str, Any]]] = [
     ("transformer", {"train": train, "scan": scan, "depth": depth})
     for depth in (24, 96)
     for train in (False, True)

@@ -1,0 +1,30 @@
+"""Shardlog is no slower than Shardy, grows linearly and takes at most twice the memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import bench
+
+DEPTHS = (bench.SHALLOW, bench.DEEP)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_fixpoint(depth: int) -> None:
+    assert bench.fixpoint(bench.train_step(depth)).ratio <= 1.0
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_text_to_text(depth: int) -> None:
+    assert bench.whole(bench.train_step(depth)).ratio <= 1.0
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_memory(depth: int) -> None:
+    assert bench.memory(bench.train_step(depth)).ratio <= 2.0
+
+
+def test_growth() -> None:
+    shallow, deep = (bench.train_step(depth) for depth in DEPTHS)
+    growth = bench.ops(deep) / bench.ops(shallow)
+    assert bench.fixpoint(deep).ours / bench.fixpoint(shallow).ours <= 1.2 * growth

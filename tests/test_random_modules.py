@@ -1,0 +1,49 @@
+"""Random modules: our shardings are Shardy's.
+
+Two environment variables: SHARDLOG_EXAMPLES, the number of modules (200; some thousands in a nightly run),
+and SHARDLOG_SEED (0), which decides which modules they are.
+"""
+
+from __future__ import annotations
+
+import os
+
+import shardlog
+from hypothesis import HealthCheck, given, note, reject, seed, settings
+from hypothesis import strategies as st
+
+from .compare import differences
+from .oracle import PROPAGATE, OracleError, forked, propagate, reprinted
+from .random_modules import modules
+
+EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "200"))
+SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
+
+several = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    print_blob=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@seed(SEED)
+@several
+@given(modules())
+def test_modules_verify(text: str) -> None:
+    reprinted(text)
+
+
+@seed(SEED)
+@several
+@given(modules(), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
+def test_random_module(text: str, strategy: str, closed: bool) -> None:
+    try:
+        expected = forked(propagate, text, strategy=strategy, closed=closed)
+    except OracleError:
+        reject()
+    note(f"strategy {strategy}, closed {closed}\n{reprinted(text)}\nexpected\n{expected}")
+    ours = shardlog.run(text, strategy=strategy, closed=closed).text()
+    note(f"got\n{ours}")
+    assert differences(ours, expected) == []
