@@ -6,10 +6,10 @@ equals a term whose variables are grounded. An unnamed variable may stand only w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from .diagnostics import Reporter, counted, did_you_mean
-from .scopes import holds_wildcard, terms, variables
+from .scopes import holds_wildcard, own_name, terms, variables
 from .syntax import (
     Aggregate,
     Atom,
@@ -18,40 +18,57 @@ from .syntax import (
     Clause,
     Comparison,
     Literal,
+    Module,
     Negation,
     Record,
+    RelationDeclaration,
     Term,
     Variable,
     Wildcard,
 )
 from .types import literals
 
+Relations = Mapping[str, RelationDeclaration]
 
-def check_atoms(clause: Clause, columns: Mapping[str, Sequence[object]], reporter: Reporter) -> bool:
+
+def check_atoms(clause: Clause, module: Module, relations: Relations, reporter: Reporter) -> bool:
     """Whether every relation of the clause is declared and gets as many arguments as it has columns."""
     right = True
     for literal in literals((clause.head, *clause.body)):
         atom = literal.atom if isinstance(literal, Negation) else literal
         if not isinstance(atom, Atom):
             continue
-        known = columns.get(atom.name)
-        if known is None:
-            hint = did_you_mean(atom.name, columns) or f"declare it: .decl {atom.name}(...)"
-            reporter.error("E0201", atom.at, f"unknown relation `{atom.name}`", hint)
-            right = False
-        elif len(known) != len(atom.args):
+        relation = relations.get(atom.name)
+        if relation is not None and len(relation.columns) == len(atom.args):
+            continue
+        right = False
+        if relation is not None:
+            columns = ", ".join(f"{column.name}:{column.type_name}" for column in relation.columns)
             reporter.error(
-                "E0302", atom.at, f"`{atom.name}` has {counted(len(known), 'column')}, not {len(atom.args)}"
+                "E0302",
+                atom.at,
+                f"`{atom.name}` has {counted(len(relation.columns), 'column')}, not {len(atom.args)}",
+                f"it is declared as {atom.name}({columns})",
             )
-            right = False
+        elif atom.name not in module.broken:
+            hint = did_you_mean(atom.name, relations) or f"declare it: .decl {atom.name}(...)"
+            reporter.error("E0201", atom.at, f"unknown relation `{atom.name}`", hint)
     return right
 
 
 def check_grounded(clause: Clause, reporter: Reporter) -> None:
     """Report every variable of the clause that no positive atom or equation gives a value."""
-    grounded = _check_body(clause.body, set(), reporter)
+    places: dict[str, int] = {}
+    grounded = _check_body(clause.body, set(), places, reporter)
     for term in clause.head.args:
-        _check_term(term, grounded, reporter)
+        _check_term(term, grounded, places, reporter)
+    for name, at in places.items():
+        reporter.error(
+            "E0401",
+            at,
+            f"the variable `{name}` has no value: no positive atom of the body holds it",
+            did_you_mean(name, (other for other in grounded if "@" not in other)),
+        )
 
 
 def grounded_by(body: Iterable[Literal], known: set[str]) -> set[str]:
@@ -86,43 +103,42 @@ def _bound_by_pattern(term: Term) -> set[str]:
     return set()
 
 
-def _check_body(body: Iterable[Literal], known: set[str], reporter: Reporter) -> set[str]:
+def _check_body(
+    body: Iterable[Literal], known: set[str], places: dict[str, int], reporter: Reporter
+) -> set[str]:
     grounded = grounded_by(body, known)
     for literal in body:
-        if isinstance(literal, Atom | Negation):
-            for term in terms(literal):
-                wildcard = isinstance(literal, Atom) or isinstance(term, Wildcard)
-                _check_term(term, grounded, reporter, wildcard)
-        elif isinstance(literal, Comparison):
-            equation = literal.operator == "="
-            for term in terms(literal):
-                _check_term(term, grounded, reporter, wildcard=equation and isinstance(term, Record))
+        for term in terms(literal):
+            # In an atom any value will do for an unnamed variable; in an equation, inside of a record.
+            wildcard = isinstance(literal, Atom) or (
+                isinstance(term, Wildcard)
+                if isinstance(literal, Negation)
+                else isinstance(literal, Comparison) and literal.operator == "=" and isinstance(term, Record)
+            )
+            _check_term(term, grounded, places, reporter, wildcard)
     return grounded
 
 
-def _check_term(term: Term, grounded: set[str], reporter: Reporter, wildcard: bool = False) -> None:
-    """Report what has no value in ``term``; ``wildcard``: an unnamed variable may stand here."""
+def _check_term(
+    term: Term, grounded: set[str], places: dict[str, int], reporter: Reporter, wildcard: bool = False
+) -> None:
+    """Note where ``term`` has a variable without a value; ``wildcard``: an unnamed one may stand here."""
     if isinstance(term, Variable):
         if term.name not in grounded:
-            name = term.name.partition("@")[0]
-            reporter.error(
-                "E0401",
-                term.at,
-                f"the variable `{name}` has no value: no positive atom of the body holds it",
-                did_you_mean(name, (n for n in grounded if "@" not in n and n != name)),
-            )
+            name = own_name(term)
+            places[name] = min(term.at, places.get(name, term.at))
     elif isinstance(term, Wildcard):
         if not wildcard:
             reporter.error("E0402", term.at, "an unnamed variable `_` has no value here")
     elif isinstance(term, Record):
         for arg in term.args:
-            _check_term(arg, grounded, reporter, wildcard)
+            _check_term(arg, grounded, places, reporter, wildcard)
     elif isinstance(term, Call):
         for arg in term.args:
-            _check_term(arg, grounded, reporter)
+            _check_term(arg, grounded, places, reporter)
     elif isinstance(term, Cast):
-        _check_term(term.value, grounded, reporter)
+        _check_term(term.value, grounded, places, reporter)
     elif isinstance(term, Aggregate):
-        inner = _check_body(term.body, grounded, reporter)
+        inner = _check_body(term.body, grounded, places, reporter)
         if term.target is not None:
-            _check_term(term.target, inner, reporter)
+            _check_term(term.target, inner, places, reporter)

@@ -95,7 +95,7 @@ class _Compiler:
             for name, relation in declared.items()
         }
         flags = self.directives(declared)
-        clauses = self.checked_clauses(columns, types, self.keyed(declared))
+        clauses = self.checked_clauses(declared, columns, types, self.keyed(declared))
         clauses += self.projected(declared, clauses, types)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
         self.reporter.finish()
@@ -184,7 +184,11 @@ class _Compiler:
         return declared
 
     def checked_clauses(
-        self, columns: Mapping[str, tuple[str, ...]], types: Types, keyed: frozenset[str]
+        self,
+        declared: Mapping[str, RelationDeclaration],
+        columns: Mapping[str, tuple[str, ...]],
+        types: Types,
+        keyed: frozenset[str],
     ) -> list[tuple[Clause, dict[str, str]]]:
         """The clauses that name known relations, with the kinds of their variables."""
         reporter = self.reporter
@@ -193,7 +197,7 @@ class _Compiler:
         checked = []
         for written in self.module.clauses:
             clause = resolve(written)
-            if not check_atoms(clause, kinds, reporter):
+            if not check_atoms(clause, self.module, declared, reporter):
                 continue
             errors = len(reporter)
             checked.append((clause, inference.clause(clause)))
@@ -209,7 +213,7 @@ class _Compiler:
         for directive in self.module.directives:
             if directive.name in declared:
                 flags[directive.name].add(directive.kind)
-            else:
+            elif directive.name not in self.module.broken:
                 hint = did_you_mean(directive.name, declared)
                 self.reporter.error("E0201", directive.at, f"unknown relation `{directive.name}`", hint)
         return flags

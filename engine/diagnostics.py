@@ -40,7 +40,7 @@ class Diagnostic:
             f"    {indent}^",
         ]
         if self.hint:
-            lines.append(f"    hint: {self.hint}")
+            lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
 
 
@@ -81,7 +81,7 @@ class Reporter:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint naming the nearest of ``known`` by edit distance, or an empty string where none is near."""
-    limit = max(1, len(name) // 3)
+    limit = min(len(name) - 1, max(1, len(name) // 3))
     distance, best = min(((edit_distance(name, other), other) for other in known), default=(limit + 1, ""))
     return f"did you mean `{best}`?" if distance <= limit else ""
 

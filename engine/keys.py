@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from .diagnostics import Reporter
-from .scopes import map_literal, terms
+from .scopes import map_literal, own_name, terms
 from .syntax import Aggregate, Atom, Call, Cast, Clause, Comparison, Literal, Negation, Record, Term, Variable
 from .types import literals
 
@@ -44,7 +44,7 @@ def _broken(clause: Clause, keyed: Set[str]) -> tuple[int, str] | None:
     name = keys[0].name
     for atom, key in zip(carriers, keys, strict=True):
         if key.name != name:
-            other = key.name.partition("@")[0]
+            other = own_name(key)
             return key.at, f"the key of `{atom.name}` is `{other}`, that of `{head.name}` is `{name}`"
     for literal in found:
         values = terms(literal)
@@ -74,6 +74,8 @@ def _find(term: Term, name: str) -> int | None:
 
 def drop_key(clause: Clause, keyed: Set[str]) -> Clause:
     """The clause without the first column of its keyed atoms."""
+    first = clause.head.args[0] if clause.head.name in keyed else None
+    key = first.name if isinstance(first, Variable) else None
 
     def change(term: Term) -> Term:
         if isinstance(term, Call | Record):
@@ -82,7 +84,8 @@ def drop_key(clause: Clause, keyed: Set[str]) -> Clause:
             return term._replace(value=change(term.value))
         if isinstance(term, Aggregate):
             target = None if term.target is None else change(term.target)
-            return term._replace(target=target, body=tuple(map(drop, term.body)))
+            outer = tuple(name for name in term.outer if name != key)
+            return term._replace(target=target, body=tuple(map(drop, term.body)), outer=outer)
         return term
 
     def drop(literal: Literal) -> Literal:

@@ -11,7 +11,7 @@ from itertools import product
 from typing import NoReturn
 
 from .diagnostics import Reporter, did_you_mean
-from .lexer import DIRECTIVES, KEYWORDS, Tokens, tokenize, unescape
+from .lexer import DIRECTIVES, KEYWORDS, tokenize, unescape
 from .syntax import (
     Aggregate,
     Atom,
@@ -77,11 +77,14 @@ def parse(text: str, start: int, module: Module, reporter: Reporter, include: In
     ``start`` is the position of the text's first character; ``include(path, at)`` is called for every
     ``.include`` where it stands.
     """
-    _Parser(tokenize(text, start, reporter), module, reporter, include).program()
+    _Parser(text, start, module, reporter, include).program()
 
 
 class _Parser:
-    def __init__(self, tokens: Tokens, module: Module, reporter: Reporter, include: Include) -> None:
+    def __init__(self, text: str, start: int, module: Module, reporter: Reporter, include: Include) -> None:
+        tokens = tokenize(text, start, reporter)
+        self.text = text
+        self.start = start
         self.kinds = tokens.kinds
         self.texts = tokens.texts
         self.places = tokens.places
@@ -180,20 +183,26 @@ class _Parser:
         names = [(self.places[self.i], self.take("identifier", "the name of the new relation"))]
         while self.accept(","):
             names.append((self.places[self.i], self.take("identifier", "the name of the new relation")))
+        self.module.broken.update(name for _, name in names)
         columns = self.columns("(", ")")
-        qualifiers = set()
-        while self.kinds[self.i] in _QUALIFIERS:
-            if self.kinds[self.i] == "inline":
-                self.later(self.places[self.i], "inlined relations")
-            qualifiers.add(self.kinds[self.i])
-            self.i += 1
-        if self.kinds[self.i] == "choice-domain":
-            self.later(self.places[self.i], "choice domains")
+        qualifiers = self.qualifiers()
+        self.module.broken.difference_update(name for _, name in names)
         for at, name in names:
             self.module.relations.append(RelationDeclaration(name, columns, frozenset(qualifiers), at))
             for kind in ("input", "output", "printsize"):
                 if kind in qualifiers:
                     self.module.directives.append(Directive(kind, name, at))
+
+    def qualifiers(self) -> set[str]:
+        found = set()
+        while self.kinds[self.i] in _QUALIFIERS:
+            if self.kinds[self.i] == "inline":
+                self.later(self.places[self.i], "inlined relations")
+            found.add(self.kinds[self.i])
+            self.i += 1
+        if self.kinds[self.i] == "choice-domain":
+            self.later(self.places[self.i], "choice domains")
+        return found
 
     def columns(self, opening: str, closing: str) -> tuple[ColumnDeclaration, ...]:
         self.take(opening, f"`{opening}`")
@@ -259,7 +268,7 @@ class _Parser:
 
     def term(self) -> list[list[Literal]]:
         kind = self.kinds[self.i]
-        if kind == "identifier" and self.kinds[self.i + 1] in ("(", ".") and self.texts[self.i] not in _CASTS:
+        if kind == "identifier" and self.kinds[self.i + 1] == "(" and self.texts[self.i] not in _CASTS:
             return [[self.atom()]]
         at = self.places[self.i]
         if kind == "!":
@@ -285,12 +294,13 @@ class _Parser:
             return [[Comparison(kind, left, right, at)]]
         left = self.expression()
         operator = self.kinds[self.i]
+        if isinstance(left, Variable) and self.qualifies():
+            self.i -= 1
+            return [[self.atom()]]
         if operator not in _COMPARISONS:
             if isinstance(left, Variable) and left.at == self.places[self.i - 1]:
-                self.expected(
-                    f"`(` after the relation `{left.name}`, or one of = != < <= > >= after the variable"
-                )
-            self.expected("one of = != < <= > >=")
+                self.expected(f"a comparison after the variable `{left.name}`")
+            self.expected("a comparison: = != < <= > >=")
         at = self.places[self.i]
         self.i += 1
         return [[Comparison(operator, left, self.expression(), at)]]
@@ -402,7 +412,10 @@ class _Parser:
     def not_a_term(self, kind: str, at: int) -> NoReturn:
         if kind == "$" or kind == "autoinc":
             self.error(
-                "E0105", at, "counters are not supported", "a rule's answer never depends on its order"
+                "E0105",
+                at,
+                "counters are not supported",
+                "an answer never depends on the order of evaluation",
             )
         if kind == "@":
             self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
@@ -455,16 +468,35 @@ class _Parser:
     def qualified(self, what: str) -> tuple[str, int]:
         at = self.places[self.i]
         name = self.take("identifier", what)
-        while self.kinds[self.i] == "." and self.kinds[self.i + 1] == "identifier":
-            self.i += 1
-            name += "." + self.take("identifier", what)
+        while self.qualifies():
+            name += "." + self.texts[self.i + 1]
+            self.i += 2
         return name, at
+
+    def qualifies(self) -> bool:
+        """Whether a dot and a name follow the last token without a space between them."""
+        i, places = self.i, self.places
+        return (
+            self.kinds[i] == "."
+            and self.kinds[i + 1] == "identifier"
+            and places[i] == places[i - 1] + len(self.texts[i - 1])
+            and places[i + 1] == places[i] + 1
+        )
 
     def expected(self, what: str) -> NoReturn:
         kind, text = self.kinds[self.i], self.texts[self.i]
         found = "the end of the file" if kind == "end" else f"`{text}`"
         hint = f"`{text}` is a reserved word" if kind in KEYWORDS and kind != "_" else ""
-        self.error("E0102", self.places[self.i], f"expected {what}, found {found}", hint)
+        at, end = self.places[self.i], self.end_of_previous()
+        self.error("E0102", end or at, f"expected {what}, found {found}", hint)
+
+    def end_of_previous(self) -> int | None:
+        """Where the token before ends, if that is on an earlier line: what is missing belongs there."""
+        if self.i == 0:
+            return None
+        place, text = self.places[self.i - 1], self.texts[self.i - 1]
+        gap = self.text[place - self.start : self.places[self.i] - self.start]
+        return place + len(text) if "\n" in gap else None
 
     def error(self, code: str, at: int, message: str, hint: str = "") -> NoReturn:
         self.reporter.error(code, at, message, hint)

@@ -11,9 +11,9 @@ a Python ``int``, ``float`` or ``str``; its type stands beside it.
 
 Semi-naive evaluation. In a recursive stratum every relation has three parts: ``old`` (known before the last
 round), ``delta`` (new in the last round) and the tuples found in this round, which no scan sees. A scan's
-``version`` is ``all`` (old and delta), ``delta`` or ``old``. A recursive rule with n recursive atoms stands in
-the plan n times: the i-th variant reads ``delta`` for the i-th recursive atom, ``old`` for those before it and
-``all`` for those after it. Relations of earlier strata are always read as ``all``.
+``version`` is ``all`` (old and delta), ``delta`` or ``old``. A recursive rule with n recursive atoms stands
+in the plan n times: the i-th variant reads ``delta`` for the i-th recursive atom, ``old`` for those before it
+and ``all`` for those after it. Relations of earlier strata are always read as ``all``.
 """
 
 from __future__ import annotations
@@ -25,29 +25,31 @@ from typing import Literal
 Type = Literal["number", "unsigned", "float", "symbol", "record"]
 Version = Literal["all", "delta", "old"]
 
-# ---- Expressions: nested tuples -----------------------------------------------------------------------
+# ---- Expressions: nested tuples ----------------------------------------------------------------------------
 # ("reg", i)                      the value of register i
 # ("const", type, value)          a constant; nil is ("const", "record", None)
-# ("call", name, type, args...)   an intrinsic functor; `type` is the type of its arguments (of its result
-#                                 where they differ, as in to_number): "number", "unsigned", "float", "symbol"
+# ("call", name, type, args...)   an intrinsic functor; `type` is the type of its first argument
 # ("record", args...)             a record (interned)
 Expression = tuple[object, ...]
 
-# ---- Steps of a rule body, each a loop or a test around the steps that follow --------------------------------
-# ("scan", relation, version, bound, free)    for every tuple of the relation whose column c equals e for all
-#                                             (c, e) in `bound`: register r := column c for all (c, r) in `free`.
-#                                             A column in neither list is not looked at. Where `free` is empty
-#                                             the step is a test (at most one pass through what follows).
-# ("absent", relation, bound)                 go on if no tuple of the relation matches `bound`
-# ("test", operator, type, left, right)       go on if left operator right: = != < <= > >= contains match
-# ("let", register, expression)               register := expression
-# ("unpack", expression, registers)           the fields of a record that is not nil; fails on nil. A register
-#                                             of -1 is not looked at
-# ("range", register, type, from, to, step)   register := from, from+step, ... up to, not including, to
+# ---- Steps of a rule body, each a loop or a test around the steps that follow --------------------------
+# ("scan", relation, version, bound, free)
+#     for every tuple of the relation whose column c equals e for all (c, e) in `bound`: register r := column
+#     c for all (c, r) in `free`. A column in neither list is not looked at. Where `free` is empty the step is
+#     a test (at most one pass through what follows).
+# ("absent", relation, bound)
+#     go on if no tuple of the relation matches `bound`
+# ("test", operator, type, left, right)
+#     go on if left operator right: = != < <= > >= contains match
+# ("let", register, expression)
+#     register := expression
+# ("unpack", expression, registers)
+#     the fields of a record that is not nil; fails on nil. A register of -1 is not looked at
+# ("range", register, type, from, to, step)
+#     register := from, from+step, ... up to, not including, to
 # ("aggregate", register, function, type, target, steps)
-#                                             register := count | sum | min | max | mean over the solutions of
-#                                             `steps` of `target` (None for count); min, max and mean of nothing
-#                                             fail; count and sum of nothing are 0; mean is a float
+#     register := count | sum | min | max | mean over the solutions of `steps` of `target` (None for count);
+#     min, max and mean of nothing fail; count and sum of nothing are 0; mean is a float
 Step = tuple[object, ...]
 
 

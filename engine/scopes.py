@@ -71,6 +71,11 @@ def variables(term: Term) -> set[str]:
     return found
 
 
+def own_name(variable: Variable) -> str:
+    """The name of a variable as it is written."""
+    return variable.name.partition("@")[0]
+
+
 def holds_wildcard(term: Term) -> bool:
     """Whether a term is an unnamed variable, or a record pattern that holds one."""
     return isinstance(term, Wildcard) or (isinstance(term, Record) and any(map(holds_wildcard, term.args)))

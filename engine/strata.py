@@ -61,12 +61,17 @@ def stratify(relations: Sequence[str], clauses: Iterable[Clause], reporter: Repo
     for name in relations:
         for use in found[name]:
             if use.strict and group_of[use.relation] == group_of[name]:
-                cycle = " -> ".join([name, *_path(graph, use.relation, name, group_of)])
                 what = "the negation of" if use.strict == "negation" else "an aggregate over"
+                why = f"`{name}` depends on {what} "
+                if use.relation == name:
+                    why += "itself"
+                else:
+                    cycle = " -> ".join([name, *_path(graph, use.relation, name, group_of)])
+                    why += f"`{use.relation}`, which depends on `{name}`: {cycle}"
                 reporter.error(
                     "E0403",
                     use.at,
-                    f"`{name}` depends on {what} `{use.relation}`, which depends on `{name}`: {cycle}",
+                    why,
                     "break the cycle: compute one of them from relations that do not depend on it",
                 )
     return groups

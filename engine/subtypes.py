@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .diagnostics import Reporter
+from .scopes import own_name
 from .syntax import Aggregate, Atom, Clause, Comparison, Term, Variable
 from .types import Types, literals
 
@@ -53,7 +54,7 @@ def check_subtypes(
     for term, type_name in zip(clause.head.args, columns[clause.head.name], strict=True):
         variable = _variable(term)
         if variable is not None and not common.get(variable.name, frozenset()) <= types.below[type_name]:
-            name, given = variable.name.partition("@")[0], shown[variable.name]
+            name, given = own_name(variable), shown[variable.name]
             reporter.error(
                 "E0306",
                 term.at,
@@ -70,7 +71,6 @@ def _variable(term: Term) -> Variable | None:
 
 
 def _report(term: Variable, first: str, second: str, reporter: Reporter) -> None:
-    name = term.name.partition("@")[0]
     reporter.error(
-        "E0306", term.at, f"`{name}` meets `{first}` and `{second}`, which have no value in common"
+        "E0306", term.at, f"`{own_name(term)}` meets `{first}` and `{second}`, which have no value in common"
     )

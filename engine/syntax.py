@@ -146,9 +146,13 @@ class Directive(NamedTuple):
 
 @dataclass
 class Module:
-    """All declarations and clauses of a program, in the order of its texts."""
+    """All declarations and clauses of a program, in the order of its texts.
+
+    ``broken`` names the relations whose declaration has a syntax error, so that their uses are no errors.
+    """
 
     types: list[TypeDeclaration] = field(default_factory=list)
     relations: list[RelationDeclaration] = field(default_factory=list)
     directives: list[Directive] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)

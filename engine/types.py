@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .diagnostics import Reporter, counted, did_you_mean
 from .plan import Type
-from .scopes import terms
+from .scopes import own_name, terms
 from .syntax import (
     Aggregate,
     Atom,
@@ -127,6 +127,8 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
 
     for name in by_name:
         kind_of(name, ())
+    for name in by_name:
+        kinds.setdefault(name, "number")  # in error: anything will do
     columns = {name: d.columns for name, d in by_name.items() if d.form == "record"}
     for column in (column for record in columns.values() for column in record):
         if column.type_name not in by_name and column.type_name not in PRIMITIVES:
@@ -201,13 +203,13 @@ class Inference:
         self.kinds = kinds
         rest: list[tuple[Term, str]] = []  # what is not a plain variable, with the kind its place expects
         comparisons: list[Comparison] = []
-        for literal in literals((clause.head, *clause.body)):
+        for literal in literals((*clause.body, clause.head)):
             atom = literal.atom if isinstance(literal, Negation) else literal
             if isinstance(atom, Atom):
                 for arg, kind in zip(atom.args, self._columns[atom.name], strict=True):
                     if type(arg) is Variable:
                         if kinds.setdefault(arg.name, kind) != kind:
-                            self._mismatch(arg.at, f"`{arg.name}`", kinds[arg.name], kind)
+                            self._mismatch(arg.at, f"`{own_name(arg)}`", kinds[arg.name], kind)
                     elif type(arg) is not Wildcard:
                         rest.append((arg, kind))
             elif isinstance(atom, Comparison):
@@ -258,7 +260,7 @@ class Inference:
             if known is None and expected is not None:
                 self.kinds[term.name] = expected
                 self._learned = True
-            return self._agree(term.at, f"`{term.name}`", known, expected)
+            return self._agree(term.at, f"`{own_name(term)}`", known, expected)
         if isinstance(term, Constant):
             if term.kind == "integer":
                 if expected is None or expected in _NUMERIC:
@@ -323,10 +325,10 @@ class Inference:
         low, high = _ARITIES.get(term.name, (2, 2))
         if not low <= len(term.args) <= high:
             if self._final:
-                wanted = "at least 1" if high == 99 else f"{low}" if low == high else f"{low} or {high}"
-                self._reporter.error(
-                    "E0302", term.at, f"`{term.name}` takes {wanted} arguments, not {len(term.args)}"
-                )
+                wanted = counted(low, "argument") if low == high else f"{low} or {high} arguments"
+                if high == 99:
+                    wanted = "at least 1 argument"
+                self._reporter.error("E0302", term.at, f"`{term.name}` takes {wanted}, not {len(term.args)}")
             return expected
         kind: str | None
         if term.name in _UNIFORM:
@@ -378,4 +380,6 @@ def _is_numeric(term: Term) -> bool:
 
 
 def _a(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+    if kind not in (*PRIMITIVES, "record"):
+        return f"a record of type `{kind}`"
+    return f"an {kind}" if kind == "unsigned" else f"a {kind}"

@@ -1,7 +1,7 @@
 """Every program in ``programs/`` gives the relations that it says, in both evaluators and in Soufflé.
 
-A line ``//= relation: tuple tuple ...`` is the answer, sorted. ``//# differs from Soufflé: why`` marks what is
-not compared with it.
+A line ``//= relation: tuple tuple ...`` is the answer, sorted. ``//# differs from Soufflé: why`` marks what
+is not compared with it.
 """
 
 from __future__ import annotations

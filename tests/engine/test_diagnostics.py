@@ -1,0 +1,633 @@
+"""Every error that a program can have, with its whole message."""
+
+# ruff: noqa: E501  (messages stand as they are read)
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+import shardlog.engine
+from shardlog.engine import DatalogError, load
+
+# What is wrong, the program, and the message: both stand as they are read and written.
+ERRORS = {
+    "string that is not closed": (
+        """
+        .decl r(x:symbol)
+        r("a).
+        """,
+        """
+        t.dl:2:3: error[E0101]: this string is not closed
+            r("a).
+              ^
+          hint: close it with " on the same line
+        t.dl:2:7: error[E0102]: expected `,` or `)`, found the end of the file
+            r("a).
+                  ^
+        """,
+    ),
+    "comment that is not closed": (
+        "/* no end",
+        """
+        t.dl:1:1: error[E0101]: this comment is not closed
+            /* no end
+            ^
+          hint: close it with */
+        """,
+    ),
+    "character that means nothing": (
+        ".decl r(x:number) & .decl q(x:number)",
+        """
+        t.dl:1:19: error[E0101]: unexpected character `&`
+            .decl r(x:number) & .decl q(x:number)
+                              ^
+        """,
+    ),
+    "unknown escape": (
+        """
+        .decl r(x:symbol)
+        r("a\\qb").
+        """,
+        """
+        t.dl:2:5: error[E0102]: unknown escape sequence `\\q`
+            r("a\\qb").
+                ^
+          hint: write \\\\ for a backslash; known are \\" \\' \\\\ \\a \\b \\f \\n \\r \\t \\v
+        """,
+    ),
+    "several syntax errors": (
+        """
+        .decl r(x:number)
+        r(1)
+        r(2).
+        r(x) :- r(x), .
+        r(x) :- r(x), x.
+        r(count) :- r(x).
+        """,
+        """
+        t.dl:2:5: error[E0102]: expected `:-` or `.` after the head, found `r`
+            r(1)
+                ^
+        t.dl:4:15: error[E0102]: expected a term, found `.`
+            r(x) :- r(x), .
+                          ^
+        t.dl:5:16: error[E0102]: expected a comparison after the variable `x`, found `.`
+            r(x) :- r(x), x.
+                           ^
+        t.dl:6:8: error[E0102]: expected `:` and the body of the aggregate, found `)`
+            r(count) :- r(x).
+                   ^
+        """,
+    ),
+    "reserved word": (
+        """
+        .decl r(x:number, max:number)
+        r(1, 2).
+        """,
+        """
+        t.dl:1:19: error[E0102]: expected the name of a column, found `max`
+            .decl r(x:number, max:number)
+                              ^
+          hint: `max` is a reserved word
+        """,
+    ),
+    "unknown directive": (
+        ".outptu r",
+        """
+        t.dl:1:1: error[E0102]: unknown directive `.outptu`
+            .outptu r
+            ^
+          hint: did you mean `output`?
+        """,
+    ),
+    "unknown functor": (
+        """
+        .decl r(x:number)
+        r(strln("a")).
+        """,
+        """
+        t.dl:2:3: error[E0102]: `strln` is not a functor
+            r(strln("a")).
+              ^
+          hint: did you mean `strlen`?
+        """,
+    ),
+    "old form of a type": (
+        ".number_type n",
+        """
+        t.dl:1:1: error[E0102]: `.number_type` is an old form
+            .number_type n
+            ^
+          hint: write: .type name <: number
+        """,
+    ),
+    "numbers that do not fit": (
+        """
+        .decl r(x:number)
+        .decl u(x:unsigned)
+        r(9223372036854775808).
+        u(-1).
+        r(99999999999999999999).
+        """,
+        """
+        t.dl:3:3: error[E0103]: 9223372036854775808 does not fit into a number
+            r(9223372036854775808).
+              ^
+        t.dl:4:3: error[E0103]: -1 does not fit into an unsigned
+            u(-1).
+              ^
+        t.dl:5:3: error[E0103]: 99999999999999999999 does not fit into 64 bits
+            r(99999999999999999999).
+              ^
+        """,
+    ),
+    "what is not supported yet": (
+        """
+        .comp C { }
+        .type tree = Leaf {} | Node {x:number}
+        .decl p(x:number) inline
+        .decl r(x:number, y:number) choice-domain x
+        .decl q(x:number)
+        q(x) <= q(y) :- x < y.
+        q(x) :- x = count : { q(1) ; q(2) }.
+        """,
+        """
+        t.dl:1:1: error[E0104]: components are not supported yet
+            .comp C { }
+            ^
+        t.dl:2:14: error[E0104]: algebraic data types are not supported yet
+            .type tree = Leaf {} | Node {x:number}
+                         ^
+        t.dl:3:19: error[E0104]: inlined relations are not supported yet
+            .decl p(x:number) inline
+                              ^
+        t.dl:4:29: error[E0104]: choice domains are not supported yet
+            .decl r(x:number, y:number) choice-domain x
+                                        ^
+        t.dl:6:6: error[E0104]: subsumptive clauses are not supported yet
+            q(x) <= q(y) :- x < y.
+                 ^
+        t.dl:7:13: error[E0104]: disjunctions in aggregates are not supported yet
+            q(x) :- x = count : { q(1) ; q(2) }.
+                        ^
+        """,
+    ),
+    "what runs code or depends on order": (
+        """
+        .functor f(x:number):number
+        .decl r(x:number)
+        r(@f(1)).
+        r($).
+        """,
+        """
+        t.dl:1:1: error[E0105]: user functors are not supported
+            .functor f(x:number):number
+            ^
+          hint: a rule file never runs code
+        t.dl:3:3: error[E0105]: user functors are not supported
+            r(@f(1)).
+              ^
+          hint: a rule file never runs code
+        t.dl:4:3: error[E0105]: counters are not supported
+            r($).
+              ^
+          hint: an answer never depends on the order of evaluation
+        """,
+    ),
+    "file that is not there": (
+        '.include "nowhere.dl"',
+        """
+        t.dl:1:10: error[E0106]: cannot read "nowhere.dl": No such file or directory
+            .include "nowhere.dl"
+                     ^
+          hint: looked for nowhere.dl
+        """,
+    ),
+    "unknown names": (
+        """
+        .type small <: numbr
+        .decl maps(o:number, f:nubmer)
+        .decl r(x:number)
+        r(x) :- mapps(x, _), other(x).
+        .output mapz
+        r(as(x, symbl)) :- maps(x, _).
+        """,
+        """
+        t.dl:1:16: error[E0201]: unknown type `numbr`
+            .type small <: numbr
+                           ^
+          hint: did you mean `number`?
+        t.dl:2:22: error[E0201]: unknown type `nubmer`
+            .decl maps(o:number, f:nubmer)
+                                 ^
+          hint: did you mean `number`?
+        t.dl:4:9: error[E0201]: unknown relation `mapps`
+            r(x) :- mapps(x, _), other(x).
+                    ^
+          hint: did you mean `maps`?
+        t.dl:4:22: error[E0201]: unknown relation `other`
+            r(x) :- mapps(x, _), other(x).
+                                 ^
+          hint: declare it: .decl other(...)
+        t.dl:5:9: error[E0201]: unknown relation `mapz`
+            .output mapz
+                    ^
+          hint: did you mean `maps`?
+        t.dl:6:3: error[E0201]: unknown type `symbl`
+            r(as(x, symbl)) :- maps(x, _).
+              ^
+          hint: did you mean `symbol`?
+        """,
+    ),
+    "names declared twice": (
+        """
+        .type t <: number
+        .type t <: symbol
+        .decl r(x:number)
+        .decl r(x:symbol)
+        .decl t(x:number)
+        """,
+        """
+        t.dl:2:7: error[E0202]: the type `t` is declared twice
+            .type t <: symbol
+                  ^
+        t.dl:4:7: error[E0202]: the relation `r` is declared twice
+            .decl r(x:symbol)
+                  ^
+          hint: it is declared first at t.dl:3
+        t.dl:5:7: error[E0202]: `t` is a type already
+            .decl t(x:number)
+                  ^
+          hint: give the relation another name
+        """,
+    ),
+    "types that do not agree": (
+        """
+        .type pair = [a:number, b:number]
+        .decl n(x:number)
+        .decl s(x:symbol)
+        .decl p(x:pair)
+        n(x) :- s(x).
+        n("one").
+        n(x) :- n(x), s(y), x = y.
+        n(x) :- n(x), x = 1.5.
+        s(cat(x, "a")) :- n(x).
+        n(strlen(x)) :- n(x).
+        p(1).
+        s(nil).
+        p([1, "b"]).
+        """,
+        """
+        t.dl:5:3: error[E0301]: `x` is a symbol, but a number is expected here
+            n(x) :- s(x).
+              ^
+        t.dl:6:3: error[E0301]: `"one"` is a symbol, but a number is expected here
+            n("one").
+              ^
+        t.dl:7:25: error[E0301]: `y` is a symbol, but a number is expected here
+            n(x) :- n(x), s(y), x = y.
+                                    ^
+        t.dl:8:19: error[E0301]: `1.5` is a float, but a number is expected here
+            n(x) :- n(x), x = 1.5.
+                              ^
+        t.dl:9:7: error[E0301]: `x` is a number, but a symbol is expected here
+            s(cat(x, "a")) :- n(x).
+                  ^
+        t.dl:10:10: error[E0301]: `x` is a number, but a symbol is expected here
+            n(strlen(x)) :- n(x).
+                     ^
+        t.dl:11:3: error[E0301]: `1` is a number, but a record of type `pair` is expected here
+            p(1).
+              ^
+        t.dl:12:3: error[E0301]: `nil` is a record, but a symbol is expected here
+            s(nil).
+              ^
+        t.dl:13:7: error[E0301]: `"b"` is a symbol, but a number is expected here
+            p([1, "b"]).
+                  ^
+        """,
+    ),
+    "wrong number of arguments": (
+        """
+        .type pair = [a:number, b:number]
+        .decl r(x:number, y:symbol)
+        .decl one(x:number)
+        .decl p(x:pair)
+        r(1).
+        one(x) :- one(x, _).
+        p([1]).
+        one(strlen("a", "b")).
+        one(x) :- x = range(1).
+        """,
+        """
+        t.dl:5:1: error[E0302]: `r` has 2 columns, not 1
+            r(1).
+            ^
+          hint: it is declared as r(x:number, y:symbol)
+        t.dl:6:11: error[E0302]: `one` has 1 column, not 2
+            one(x) :- one(x, _).
+                      ^
+          hint: it is declared as one(x:number)
+        t.dl:7:3: error[E0302]: a record of type `pair` has 2 fields, not 1
+            p([1]).
+              ^
+        t.dl:8:5: error[E0302]: `strlen` takes 1 argument, not 2
+            one(strlen("a", "b")).
+                ^
+        t.dl:9:15: error[E0302]: `range` takes 2 or 3 arguments, not 1
+            one(x) :- x = range(1).
+                          ^
+        """,
+    ),
+    "functors that do not take a type": (
+        """
+        .decl f(x:float)
+        .decl s(x:symbol)
+        .decl n(x:number)
+        f(x % 2) :- f(x).
+        s(x - y) :- s(x), s(y).
+        s(m) :- m = max x : { s(x) }.
+        n(m) :- m = mean x : { n(x) }.
+        .decl e(x:number, y:symbol) eqrel
+        """,
+        """
+        t.dl:4:5: error[E0303]: `%` does not take a float
+            f(x % 2) :- f(x).
+                ^
+          hint: it takes: number, unsigned
+        t.dl:5:5: error[E0303]: `-` does not take a symbol
+            s(x - y) :- s(x), s(y).
+                ^
+          hint: it takes: number, unsigned, float
+        t.dl:6:13: error[E0303]: `max` does not take a symbol
+            s(m) :- m = max x : { s(x) }.
+                        ^
+          hint: it takes: number, unsigned, float
+        t.dl:6:23: error[E0403]: `s` depends on an aggregate over itself
+            s(m) :- m = max x : { s(x) }.
+                                  ^
+          hint: break the cycle: compute one of them from relations that do not depend on it
+        t.dl:7:13: error[E0301]: `mean` is a float, but a number is expected here
+            n(m) :- m = mean x : { n(x) }.
+                        ^
+        t.dl:7:18: error[E0301]: `x` is a number, but a float is expected here
+            n(m) :- m = mean x : { n(x) }.
+                             ^
+        t.dl:7:24: error[E0403]: `n` depends on an aggregate over itself
+            n(m) :- m = mean x : { n(x) }.
+                                   ^
+          hint: break the cycle: compute one of them from relations that do not depend on it
+        t.dl:8:7: error[E0303]: the eqrel `e` needs two columns of one type
+            .decl e(x:number, y:symbol) eqrel
+                  ^
+        """,
+    ),
+    "types that mean nothing": (
+        """
+        .type a <: b
+        .type b <: a
+        .type u = number | symbol
+        """,
+        """
+        t.dl:1:7: error[E0304]: the type `a` is defined by itself
+            .type a <: b
+                  ^
+        t.dl:2:7: error[E0304]: the type `b` is defined by itself
+            .type b <: a
+                  ^
+        t.dl:3:7: error[E0304]: the type `u` mixes `number` (a number) and `symbol` (a symbol)
+            .type u = number | symbol
+                  ^
+        """,
+    ),
+    "record of unknown type": (
+        """
+        .decl n(x:number)
+        n(x) :- n(x), [x, 1] = [1, x].
+        """,
+        """
+        t.dl:2:15: error[E0305]: the type of this record is not known
+            n(x) :- n(x), [x, 1] = [1, x].
+                          ^
+          hint: say it with as([...], type)
+        t.dl:2:24: error[E0305]: the type of this record is not known
+            n(x) :- n(x), [x, 1] = [1, x].
+                                   ^
+          hint: say it with as([...], type)
+        """,
+    ),
+    "unrelated subtypes": (
+        """
+        .type node <: number
+        .type edge <: number
+        .decl n(x:node)
+        .decl e(x:edge)
+        .decl r(x:number)
+        n(x) :- e(x).
+        n(x) :- r(x).
+        r(x) :- n(x), e(x).
+        r(x) :- n(x), e(y), x < y.
+        n(m) :- m = max x : { e(x) }.
+        """,
+        """
+        t.dl:6:3: error[E0306]: `x` is a `edge`, but a `node` is expected here
+            n(x) :- e(x).
+              ^
+          hint: if it is one, say so: as(x, node)
+        t.dl:7:3: error[E0306]: `x` is a `number`, but a `node` is expected here
+            n(x) :- r(x).
+              ^
+          hint: if it is one, say so: as(x, node)
+        t.dl:8:17: error[E0306]: `x` meets `node` and `edge`, which have no value in common
+            r(x) :- n(x), e(x).
+                            ^
+        t.dl:9:25: error[E0306]: `y` meets `node` and `edge`, which have no value in common
+            r(x) :- n(x), e(y), x < y.
+                                    ^
+        t.dl:10:3: error[E0306]: `m` is a `edge`, but a `node` is expected here
+            n(m) :- m = max x : { e(x) }.
+              ^
+          hint: if it is one, say so: as(m, node)
+        """,
+    ),
+    "variables without a value": (
+        """
+        .decl p(name:symbol, x:number)
+        .decl r(x:number)
+        r(y) :- p(_, x).
+        r(x) :- p(name, x), !p(nmae, 1).
+        r(x) :- p(_, x), y > x, y != 3.
+        r(n) :- n = count : { p(_, x), x > z }.
+        r(x + 1) :- p(_, x + 1).
+        r(x) :- x = y, y = x.
+        r(y) :- y = sum x : { p(_, y), p(_, x) }.
+        """,
+        """
+        t.dl:3:3: error[E0401]: the variable `y` has no value: no positive atom of the body holds it
+            r(y) :- p(_, x).
+              ^
+        t.dl:4:24: error[E0401]: the variable `nmae` has no value: no positive atom of the body holds it
+            r(x) :- p(name, x), !p(nmae, 1).
+                                   ^
+          hint: did you mean `name`?
+        t.dl:5:18: error[E0401]: the variable `y` has no value: no positive atom of the body holds it
+            r(x) :- p(_, x), y > x, y != 3.
+                             ^
+        t.dl:6:36: error[E0401]: the variable `z` has no value: no positive atom of the body holds it
+            r(n) :- n = count : { p(_, x), x > z }.
+                                               ^
+        t.dl:7:3: error[E0401]: the variable `x` has no value: no positive atom of the body holds it
+            r(x + 1) :- p(_, x + 1).
+              ^
+        t.dl:8:3: error[E0401]: the variable `x` has no value: no positive atom of the body holds it
+            r(x) :- x = y, y = x.
+              ^
+        t.dl:8:13: error[E0401]: the variable `y` has no value: no positive atom of the body holds it
+            r(x) :- x = y, y = x.
+                        ^
+        t.dl:9:3: error[E0401]: the variable `y` has no value: no positive atom of the body holds it
+            r(y) :- y = sum x : { p(_, y), p(_, x) }.
+              ^
+        """,
+    ),
+    "unnamed variables that need a value": (
+        """
+        .decl r(x:number)
+        r(_).
+        r(x) :- r(x), x < _.
+        r(x + _) :- r(x).
+        """,
+        """
+        t.dl:2:3: error[E0402]: an unnamed variable `_` has no value here
+            r(_).
+              ^
+        t.dl:3:19: error[E0402]: an unnamed variable `_` has no value here
+            r(x) :- r(x), x < _.
+                              ^
+        t.dl:4:7: error[E0402]: an unnamed variable `_` has no value here
+            r(x + _) :- r(x).
+                  ^
+        """,
+    ),
+    "negation and aggregates in a cycle": (
+        """
+        .decl p(x:number)
+        .decl q(x:number)
+        .decl r(x:number)
+        p(x) :- q(x), !r(x).
+        q(x) :- p(x).
+        r(x) :- x = count : { q(_) }.
+        """,
+        """
+        t.dl:4:15: error[E0403]: `p` depends on the negation of `r`, which depends on `p`: p -> r -> q -> p
+            p(x) :- q(x), !r(x).
+                          ^
+          hint: break the cycle: compute one of them from relations that do not depend on it
+        t.dl:6:23: error[E0403]: `r` depends on an aggregate over `q`, which depends on `r`: r -> q -> p -> r
+            r(x) :- x = count : { q(_) }.
+                                  ^
+          hint: break the cycle: compute one of them from relations that do not depend on it
+        """,
+    ),
+    "rules that do not speak of one key": (
+        """
+        .type sig <: number
+        .decl op(s:sig, name:symbol)
+        .decl n(x:number)
+        .decl factor(s:sig, f:number)
+        factor(1, 2).
+        factor(s, 1) :- op(t, _), n(s).
+        factor(s, 1) :- op(s, _), op(t, _).
+        n(1) :- op(_, _).
+        factor(s, s) :- op(s, _).
+        factor(s, 1) :- op(s, _), n(x), x > s.
+        factor(s, n) :- op(s, _), n = count : { op(t, _) }.
+        factor(s, n) :- op(s, _), n = count : { op(s, _) }, !factor(s + 1, _).
+        """,
+        """
+        t.dl:5:1: error[E0404]: this rule does not speak of one `sig`: `factor` is keyed, but no atom of its body is
+            factor(1, 2).
+            ^
+          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+        t.dl:6:8: error[E0306]: `s` is a `number`, but a `sig` is expected here
+            factor(s, 1) :- op(t, _), n(s).
+                   ^
+          hint: if it is one, say so: as(s, sig)
+        t.dl:6:20: error[E0404]: this rule does not speak of one `sig`: the key of `op` is `t`, that of `factor` is `s`
+            factor(s, 1) :- op(t, _), n(s).
+                               ^
+          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+        t.dl:7:30: error[E0404]: this rule does not speak of one `sig`: the key of `op` is `t`, that of `factor` is `s`
+            factor(s, 1) :- op(s, _), op(t, _).
+                                         ^
+          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+        t.dl:8:1: error[E0404]: this rule does not speak of one `sig`: `n` is not keyed, but `op` is
+            n(1) :- op(_, _).
+            ^
+          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+        t.dl:9:11: error[E0404]: this rule does not speak of one `sig`: its key `s` is used as a value
+            factor(s, s) :- op(s, _).
+                      ^
+          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+        t.dl:10:37: error[E0404]: this rule does not speak of one `sig`: its key `s` is used as a value
+            factor(s, 1) :- op(s, _), n(x), x > s.
+                                                ^
+          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+        t.dl:11:44: error[E0404]: this rule does not speak of one `sig`: the key of `op` is `t`, that of `factor` is `s`
+            factor(s, n) :- op(s, _), n = count : { op(t, _) }.
+                                                       ^
+          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+        t.dl:12:53: error[E0403]: `factor` depends on the negation of itself
+            factor(s, n) :- op(s, _), n = count : { op(s, _) }, !factor(s + 1, _).
+                                                                ^
+          hint: break the cycle: compute one of them from relations that do not depend on it
+        t.dl:12:63: error[E0404]: this rule does not speak of one `sig`: the key of `factor` is not a variable
+            factor(s, n) :- op(s, _), n = count : { op(s, _) }, !factor(s + 1, _).
+                                                                          ^
+          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+        """,
+    ),
+}
+
+
+def message(program: str, key: str | None = None) -> str:
+    with pytest.raises(DatalogError) as error:
+        load(key=key, texts={"t.dl": dedent(program).strip()})
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_message(name: str) -> None:
+    program, expected = ERRORS[name]
+    assert message(program, "sig" if "key" in name else None) == dedent(expected).strip()
+
+
+def test_every_code_is_shown() -> None:
+    """No error is without its example above."""
+    sources = Path(shardlog.engine.__file__).parent.glob("*.py")
+    codes = {code for source in sources for code in re.findall(r'"(E\d{4})"', source.read_text())}
+    assert codes == {
+        code for _, expected in ERRORS.values() for code in re.findall(r"\[(E\d{4})\]", expected)
+    }
+
+
+def test_place_in_files(tmp_path: Path) -> None:
+    """Errors name the file that they are in, also an included one; a file that is missing is an error."""
+    (tmp_path / "part.dl").write_text("r(1, 2).\n")
+    main = tmp_path / "main.dl"
+    main.write_text('.decl r(x:number)\n.include "part.dl"\n\tr("a").\n')
+    with pytest.raises(DatalogError) as error:
+        load([main])
+    places = [(d.file, d.line, d.column, d.code) for d in error.value.diagnostics]
+    assert places == [(str(main), 3, 4, "E0301"), (str(tmp_path / "part.dl"), 1, 1, "E0302")]
+    assert '    \tr("a").\n    \t  ^' in str(error.value)
+    with pytest.raises(DatalogError, match=r"nowhere\.dl:1:1: error\[E0106\]: cannot read this file"):
+        load([tmp_path / "nowhere.dl"])
+
+
+def test_wrong_declaration_is_reported_once() -> None:
+    """Uses of a relation whose declaration does not parse are no errors of their own."""
+    assert message(".decl r(x number)\nr(1).\n.output r").count("error") == 1
