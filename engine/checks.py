@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from .diagnostics import Reporter, counted, did_you_mean
-from .scopes import holds_wildcard, own_name, terms, variables
+from .scopes import holds_wildcard, literals, own_name, terms, variables
 from .syntax import (
     Aggregate,
     Atom,
@@ -26,7 +26,6 @@ from .syntax import (
     Variable,
     Wildcard,
 )
-from .types import literals
 
 Relations = Mapping[str, RelationDeclaration]
 
@@ -34,7 +33,7 @@ Relations = Mapping[str, RelationDeclaration]
 def check_atoms(clause: Clause, module: Module, relations: Relations, reporter: Reporter) -> bool:
     """Whether every relation of the clause is declared and gets as many arguments as it has columns."""
     right = True
-    for literal in literals((clause.head, *clause.body)):
+    for literal in literals(clause):
         atom = literal.atom if isinstance(literal, Negation) else literal
         if not isinstance(atom, Atom):
             continue

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Set
 
 from .diagnostics import Reporter
-from .scopes import map_literal, own_name, terms
+from .scopes import literals, map_literal, own_name, terms
 from .syntax import Aggregate, Atom, Call, Cast, Clause, Comparison, Literal, Negation, Record, Term, Variable
-from .types import literals
 
 
 def check_key(clause: Clause, keyed: Set[str], key: str, reporter: Reporter) -> None:
@@ -26,7 +25,7 @@ def check_key(clause: Clause, keyed: Set[str], key: str, reporter: Reporter) -> 
 def _broken(clause: Clause, keyed: Set[str]) -> tuple[int, str] | None:
     """Where and why a clause speaks of several keys or of none; None where all is well."""
     head = clause.head
-    found = list(literals((head, *clause.body)))
+    found = list(literals(clause))
     atoms = [x.atom if isinstance(x, Negation) else x for x in found if isinstance(x, Atom | Negation)]
     carriers = [atom for atom in atoms if atom.name in keyed]
     if not carriers:
@@ -99,4 +98,4 @@ def drop_key(clause: Clause, keyed: Set[str]) -> Clause:
 
     head = drop(clause.head)
     assert isinstance(head, Atom)
-    return Clause(head, tuple(map(drop, clause.body)), clause.text)
+    return clause._replace(head=head, body=tuple(map(drop, clause.body)))

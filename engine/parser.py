@@ -93,6 +93,7 @@ class _Parser:
         self.reporter = reporter
         self.include = include
         self.i = 0
+        self.nested = False  # whether the clause has an aggregate
 
     # ---- Statements -------------------------------------------------------------------------------------
 
@@ -234,6 +235,7 @@ class _Parser:
 
     def clause(self) -> None:
         sentence = self.sentences.get(self.i, "")
+        self.nested = False
         start = self.places[self.i]
         heads = [self.atom()]
         while self.accept(","):
@@ -248,7 +250,7 @@ class _Parser:
             self.take(".", "`:-` or `.` after the head")
         text = Text(start, self.places[self.i - 1] + 1, sentence)
         for head, body in product(heads, bodies):
-            self.module.clauses.append(Clause(head, tuple(body), text))
+            self.module.clauses.append(Clause(head, tuple(body), text, self.nested))
 
     def disjunction(self) -> list[list[Literal]]:
         bodies = self.conjunction()
@@ -431,6 +433,7 @@ class _Parser:
         if function in ("min", "max") and self.kinds[self.i] == "(" and not self.colon_after_parenthesis():
             self.i += 1
             return Call(function, self.arguments(")"), at)
+        self.nested = True
         target = None
         if function != "count":
             target = self.expression()

@@ -19,7 +19,7 @@ and ``all`` for those after it. Relations of earlier strata are always read as `
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal
 
 Type = Literal["number", "unsigned", "float", "symbol", "record"]
@@ -131,4 +131,4 @@ class Plan:
 
     def to_json(self) -> str:
         """The plan as JSON: dataclasses as objects, tuples as arrays."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps(self, default=vars, separators=(",", ":"))

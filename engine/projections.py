@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .diagnostics import Reporter
-from .scopes import has_aggregate, holds_wildcard, map_literal, terms, variables
+from .scopes import holds_wildcard, map_literal, terms, variables
 from .syntax import (
     Aggregate,
     Atom,
@@ -49,7 +49,7 @@ class Projections:
 
     def clause(self, clause: Clause) -> Clause:
         """The clause with projections in its aggregates."""
-        if not has_aggregate(clause):
+        if not clause.nested:
             return clause
 
         def change(term: Term) -> Term:
@@ -66,7 +66,7 @@ class Projections:
 
         head = map_literal(clause.head, change)
         assert isinstance(head, Atom)
-        return Clause(head, tuple(map_literal(literal, change) for literal in clause.body), clause.text)
+        return clause._replace(head=head, body=tuple(map_literal(literal, change) for literal in clause.body))
 
     def _projected(self, literal: Literal, aggregate: Aggregate, clause: Clause) -> Literal:
         if not isinstance(literal, Atom):

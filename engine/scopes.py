@@ -7,7 +7,7 @@ clause as one flat scope.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 
 from .syntax import (
@@ -29,7 +29,7 @@ from .syntax import (
 def resolve(clause: Clause) -> Clause:
     """The clause with its aggregates' own variables renamed and ``Aggregate.outer`` filled in."""
     head, body = clause.head, clause.body
-    if not has_aggregate(clause):
+    if not clause.nested:
         return clause
     numbers = count(1)
     visible = _direct_names((head, *body))
@@ -39,7 +39,32 @@ def resolve(clause: Clause) -> Clause:
 
     new_head = map_literal(head, rename)
     assert isinstance(new_head, Atom)
-    return Clause(new_head, tuple(map_literal(literal, rename) for literal in body), clause.text)
+    return clause._replace(head=new_head, body=tuple(map_literal(literal, rename) for literal in body))
+
+
+def literals(clause: Clause) -> Iterable[Literal]:
+    """The head and all literals of the body, those in aggregates too."""
+    own = (clause.head, *clause.body)
+    return _all_literals(own) if clause.nested else own
+
+
+def _all_literals(body: Iterable[Literal]) -> Iterator[Literal]:
+    for literal in body:
+        yield literal
+        for term in terms(literal):
+            yield from _inner_literals(term)
+
+
+def _inner_literals(term: Term) -> Iterator[Literal]:
+    if isinstance(term, Aggregate):
+        yield from _all_literals(term.body)
+        if term.target is not None:
+            yield from _inner_literals(term.target)
+    elif isinstance(term, Call | Record):
+        for arg in term.args:
+            yield from _inner_literals(arg)
+    elif isinstance(term, Cast):
+        yield from _inner_literals(term.value)
 
 
 def terms(literal: Literal) -> tuple[Term, ...]:
@@ -91,17 +116,6 @@ def _collect(term: Term, found: set[str]) -> None:
         _collect(term.value, found)
     elif isinstance(term, Aggregate):
         found.update(term.outer)
-
-
-def has_aggregate(clause: Clause) -> bool:
-    """Whether an aggregate stands anywhere in the clause."""
-    return any(_has_aggregate(term) for literal in (clause.head, *clause.body) for term in terms(literal))
-
-
-def _has_aggregate(term: Term) -> bool:
-    if isinstance(term, Call | Record):
-        return any(map(_has_aggregate, term.args))
-    return isinstance(term, Aggregate) or (isinstance(term, Cast) and _has_aggregate(term.value))
 
 
 def _direct_names(body: Iterable[Literal]) -> set[str]:

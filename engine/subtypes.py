@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .diagnostics import Reporter
-from .scopes import own_name
+from .scopes import literals, own_name
 from .syntax import Aggregate, Atom, Clause, Comparison, Term, Variable
-from .types import Types, literals
+from .types import Types
 
 
 def check_subtypes(
@@ -21,7 +21,7 @@ def check_subtypes(
     common: dict[str, frozenset[str]] = {}  # variable -> the types that it may have
     shown: dict[str, str] = {}  # variable -> the type that it got first
     comparisons: list[Comparison] = []
-    for literal in literals((clause.head, *clause.body)):
+    for literal in literals(clause):
         if isinstance(literal, Comparison):
             comparisons.append(literal)
         if not isinstance(literal, Atom) or literal is clause.head:

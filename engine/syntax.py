@@ -108,9 +108,12 @@ class Text(NamedTuple):
 
 
 class Clause(NamedTuple):
+    """``nested``: an aggregate stands somewhere in it, so that there are literals below its own."""
+
     head: Atom
     body: tuple[Literal, ...]
     text: Text
+    nested: bool = False
 
 
 class ColumnDeclaration(NamedTuple):

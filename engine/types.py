@@ -7,12 +7,12 @@ mixing things up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .diagnostics import Reporter, counted, did_you_mean
 from .plan import Type
-from .scopes import own_name, terms
+from .scopes import literals, own_name
 from .syntax import (
     Aggregate,
     Atom,
@@ -22,7 +22,6 @@ from .syntax import (
     ColumnDeclaration,
     Comparison,
     Constant,
-    Literal,
     Negation,
     Nil,
     Record,
@@ -161,26 +160,6 @@ def _below(by_name: Mapping[str, TypeDeclaration], kinds: Mapping[str, str]) -> 
     return {name: frozenset(members) for name, members in below.items()}
 
 
-def literals(body: Iterable[Literal]) -> Iterator[Literal]:
-    """All literals of a body, those in aggregates too."""
-    for literal in body:
-        yield literal
-        for term in terms(literal):
-            yield from _inner_literals(term)
-
-
-def _inner_literals(term: Term) -> Iterator[Literal]:
-    if isinstance(term, Aggregate):
-        yield from literals(term.body)
-        if term.target is not None:
-            yield from _inner_literals(term.target)
-    elif isinstance(term, Call | Record):
-        for arg in term.args:
-            yield from _inner_literals(arg)
-    elif isinstance(term, Cast):
-        yield from _inner_literals(term.value)
-
-
 class Inference:
     """The kinds of the variables of one clause, from the columns they stand in and the functors around them.
 
@@ -203,7 +182,8 @@ class Inference:
         self.kinds = kinds
         rest: list[tuple[Term, str]] = []  # what is not a plain variable, with the kind its place expects
         comparisons: list[Comparison] = []
-        for literal in literals((*clause.body, clause.head)):
+        head, *others = literals(clause)
+        for literal in (*others, head):  # a head that does not fit its body is reported at the head
             atom = literal.atom if isinstance(literal, Negation) else literal
             if isinstance(atom, Atom):
                 for arg, kind in zip(atom.args, self._columns[atom.name], strict=True):
