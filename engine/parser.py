@@ -430,7 +430,7 @@ class _Parser:
         return value
 
     def aggregate(self, function: str, at: int) -> Term:
-        if function in ("min", "max") and self.kinds[self.i] == "(" and not self.colon_after_parenthesis():
+        if function in ("min", "max") and self.kinds[self.i] == "(" and self.several_arguments():
             self.i += 1
             return Call(function, self.arguments(")"), at)
         self.nested = True
@@ -446,13 +446,16 @@ class _Parser:
             return Aggregate(function, target, tuple(bodies[0]), at)
         return Aggregate(function, target, (self.atom(),), at)
 
-    def colon_after_parenthesis(self) -> bool:
-        """Whether ``max (...)`` is an aggregate, ``max (x + 1) : { ... }``, rather than ``max(x, y)``."""
+    def several_arguments(self) -> bool:
+        """Whether the parenthesis here holds ``x, y``, as in ``max(x, y)``, and not the start of an aggregate's
+        target, as in ``max (x + 1) : { ... }``."""
         depth, i, kinds = 1, self.i + 1, self.kinds
         while depth and kinds[i] != "end":
+            if depth == 1 and kinds[i] == ",":
+                return True
             depth += (kinds[i] in ("(", "[", "{")) - (kinds[i] in (")", "]", "}"))
             i += 1
-        return kinds[i] == ":" or kinds[i] in _STRENGTH
+        return False
 
     # ---- Tokens -----------------------------------------------------------------------------------------
 
