@@ -14,12 +14,12 @@ from jaxlib.mlir import ir
 
 from .errors import ShardlogError
 from .exporters.module import annotate as write_module
-from .exporters.relations import relations
+from .exporters.relations import arrays, relations, ssa_names
 from .exporters.shardings import Written
 from .importers.annotate import apply_annotations, replace_mesh
 from .importers.program import Program, import_program
 from .importers.shardings import Sharding
-from .importers.source import read_module
+from .importers.source import Text, parse_module, read_source
 from .propagation import Fixpoint, Stage, propagate
 from .rulebook import RuleBook
 
@@ -47,6 +47,7 @@ class Result:
     module: ir.Module
     stages: tuple[Stage, ...]
     unknown_ops: tuple[UnknownOp, ...]
+    source: Text
     program: Program
     fixpoint: Fixpoint
     written: Written
@@ -62,9 +63,15 @@ class Result:
         return buffer.getvalue()
 
     @cached_property
+    def facts(self) -> dict[str, list[tuple[Any, ...]]]:
+        """The relations that ``shardlog query`` sees, as sorted tuples; see ``docs/facts.md``."""
+        functions = [instance.function for instance in self.program.graph.instances]
+        return relations(self.program, self.written, ssa_names(parse_module(self.source), functions))
+
+    @cached_property
     def relations(self) -> dict[str, npt.NDArray[Any]]:
-        """The relations that ``shardlog query`` sees, as structured arrays; see ``docs/facts.md``."""
-        return relations(self.program, self.written)
+        """``facts`` as structured NumPy arrays, one field per column."""
+        return arrays(self.facts)
 
     @property
     def argument_shardings(self) -> tuple[NamedSharding | None, ...]:
@@ -111,7 +118,7 @@ def run(
     mesh: str | None = None,
     annotate: Sequence[str] = (),
     rules: Sequence[Path | str] = (),
-    progress: Callable[[str, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Propagates the shardings of a program to every value.
 
@@ -119,11 +126,12 @@ def run(
     ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority". ``closed`` makes the shardings ready for a
     compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives the module a mesh, ``annotate``
     (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with more op rules. ``progress`` is called now
-    and then with the stage and the number of turns so far.
+    and then with the number of the pass and of its turns so far.
 
     Raises ShardlogError for bad input.
     """
-    module = read_module(source)
+    text = read_source(source)
+    module = parse_module(text)
     with module.context, ir.Location.unknown():
         if mesh is not None:
             replace_mesh(module, mesh)
@@ -140,7 +148,7 @@ def run(
 
     written = Written(program.shardings, fixpoint.contents, fixpoint.agenda.facts, fit, closed=closed)
     write_module(module, program.graph, program.classes, written)
-    return Result(module, fixpoint.stages, _unknown_ops(program), program, fixpoint, written)
+    return Result(module, fixpoint.stages, _unknown_ops(program), text, program, fixpoint, written)
 
 
 def _axes(program: Program) -> dict[str, Any]:

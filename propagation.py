@@ -53,7 +53,9 @@ class _Propagation:
         graph = program.graph
         self.solver = rules.turn(program.shardings.meshes.facts())
         self.agenda = Agenda(self.solver, STATE, "changed")
-        self.classes = len(program.classes.known)
+        # One class more than is known: that of removed ops, which never take turns.
+        self.nothing = len(program.classes.known)
+        self.classes = self.nothing + 1
         # Annotations with priorities take turns too: they reveal a dimension when its priority comes.
         self.prioritised = {
             cell: sharding for cell, sharding in program.initial.items() if any(d.priority for d in sharding.dimensions)
@@ -92,7 +94,7 @@ class _Propagation:
         classes = np.asarray([self.classes + numbers[s] for s in self.prioritised.values()], np.int32)
         slot_offsets = np.concatenate([graph.slot_offsets, graph.slot_offsets[-1] + 1 + np.arange(len(cells))])
         agenda_graph = AgendaGraph(
-            classes=np.concatenate([graph.classes, classes]).astype(np.int32),
+            classes=np.concatenate([np.where(graph.classes < 0, self.nothing, graph.classes), classes]).astype(np.int32),
             slots=Lists(slot_offsets.astype(np.int32), np.concatenate([graph.slots, cells]).astype(np.int32)),
             place_cell=program.cells,
             cells=self.cell_places(),

@@ -88,7 +88,9 @@ class _Body:
         self.main = module.graph.main is version.instance
         self.graph = module.graph
         # Copies of constants share the op of the node they are copied from until they get one of their own.
-        self.ops: list[Any] = list(ops) + [None] * (len(self.function.ops) - len(ops))
+        self.ops: list[Any] = [*ops, *[None] * (len(self.function.ops) - len(ops))]
+        for copy in self.function.originals:
+            self.ops[copy] = None
         self.same: dict[int, int] = {}  # node that is merged -> the node it is merged with
 
     def write(self) -> None:

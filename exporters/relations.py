@@ -1,17 +1,145 @@
-"""The relations of a finished run, for queries and for NumPy."""
+"""The relations of a finished run, for queries and for NumPy. They are described in ``docs/facts.md``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from jaxlib.mlir import ir
 
+from ..importers.function import Function, location
+from ..importers.graph import Instance
+from ..importers.meshes import Mesh, SubAxis
 from ..importers.program import Program
 from .shardings import Written
 
+Rows = list[tuple[Any, ...]]
 
-def relations(program: Program, written: Written) -> dict[str, npt.NDArray[Any]]:
-    """Not yet."""
-    del program, written
-    return {"none": np.zeros(0)}
+# Names of the columns and the Datalog type of each; `value` and `axis` are symbols.
+SCHEMA: dict[str, tuple[tuple[str, str], ...]] = {
+    "value": (("v", "symbol"), ("type", "symbol")),
+    "dim": (("v", "symbol"), ("d", "number"), ("size", "number")),
+    "argument": (("v", "symbol"), ("i", "number")),
+    "returned": (("v", "symbol"), ("i", "number")),
+    "op": (("o", "number"), ("name", "symbol")),
+    "location": (("o", "number"), ("where", "symbol")),
+    "operand": (("o", "number"), ("i", "number"), ("v", "symbol")),
+    "result": (("o", "number"), ("i", "number"), ("v", "symbol")),
+    "factor": (("o", "number"), ("f", "number"), ("size", "number")),
+    "maps": (("o", "number"), ("t", "number"), ("d", "number"), ("j", "number"), ("f", "number")),
+    "mesh_axis": (("m", "symbol"), ("x", "symbol"), ("size", "number")),
+    "mesh": (("v", "symbol"), ("m", "symbol")),
+    "sharded": (("v", "symbol"), ("d", "number"), ("k", "number"), ("x", "symbol")),
+    "closed": (("v", "symbol"), ("d", "number")),
+    "fixed": (("v", "symbol"), ("x", "symbol"), ("why", "symbol")),
+    "annotated": (("v", "symbol"),),
+}
+
+
+def axis_text(axis: SubAxis, mesh: Mesh) -> str:
+    """``x``, or ``x:(1)2`` for a sub-axis."""
+    return axis.name if axis.size == mesh.sizes[axis.name] else f"{axis.name}:({axis.pre}){axis.size}"
+
+
+def relations(program: Program, written: Written, names: dict[str, list[str]]) -> dict[str, Rows]:
+    """The relations of ``SCHEMA`` as sorted tuples. ``names``: function -> SSA name of each value of the module."""
+    rows: dict[str, Rows] = {name: [] for name in SCHEMA}
+    meshes = program.shardings.meshes.meshes
+    for mesh in meshes:
+        rows["mesh_axis"].extend((mesh.name, axis, size) for axis, size in mesh.axes)
+    for instance in program.graph.instances:
+        _instance(program, written, instance, names[instance.function.name], rows)
+    return {name: sorted(found) for name, found in rows.items()}
+
+
+def value_names(program: Program, instance: Instance, names: Sequence[str]) -> list[str]:
+    """A name for every value of an instance: ``%29``; in a function that is called ``@f#2:%29`` for its second call."""
+    function = instance.function
+    prefix = ""
+    if instance is not program.graph.main:
+        calls = [i for i in program.graph.instances if i.function is function]
+        number = next(n for n, i in enumerate(calls) if i is instance)
+        prefix = f"@{function.name}:" if len(calls) == 1 else f"@{function.name}#{number + 1}:"
+    found = [prefix + name for name in names]
+    copies: dict[int, int] = {}
+    for value in range(len(names), len(function.types)):
+        node = function.definer[value]
+        source = function.originals[node]
+        original = function.results[source][value - function.results[node][0]]
+        copies[original] = copies.get(original, 0) + 1
+        found.append(f"{found[original]}'{copies[original]}")
+    return found
+
+
+def _instance(program: Program, written: Written, instance: Instance, names: list[str], rows: dict[str, Rows]) -> None:
+    function, classes = instance.function, program.classes
+    shapes, meshes = classes.signatures.shapes, program.shardings.meshes.meshes
+    value_of = value_names(program, instance, names)
+    type_texts = {number: str(type_) for type_, number in classes.signatures.types.items()}
+    live = {v for node in function.order for v in function.results[node]} | set(function.arguments)
+    live |= {v for regions in function.regions.values() for region in regions for v in region.arguments}
+    for v in sorted(live):
+        name, shape = value_of[v], shapes[function.types[v]]
+        rows["value"].append((name, type_texts[function.types[v]]))
+        rows["dim"].extend((name, d, size) for d, size in enumerate(shape or ()))
+        if v in function.annotations:
+            rows["annotated"].append((name,))
+        sharding = written.sharding(instance.place + int(instance.layout.place[v]), len(shape or ()))
+        if sharding is None:
+            continue
+        mesh = meshes[sharding.mesh]
+        rows["mesh"].append((name, mesh.name))
+        for d, dimension in enumerate(sharding.dimensions):
+            rows["sharded"].extend((name, d, k, axis_text(x, mesh)) for k, x in enumerate(dimension.axes))
+            if dimension.closed:
+                rows["closed"].append((name, d))
+        rows["fixed"].extend((name, axis_text(x, mesh), "replicated") for x in sharding.replicated)
+        rows["fixed"].extend((name, axis_text(x, mesh), "unreduced") for x in sharding.unreduced)
+    if instance is program.graph.main:
+        rows["argument"].extend((value_of[v], i) for i, v in enumerate(function.arguments))
+        rows["returned"].extend((value_of[v], i) for i, v in enumerate(function.operands[function.terminator]))
+    for node in function.order:
+        op = instance.item + node
+        rows["op"].append((op, function.ops[node].name))
+        rows["location"].append((op, location(function.ops[node])))
+        rows["operand"].extend((op, i, value_of[v]) for i, v in enumerate(function.operands[node]))
+        rows["result"].extend((op, i, value_of[v]) for i, v in enumerate(function.results[node]))
+        static = classes.known[int(instance.layout.classes[node])].static
+        rows["factor"].extend((op, *row) for row in static["factor"])
+        rows["maps"].extend((op, *row) for row in static["maps"])
+
+
+def arrays(rows: dict[str, Rows]) -> dict[str, npt.NDArray[Any]]:
+    """The relations as structured NumPy arrays with one field per column; symbols are strings."""
+    found = {}
+    for name, columns in SCHEMA.items():
+        texts = [i for i, (_, type_) in enumerate(columns) if type_ == "symbol"]
+        width = max((len(row[i]) for row in rows[name] for i in texts), default=1)
+        dtype = [(column, f"U{width}" if type_ == "symbol" else np.int64) for column, type_ in columns]
+        found[name] = np.array(rows[name], dtype=dtype)
+    return found
+
+
+def ssa_names(module: ir.Module, functions: Sequence[Function]) -> dict[str, list[str]]:
+    """The names under which MLIR prints the values of each function, in the order in which they are numbered.
+
+    ``module`` is the module as it was read.
+    """
+    state = ir.AsmState(module.operation)
+    wanted = {function.name for function in functions}
+    names: dict[str, list[str]] = {}
+
+    def walk(region: Any, found: list[str]) -> None:
+        block = region.blocks[0]
+        found.extend(argument.get_name(state) for argument in block.arguments)
+        for op in block.operations:
+            found.extend(result.get_name(state) for result in op.results)
+            for inner in op.regions:
+                walk(inner, found)
+
+    for op in module.body.operations:
+        if op.operation.name == "func.func" and op.attributes["sym_name"].value in wanted:
+            walk(op.regions[0], names.setdefault(op.attributes["sym_name"].value, []))
+    return names

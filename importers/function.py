@@ -13,7 +13,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
-from .signature import LooksAt, surroundings
+from .signature import LooksAt, attributes, surroundings
 
 _RULE = "sdy.sharding_rule"
 # The attributes that hold the sharding of an op's only result.
@@ -203,7 +203,7 @@ class _Reader:
             function.results.append(range(first, len(types)))
             name = op.name
             key: list[Hashable] = [name, tuple(kinds)]
-            for label, attribute in op.attributes.items():
+            for label, attribute in attributes(op):
                 if "." in label and label != _RULE:  # annotations of values, and notes of other tools
                     if label == "sdy.sharding":
                         self._annotate(node, attribute)
@@ -220,7 +220,7 @@ class _Reader:
             elif name.startswith("sdy."):
                 self._read_sdy(node, op)
             if name in looks_at:
-                key.append(surroundings(op, looks_at[name]))
+                key.append(repr(surroundings(op, looks_at[name])))
             function.signature[node] = signatures.number(tuple(key), op)
             if name == "func.call":
                 function.calls[node] = op.attributes["callee"].value

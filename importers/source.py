@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,42 +34,48 @@ def make_context() -> ir.Context:
     return context
 
 
-def read_module(source: Any) -> ir.Module:
-    """The module that ``source`` holds, a copy of its own that may be changed.
+@dataclass(frozen=True)
+class Text:
+    """A program as it was given: MLIR text or bytecode, and the name that its locations bear."""
+
+    data: bytes
+    name: str
+
+
+def read_source(source: Any) -> Text:
+    """What ``source`` holds.
 
     ``source`` is a path (``-``: standard input), MLIR text, MLIR bytecode, an ``ir.Module`` or a ``jax.stages.Lowered``.
-    Raises ShardlogError where it cannot be read or does not verify.
+    Raises ShardlogError where it cannot be read.
     """
-    if isinstance(source, Path):
-        return _parse_file(source)
     if isinstance(source, str):
         if source == "-":
-            return _parse(sys.stdin.buffer.read(), "<stdin>")
-        looks_like_text = "\n" in source or "{" in source
-        return _parse(source.encode(), "<text>") if looks_like_text else _parse_file(Path(source))
+            return Text(sys.stdin.buffer.read(), "<stdin>")
+        if "\n" in source or "{" in source:
+            return Text(source.encode(), "<text>")
+        source = Path(source)
+    if isinstance(source, Path):
+        try:
+            return Text(source.read_bytes(), str(source))
+        except OSError as error:
+            raise ShardlogError(f"cannot read the module: {error.strerror}", where=str(source)) from error
     if isinstance(source, bytes):
-        return _parse(source, "<bytes>")
+        return Text(source, "<bytes>")
     if hasattr(source, "compiler_ir"):
         source = source.compiler_ir("stablehlo")
     if isinstance(source, ir.Module):
         buffer = io.BytesIO()
         source.operation.write_bytecode(buffer)
-        return _parse(buffer.getvalue(), "<module>")
+        return Text(buffer.getvalue(), "<module>")
     raise ShardlogError(
         f"cannot read a program from a {type(source).__name__}",
         hint="give a path, MLIR text or bytecode, an ir.Module or a jax.stages.Lowered",
     )
 
 
-def _parse_file(path: Path) -> ir.Module:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ShardlogError(f"cannot read the module: {error.strerror}", where=str(path)) from error
-    return _parse(data, str(path))
-
-
-def _parse(data: bytes, name: str) -> ir.Module:
+def parse_module(text: Text) -> ir.Module:
+    """The module that a program holds. Raises ShardlogError where it does not parse or verify."""
+    data, name = text.data, text.name
     if not data.strip():
         raise ShardlogError("the module is empty", where=name, hint="expected StableHLO as MLIR text or bytecode")
     context = make_context()
