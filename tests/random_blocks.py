@@ -58,6 +58,7 @@ class Module:
         default_factory=dict
     )  # the shape of a sharding group's members
     names: Iterator[int] = field(default_factory=count)
+    used: set[str] = field(default_factory=set)  # names of the values that are operands
 
     def sharding(self, shape: Sequence[int], *, priorities: bool) -> str:
         """A random `<@mesh, ...>`."""
@@ -124,7 +125,9 @@ class Block:
             and (shape is None or v.shape == tuple(shape))
             and (rank is None or len(v.shape) >= rank)
         ]
-        return self.draw(st.sampled_from(fitting)) if fitting else None
+        if not fitting:
+            return None
+        return self.draw(st.sampled_from(fitting if self.flip() else fitting[:3]))
 
     def name(self) -> str:
         """A new name for a value."""
@@ -157,6 +160,7 @@ class Block:
 
         `bare`: without shardings.
         """
+        self.module.used.update(v.name for v in operands)
         constant = all(v.constant for v in operands)
         values = [Value(self.name(), tuple(shape), element, constant) for shape, element in results]
         texts = list(attributes)
@@ -200,5 +204,6 @@ class Block:
 
     def finish(self, values: Sequence[Value], op: str = "stablehlo.return") -> Block:
         """Ends the block with a return."""
+        self.module.used.update(v.name for v in values)
         self.write(f'"{op}"({", ".join(map(str, values))}) : ({", ".join(v.type for v in values)}) -> ()')
         return self

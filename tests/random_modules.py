@@ -3,8 +3,8 @@
     @given(modules())
     def test(text: str) -> None: ...
 
-Every module parses and verifies. `random_shardings.py` has the meshes and shardings, `random_ops.py` the ops,
-`random_blocks.py` what they are written with.
+Every module parses and verifies. `random_shardings.py` has the meshes and shardings, `random_ops.py` and
+`random_flow.py` the ops, `random_blocks.py` what they are written with.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from .random_blocks import Block, Function, Module, Value
-from .random_ops import fill
+from .random_flow import fill
 from .random_shardings import chance, meshes
 
 DIMENSIONS = (4, 8, 2, 16, 6, 12, 3, 1)  # sizes of tensor dimensions; hypothesis shrinks towards the front
@@ -37,10 +37,10 @@ def function(module: Module, name: str, *, public: bool, most: int) -> list[str]
     block = Block(module, list(arguments), 2, [] if public else None)
     fill(block, most)
     produced = [v for v in block.values if v.element == "f32"]
-    returned = [
-        draw(st.sampled_from(produced[::-1])) for _ in range(draw(st.integers(1, 4 if public else 2)))
-    ]
-    returned += block.kept or []
+    unused = [v for v in produced if v.name not in module.used]
+    returned = [v for v in unused if not chance(draw, 4)] + (block.kept or [])
+    if not returned or chance(draw, 3):
+        returned.append(draw(st.sampled_from(produced[::-1])))
     block.finish(returned, "func.return")
     module.functions.append(Function(name, tuple(arguments), tuple(returned)))
     rarity = (2, 4) if public else (5, 8)
@@ -54,7 +54,7 @@ def function(module: Module, name: str, *, public: bool, most: int) -> list[str]
 
 
 @st.composite
-def modules(draw: st.DrawFn, most: int = 8) -> str:
+def modules(draw: st.DrawFn, most: int = 12) -> str:
     """A module whose main function has up to `most` ops, and sometimes functions that it calls."""
     module = Module(draw, draw(meshes()))
     lines = ["module {", *(f"  sdy.mesh @{m.name} = {m}" for m in module.meshes)]

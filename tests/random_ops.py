@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from hypothesis import strategies as st
-
 from .random_blocks import Block, Value
 
 Op = Callable[[Block], object]
@@ -22,13 +20,6 @@ BINARY = ("add", "multiply", "subtract", "maximum")
 def integers(items: Sequence[int]) -> str:
     """A list of integers as an attribute."""
     return f"array<i64: {', '.join(map(str, items))}>" if items else "array<i64>"
-
-
-def fill(block: Block, most: int) -> None:
-    """Writes up to `most` random ops; those with large regions not too deep."""
-    ops = (*OPS, *REGION_OPS) if block.depth < 3 else OPS
-    for op in block.draw(st.lists(st.sampled_from(ops), min_size=1, max_size=most)):
-        op(block)
 
 
 # ---- Elementwise -------------------------------------------------------------------------------------------
@@ -221,17 +212,27 @@ def dot_general(b: Block) -> None:
 
 
 def convolution(b: Block) -> None:
+    """One spatial dimension; features or the batch in groups, strides and dilation now and then."""
     x = b.pick(rank=3)
     if not x or len(x.shape) != 3:
         return
-    groups = b.choose([g for g in (1, 1, 2) if x.shape[2] % g == 0])
-    shape = (b.choose((1, 3)), x.shape[2] // groups, b.choose((4, 8)))
+    batch, width, features = x.shape
+    groups = b.choose([g for g in (1, 1, 2) if features % g == 0])
+    batches = b.choose([g for g in (1, 1, 1, 2) if batch % g == 0]) if groups == 1 else 1
+    size, stride, dilation = b.choose(((1, 1, 1), (3, 1, 1), (2, 2, 1), (width, 1, 1), (3, 1, 2)))
+    shape = (size, features // groups, b.choose((4, 8)))
     kernel = b.pick(shape) or b.emit("stablehlo.iota", [], [(shape, "f32")], "iota_dimension = 2 : i64")[0]
+    low = b.number(0, size // 2)
+    out = (width + 2 * low - dilation * (size - 1) - 1) // stride + 1
+    if out < 1:
+        return
     properties = (
-        "dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, batch_group_count = 1 : i64, "
-        f"feature_group_count = {groups} : i64, padding = dense<{shape[0] // 2}> : tensor<1x2xi64>"
+        "dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, "
+        f"batch_group_count = {batches} : i64, feature_group_count = {groups} : i64, "
+        f"window_strides = {integers([stride])}, rhs_dilation = {integers([dilation])}, "
+        f"padding = dense<{low}> : tensor<1x2xi64>"
     )
-    b.emit("stablehlo.convolution", [x, kernel], [((*x.shape[:2], shape[2]), "f32")], properties)
+    b.emit("stablehlo.convolution", [x, kernel], [((batch // batches, out, shape[2]), "f32")], properties)
 
 
 def folded(b: Block, name: str = "add") -> Block:
@@ -329,159 +330,84 @@ def scatter(b: Block) -> None:
     b.emit("stablehlo.scatter", operands, [(x.shape, "f32")], properties, regions=[folded(b)])
 
 
-# ---- Shardings and data flow -------------------------------------------------------------------------------
-
-
-def sharding_constraint(b: Block) -> None:
+def convert(b: Block) -> None:
+    """To other elements and back; `bitcast_convert` splits an element into parts and joins them again."""
     x = b.pick()
     if x:
-        result = Value(b.name(), x.shape, constant=x.constant)
-        properties = f"sharding = #sdy.sharding{b.sharding(result)}"
-        b.write(f'{result} = "sdy.sharding_constraint"({x}) <{{{properties}}}> : ({x.type}) -> {x.type}')
-        b.values.append(result)
+        if b.flip():
+            (y,) = b.emit("stablehlo.convert", [x], [(x.shape, "bf16")])
+            b.emit("stablehlo.convert", [y], [(x.shape, "f32")])
+        else:
+            (y,) = b.emit("stablehlo.bitcast_convert", [x], [((*x.shape, 2), "bf16")])
+            b.emit("stablehlo.bitcast_convert", [y], [(x.shape, "f32")])
 
 
-def sharding_group(b: Block) -> None:
+def random_bits(b: Block) -> None:
     x = b.pick()
     if x:
-        group = b.number(0, 2)
-        if b.module.groups.setdefault(group, x.shape) == x.shape:
-            b.emit("sdy.sharding_group", [x], [], f"group_id = {group} : i64")
+        state = b.constant((2,), "ui64")
+        types = [((2,), "ui64"), (x.shape, "ui32")]
+        properties = "rng_algorithm = #stablehlo<rng_algorithm DEFAULT>"
+        bits = b.emit("stablehlo.rng_bit_generator", [state], types, properties)[1]
+        b.emit("stablehlo.convert", [bits], [(x.shape, "f32")])
 
 
-def optimization_barrier(b: Block) -> None:
-    operands = [v for v in (b.pick() for _ in range(b.number(1, 3))) if v]
-    b.emit("stablehlo.optimization_barrier", operands, [(v.shape, "f32") for v in operands])
-
-
-def custom_call(b: Block) -> None:
-    """A custom call with a random sharding rule."""
-    operands = [v for v in (b.pick(rank=1) for _ in range(b.number(1, 2))) if v]
-    if not operands:
-        return
-    sizes: list[int] = []
-
-    def factors(n: int, used: set[int]) -> list[int]:
-        """The factors of a dimension of size `n`: one, or the two into which it is split."""
-        divisors = [d for d in range(2, n) if n % d == 0]
-        first = b.choose(divisors) if divisors and b.flip(4) else n
-        found = []
-        for size in (first, n // first) if first < n else (n,):
-            known = [f for f, s in enumerate(sizes) if s == size and f not in used]
-            if not known or b.flip(3):
-                sizes.append(size)
-                known = [len(sizes) - 1]
-            found.append(b.choose(known))
-            used.add(found[-1])
-        return found
-
-    def mapped(shape: Sequence[int]) -> list[list[int]]:
-        used: set[int] = set()
-        return [factors(n, used) for n in shape]
-
-    takes = [mapped(v.shape) for v in operands]
-    results = [b.choose(operands).shape[b.number(0, 1) :] for _ in range(b.number(1, 2))]
-    gives = [mapped(shape) for shape in results]
-    produced = {f for dims in gives for dim in dims for f in dim}
-    kinds: dict[str, list[int]] = {"reduction": [], "need_replication": [], "permutation": []}
-    for f in range(len(sizes)):
-        kind = b.choose(("", "", *kinds))
-        if kind and not (kind == "reduction" and f in produced):
-            kinds[kind].append(f)
-    kinds["blocked_propagation"] = [f for f in range(len(sizes)) if b.flip(8)]
-    symbols = [chr(ord("i") + f) if f < 18 else f"z_{f - 17}" for f in range(len(sizes))]
-
-    def written(tensors: list[list[list[int]]]) -> str:
-        return ", ".join(
-            f"[{', '.join(''.join(symbols[f] for f in dim) for dim in dims)}]" for dims in tensors
+def reduce_pair(b: Block) -> None:
+    """A reduction of two tensors at once."""
+    x = b.pick(rank=1)
+    if x:
+        y = b.pick(x.shape) or x
+        dimensions = b.subset(range(len(x.shape)), 1)
+        shape = [n for d, n in enumerate(x.shape) if d not in dimensions]
+        inner = b.region([((), "f32")] * 4, closed=True)
+        low, high = (
+            inner.emit(f"stablehlo.{name}", [inner.values[k], inner.values[k + 2]], [((), "f32")], bare=True)
+            for k, name in enumerate(("minimum", "maximum"))
         )
-
-    rule = f"({written(takes)})->({written(gives)}) "
-    rule += "{" + ", ".join(f"{s}={n}" for s, n in zip(symbols, sizes, strict=True)) + "}"
-    for kind, members in kinds.items():
-        rule += f" {kind}={{{', '.join(symbols[f] for f in members)}}}" if members else ""
-    b.emit(
-        "stablehlo.custom_call",
-        operands,
-        [(shape, "f32") for shape in results],
-        'call_target_name = "mystery"',
-        attributes=[f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}, custom>"],
-    )
+        body = inner.finish([*low, *high])
+        operands = [x, y, b.constant(), b.constant()]
+        properties = f"dimensions = {integers(dimensions)}"
+        b.emit("stablehlo.reduce", operands, [(shape, "f32")] * 2, properties, regions=[body])
 
 
-def call(b: Block) -> None:
-    """A call of a function written before; its arguments are made to fit."""
-    if not b.module.functions:
+def select_and_scatter(b: Block) -> None:
+    """The gradient of pooling one dimension by two."""
+    x = b.pick(rank=1)
+    if not x or not any(n % 2 == 0 for n in x.shape):
         return
-    function = b.choose(b.module.functions)
-    operands = [b.pick(a.shape) or b.constant(a.shape) for a in function.arguments]
-    b.emit("func.call", operands, [(r.shape, "f32") for r in function.results], f"callee = @{function.name}")
+    d = b.choose([d for d, n in enumerate(x.shape) if n % 2 == 0])
+    shape = [n // 2 if i == d else n for i, n in enumerate(x.shape)]
+    source = b.pick(shape) or b.constant(shape)
+    window = integers([2 if i == d else 1 for i in range(len(shape))])
+    inner = b.region([((), "f32")] * 2, closed=True)
+    direction = "comparison_direction = #stablehlo<comparison_direction GE>"
+    chosen = inner.finish(inner.emit("stablehlo.compare", inner.values, [((), "i1")], direction, bare=True))
+    properties = f"window_dimensions = {window}, window_strides = {window}"
+    operands, regions = [x, source, b.constant()], [chosen, folded(b)]
+    b.emit("stablehlo.select_and_scatter", operands, [(x.shape, "f32")], properties, regions=regions)
 
 
-def while_(b: Block) -> None:
-    """A loop that counts in its first value and carries one or two others."""
-    carried = [v for v in (b.pick() for _ in range(b.number(1, 2))) if v]
-    start = b.constant((), "i32")
-    types = [(v.shape, v.element) for v in (start, *carried)]
-    condition = b.region(types)
-    limit = condition.constant((), "i32", 8)
-    direction = "comparison_direction = #stablehlo<comparison_direction LT>"
-    counter = condition.values[len(b.values)]
-    less = condition.emit("stablehlo.compare", [counter, limit], [((), "i1")], direction, bare=True)
-    body = b.region(types)
-    counter = body.values[len(b.values)]
-    one = body.constant((), "i32", 1)
-    following = body.emit("stablehlo.add", [counter, one], [((), "i32")])
-    fill(body, 3)
-    following += [body.pick(v.shape) or v for v in carried]
-    b.emit(
-        "stablehlo.while", [start, *carried], types, regions=[condition.finish(less), body.finish(following)]
+def batched_take(b: Block) -> None:
+    """A gather along the last dimension, with its other dimensions as batches; sometimes scattered back."""
+    x = b.pick(rank=2)
+    if not x:
+        return
+    n = b.choose((4, 8, 2))
+    last = len(x.shape) - 1
+    batches = list(range(last))
+    shape = (*x.shape[:-1], n)
+    (at,) = b.emit("stablehlo.iota", [], [((*shape, 1), "i32")], "iota_dimension = 0 : i64")
+    common = f"index_vector_dim = {len(shape)}>, indices_are_sorted = false"
+    properties = (
+        f"slice_sizes = {integers([1] * len(shape))}, dimension_numbers = #stablehlo.gather<"
+        f"collapsed_slice_dims = [{last}], operand_batching_dims = {batches}, "
+        f"start_indices_batching_dims = {batches}, start_index_map = [{last}], {common}"
     )
-
-
-def case(b: Block) -> None:
-    """Two branches that return values of the same types."""
-    like = [v for v in (b.pick() for _ in range(b.number(1, 2))) if v]
-    index = b.constant((), "i32")
-    branches = []
-    for _ in range(2):
-        branch = b.region()
-        fill(branch, 3)
-        branches.append(branch.finish([branch.pick(v.shape) or v for v in like]))
-    b.emit("stablehlo.case", [index], [(v.shape, "f32") for v in like], regions=branches)
-
-
-OPS: tuple[Op, ...] = (
-    unary,
-    binary,
-    select,
-    clamp,
-    transpose,
-    reshape,
-    broadcast,
-    concatenate,
-    slice_,
-    dynamic_slice,
-    dynamic_update_slice,
-    pad,
-    reverse,
-    iota,
-    constant,
-    dot_general,
-    dot_general,
-    convolution,
-    reduce,
-    reduce_window,
-    sort,
-    take,
-    scatter,
-    sharding_constraint,
-    sharding_constraint,
-    sharding_group,
-    optimization_barrier,
-    custom_call,
-    custom_call,
-    call,
-    call,
-)
-REGION_OPS: tuple[Op, ...] = (while_, case)
+    (taken,) = b.emit("stablehlo.gather", [x, at], [(shape, "f32")], properties)
+    if b.flip():
+        properties = (
+            "unique_indices = false, scatter_dimension_numbers = #stablehlo.scatter<"
+            f"inserted_window_dims = [{last}], input_batching_dims = {batches}, "
+            f"scatter_indices_batching_dims = {batches}, scatter_dims_to_operand_dims = [{last}], {common}"
+        )
+        b.emit("stablehlo.scatter", [x, at, taken], [(x.shape, "f32")], properties, regions=[folded(b)])
