@@ -32,7 +32,7 @@ class RuleBook:
         for path in files:
             if not path.is_file():
                 raise ShardlogError("no such rule file", where=str(path))
-        program = _program((RULES / "ops/main.dl", RULES / "ops/merging.dl", *files), "sig")
+        program = _program((RULES / "ops/main.dl", RULES / "ops/splitting.dl", *files), "sig")
         self._ops = program.solver({})
         self.looks_at: list[tuple[str, str]] = [
             (str(name), str(what)) for name, what in self._ops.solve({}, ["looks_at"])["looks_at"]

@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 from ..importers.classes import Classes
 from ..importers.function import RESULT_SHARDING
 from ..importers.graph import Graph
+from ..importers.signature import attributes
 from ..importers.shardings import Sharding
 from .functions import Version, choose_versions
 from .shardings import Written
@@ -120,7 +121,7 @@ class _Body:
             source = function.originals.get(node, node)
             if source not in exact:
                 exact[source] = tuple(
-                    (name, value) for name, value in function.ops[source].attributes.items() if name != "sdy.sharding"
+                    (name, value) for name, value in attributes(self.ops[source]) if name != "sdy.sharding"
                 )
             held = int(contents[base + int(place[function.results[node][0]])])
             key = (
