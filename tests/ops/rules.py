@@ -1,0 +1,106 @@
+"""The op rules side by side: what ours say about the ops of a module, and what Shardy attaches to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+from shardlog.engine import Program, Solver, load
+from shardlog.importers.signature import RULE, describe, looks_at
+
+from .. import oracle
+
+MAIN = Path(__file__).parents[2] / "rules" / "ops" / "main.dl"
+
+
+@cache
+def program() -> Program:
+    return load([MAIN], key="sig")
+
+
+@cache
+def solver(backend: str = "auto") -> Solver:
+    return program().solver({}, backend)  # type: ignore[arg-type]
+
+
+@cache
+def around() -> dict[str, tuple[str, ...]]:
+    return looks_at(solver().solve({}, ["looks_at"])["looks_at"])
+
+
+def walk(op: Any) -> Iterator[ir.Operation]:
+    """The ops inside of `op`, in program order."""
+    for region in op.regions:
+        for block in region:
+            for inner in block:
+                yield inner.operation
+                yield from walk(inner.operation)
+
+
+def answers(
+    op: ir.Operation, *, multiple_uses: bool = False, conservative: bool = False, backend: str = "auto"
+) -> dict[str, list[tuple[Any, ...]]]:
+    """All that our rules say about an op."""
+    facts = describe(op, multiple_uses, around())
+    if conservative:
+        facts["conservative"] = [()]
+    return solver(backend).solve(facts)
+
+
+def written(op: ir.Operation, said: dict[str, list[tuple[Any, ...]]]) -> str:
+    """The factors in Shardy's notation, e.g. "([i, j], [j])->([i]) {i=8, j=4} reduction={j}"; or ""."""
+    if not said["known"] or said["no_rule"] or said["edge"]:
+        return ""
+    sizes = [size for _, size in said["factor"]]
+    mappings: list[list[list[int]]] = []
+    for value in (*op.operands, *op.results):
+        rank = value.type.rank if isinstance(value.type, ir.RankedTensorType) else 0
+        mappings.append([[] for _ in range(rank)])
+    for t, d, _, f in said["maps"]:
+        mappings[t][d].append(f)
+    tensors = [sdy.TensorMappingAttr.get([sdy.DimMappingAttr.get(fs) for fs in dims]) for dims in mappings]
+    kinds = {
+        k: [f for f, kind in said["kind"] if kind == k]
+        for k in ("reduction", "need_replication", "permutation")
+    }
+    return _inside(
+        sdy.OpShardingRuleAttr.get(
+            sizes,
+            tensors[: len(op.operands)],
+            tensors[len(op.operands) :],
+            kinds["reduction"],
+            kinds["need_replication"],
+            kinds["permutation"],
+            [f for (f,) in said["blocked"]],
+        )
+    )
+
+
+def attached(text: str, *, conservative: bool = False) -> list[str]:
+    """The rules that Shardy attaches to the ops of a module, in program order."""
+    with oracle.context():
+        module = ir.Module.parse(text)
+        option = "{conservative-propagation=true}" if conservative else ""
+        oracle.manager(f"func.func(sdy-populate-op-sharding-rules{option})").run(module.operation)
+        return [
+            _inside(op.attributes[RULE]).replace(", custom", "") if RULE in op.attributes else ""
+            for op in walk(module.operation)
+        ]
+
+
+def ours(text: str, *, conservative: bool = False, backend: str = "auto") -> list[str]:
+    """The rules that we give to the ops of a module, in program order."""
+    with oracle.context():
+        module = ir.Module.parse(text)
+        return [
+            written(op, answers(op, conservative=conservative, backend=backend))
+            for op in walk(module.operation)
+        ]
+
+
+def _inside(rule: ir.Attribute) -> str:
+    return str(rule).removeprefix("#sdy.op_sharding_rule<").removesuffix(">")
