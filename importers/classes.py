@@ -36,7 +36,7 @@ class Knowledge:
     constant: bool
     keeps_constant: bool
     expands_scalar: bool
-    passes: bool
+    computes_nothing: bool
     merges: bool
     pure: bool
     edges: tuple[Edge, ...]
@@ -65,7 +65,7 @@ def knowledge(signature: Facts, facts: Facts) -> Knowledge:
         constant=bool(facts["constant"]),
         keeps_constant=bool(facts["keeps_constant"]),
         expands_scalar=bool(facts["expands_scalar"]),
-        passes=bool(facts["passes"]),
+        computes_nothing=bool(facts["computes_nothing"]),
         merges=bool(facts["merges"]),
         pure=bool(facts["pure"]),
         edges=tuple(edges),

@@ -137,7 +137,7 @@ class _Reader:
             values += len(function.types)
         facts: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
         signatures = range(len(classes.signatures.examples))
-        for relation in ("constant", "keeps_constant", "expands_scalar", "passes"):
+        for relation in ("constant", "keeps_constant", "expands_scalar", "computes_nothing"):
             facts[relation] = [(s,) for s in signatures if getattr(classes.of(s), relation)]
         answers = self.rules.constants(facts)
         found = {o for relation in ("constant_expression", "scalar_expansion") for (o,) in answers[relation]}
