@@ -125,6 +125,14 @@ impl Solver {
         let program = self.solver.program.clone();
         let outputs = wanted(&program, outputs)?;
         self.solver.clear();
+        for (relation, _) in convert::relations(&program, facts)? {
+            let schema = program.schema(relation);
+            if !schema.keyed {
+                let message =
+                    format!("`{}` is shared by all keys: give its facts to the solver", schema.name);
+                return Err(EngineError::new_err(message));
+            }
+        }
         insert(&program, &mut self.solver.database, facts)?;
         self.evaluate(py, &outputs)
     }

@@ -1,0 +1,125 @@
+"""What the compiled evaluator takes and gives beside answers: arrays, limits, errors."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+from shardlog.engine import EngineError, Program, load
+
+core = pytest.importorskip("shardlog.engine._core")
+
+PATHS = """
+.decl edge(x:number, y:number)
+.decl path(x:number, y:number)
+.decl name(x:number, text:symbol)
+.decl weight(x:unsigned, y:float)
+.type Pair = [a:number, b:symbol]
+.decl pair(p:Pair)
+.input edge, name, weight, pair
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+.output path, name
+"""
+
+
+def program(text: str = PATHS) -> Program:
+    return load(texts={"paths.dl": text})
+
+
+def compiled(text: str = PATHS) -> Any:
+    return core.Program(program(text).plan.to_json())
+
+
+def test_facts_may_be_arrays() -> None:
+    edges = np.array([[1, 2], [2, 3]])
+    assert compiled().evaluate({"edge": edges}, ["path"]) == {"path": [(1, 2), (1, 3), (2, 3)]}
+
+
+def test_answers_may_be_arrays() -> None:
+    arrays = compiled().evaluate_arrays({"edge": [(2, 3), (1, 2)]}, ["path", "edge"])
+    assert arrays["path"].dtype == np.int64
+    assert arrays["path"].tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert arrays["edge"].tolist() == [[1, 2], [2, 3]]
+
+
+def test_an_empty_answer_has_its_columns() -> None:
+    assert compiled().evaluate_arrays({}, ["path"])["path"].shape == (0, 2)
+
+
+def test_symbols_are_sorted_by_their_text() -> None:
+    facts = {"name": [(1, "b"), (1, "a"), (0, "z"), (1, "ä")]}
+    assert compiled().evaluate(facts, ["name"]) == {"name": [(0, "z"), (1, "a"), (1, "b"), (1, "ä")]}
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"edg": [(1, 2)]}, "there is no relation `edg`"),
+        ({"edge": [(1, 2), (1,)]}, "`edge`, fact 1: expected 2 values, found 1"),
+        ({"edge": [(1, "2")]}, "`edge`, fact 0, column `y`: expected a number of 64 bits, found '2'"),
+        ({"edge": [(1 << 63, 2)]}, "`edge`, fact 0, column `x`: expected a number of 64 bits"),
+        ({"name": [(1, 2)]}, "`name`, fact 0, column `text`: expected a text, found 2"),
+        ({"weight": [(-1, 2.0)]}, "`weight`, fact 0, column `x`: expected an unsigned number"),
+        ({"pair": [((1,),)]}, "`pair`, fact 0, column `p`: expected a tuple of 2 values"),
+        ({"edge": np.zeros((4, 3), np.int64)}, "`edge`, fact 0: expected 2 values, found 3"),
+        ({"name": np.zeros((4, 2), np.int64)}, "`name`: column `text` is no number"),
+    ],
+)
+def test_facts_that_do_not_fit(facts: Any, message: str) -> None:
+    with pytest.raises(EngineError, match=message):
+        compiled().evaluate(facts)
+
+
+def test_only_numbers_make_an_array() -> None:
+    with pytest.raises(EngineError, match="`name` is no array: column `text` is no number"):
+        compiled().evaluate_arrays({}, ["name"])
+
+
+CYCLE = {"edge": [(i, (i + 1) % 300) for i in range(300)]}
+
+
+def test_a_limit_on_tuples_names_the_rule() -> None:
+    with pytest.raises(EngineError, match=r"^paths\.dl:10: more than 1000 tuples"):
+        compiled().evaluate(CYCLE, tuples=1000)
+
+
+def test_a_limit_on_time() -> None:
+    with pytest.raises(EngineError, match="the time limit was reached"):
+        compiled().evaluate(CYCLE, seconds=0)
+
+
+ENDLESS = ".decl n(x:number)\nn(0). n(x + 1) :- n(x).\n.output n\n"
+
+
+def test_ctrl_c_stops_an_endless_program() -> None:
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)  # a Ctrl-C that comes by itself
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compiled(ENDLESS).evaluate({})
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_division_by_zero_names_the_rule() -> None:
+    text = ".decl n(x:number)\n.input n\n.decl q(x:number)\nq(1 / x) :- n(x).\n.output q\n"
+    with pytest.raises(EngineError, match=r"paths\.dl:4: division by zero"):
+        compiled(text).evaluate({"n": [(0,)]})
+
+
+def test_a_solver_forgets_the_last_key() -> None:
+    text = (
+        ".type key <: number\n.decl edge(k:key, x:number)\n.decl known(x:number)\n"
+        ".decl both(k:key, x:number)\n.input edge, known\n"
+        "both(k, x) :- edge(k, x), known(x).\n.output both\n"
+    )
+    keyed = load(texts={"keyed.dl": text}, key="key")
+    solver = core.Program(keyed.plan.to_json()).solver({"known": [(n,) for n in range(100)]})
+    for count in (40, 0, 3):
+        facts = {"edge": [(2 * n,) for n in range(count)]}
+        assert solver.solve(facts) == {"both": facts["edge"]}
+    with pytest.raises(EngineError, match="`known` is shared by all keys"):
+        solver.solve({"known": [(1,)]})
