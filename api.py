@@ -162,7 +162,7 @@ def _unknown_ops(program: Program) -> tuple[UnknownOp, ...]:
     signatures, found = program.classes.signatures, dict[str, list[Any]]()
     for number, op in enumerate(signatures.examples):
         if not program.classes.of(number).known:
-            found.setdefault(op.name, [0, op])[0] += signatures.counts[number]
+            found.setdefault(op.operation.name, [0, op])[0] += signatures.counts[number]
     return tuple(UnknownOp(name, count, location(op)) for name, (count, op) in sorted(found.items()))
 
 

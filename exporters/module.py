@@ -201,7 +201,7 @@ class _Body:
         function = self.function
         gone = [n for n in sorted(function.removed, reverse=True) if n not in function.originals]
         gone = [n for n in gone if n not in self.reused and function.parent[n] not in function.removed]
-        edges = [n for n in function.nodes_named("sdy.data_flow_edge") if n not in function.removed]
+        edges = [n for n in function.flow_edges if n not in function.removed]
         for node in edges:
             self.ops[node].results[0].replace_all_uses_with(self.ops[node].operands[0])
         groups = [node for _, _, node in function.groups if node >= 0]
@@ -259,7 +259,7 @@ class _Body:
                     continue
                 op = self.ops[node]
                 attributes = op.attributes
-                if op.name.startswith("sdy.") and (label := _result_sharding(attributes)):
+                if function.names[node].startswith("sdy.") and (label := _result_sharding(attributes)):
                     sharding = written.of(held[value], len(shapes[types[value]] or ()))
                     attributes[label] = written.attribute(sharding) if sharding else attributes[label]
                 else:

@@ -102,7 +102,7 @@ def _instance(program: Program, written: Written, instance: Instance, names: lis
         rows["returned"].extend((value_of[v], i) for i, v in enumerate(function.operands[function.terminator]))
     for node in function.order:
         op = instance.item + node
-        rows["op"].append((op, function.ops[node].name))
+        rows["op"].append((op, function.names[node]))
         rows["location"].append((op, location(function.ops[node])))
         rows["operand"].extend((op, i, value_of[v]) for i, v in enumerate(function.operands[node]))
         rows["result"].extend((op, i, value_of[v]) for i, v in enumerate(function.results[node]))

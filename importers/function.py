@@ -6,7 +6,7 @@ say about its signature is looked up later.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,7 +97,7 @@ def _shape(type_: ir.Type, where: Any) -> tuple[int, ...] | None:
 def location(op: Any) -> str:
     """Where an op comes from, as MLIR has it."""
     text = str(op.location)
-    return text.removeprefix("loc(").removesuffix(")").replace('"', "") if text != "loc(unknown)" else f"op {op.name}"
+    return text.removeprefix("loc(").removesuffix(")").replace('"', "") if text != "loc(unknown)" else f"op {op.operation.name}"
 
 
 @dataclass
@@ -111,6 +111,7 @@ class Function:
     arguments: list[int] = field(default_factory=list)
     terminator: int = -1
     ops: list[Any] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     signature: list[int] = field(default_factory=list)
     operands: list[tuple[int, ...]] = field(default_factory=list)
     results: list[range] = field(default_factory=list)
@@ -123,13 +124,11 @@ class Function:
     result_annotations: list[ir.Attribute | None] = field(default_factory=list)
     groups: list[tuple[int, int, int]] = field(default_factory=list)  # value, group id, node
     constraints: list[int] = field(default_factory=list)
+    flow_edges: list[int] = field(default_factory=list)  # nodes that are data-flow edges already
     originals: dict[int, int] = field(default_factory=dict)  # copy of a constant's node -> the node
     removed: set[int] = field(default_factory=set)
     rewired: set[int] = field(default_factory=set)  # nodes whose operands are no longer what the module says
     moved: set[int] = field(default_factory=set)  # constraints that stand elsewhere than in the module
-
-    def nodes_named(self, name: str) -> Iterator[int]:
-        return (n for n in self.order if self.ops[n].name == name)
 
     def new_value(self, type_: int, definer: int) -> int:
         self.types.append(type_)
@@ -177,7 +176,7 @@ class _Reader:
             numbers[argument] = value = function.new_value(signatures.type(argument.type, around), -1)
             arguments.append(value)
         nodes: list[int] = []
-        types, definer, attribute_key = function.types, function.definer, signatures.attribute
+        types, definer, names, attribute_key = function.types, function.definer, function.names, signatures.attribute
         type_number, looks_at = signatures.types, signatures.looks_at
         for op in blocks[0].operations:
             node = len(function.ops)
@@ -202,6 +201,9 @@ class _Reader:
                 kinds.append(kind)
             function.results.append(range(first, len(types)))
             name = op.name
+            if name.__class__ is not str:  # some ops have an attribute called name
+                name = op.operation.name
+            names.append(name)
             key: list[Hashable] = [name, tuple(kinds)]
             for label, attribute in attributes(op):
                 if "." in label and label != _RULE:  # annotations of values, and notes of other tools
@@ -241,7 +243,7 @@ class _Reader:
             self.function.annotations[value] = sharding
 
     def _read_sdy(self, node: int, op: Any) -> None:
-        function, name = self.function, op.name
+        function, name = self.function, op.operation.name
         if name == "sdy.sharding_group":
             function.groups.append((function.operands[node][0], op.attributes["group_id"].value, node))
             return
@@ -250,3 +252,5 @@ class _Reader:
                 function.annotations[function.results[node][0]] = op.attributes[label]
         if name == "sdy.sharding_constraint":
             function.constraints.append(node)
+        elif name == "sdy.data_flow_edge":
+            function.flow_edges.append(node)

@@ -9,6 +9,7 @@ value itself, newest use first.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -17,8 +18,7 @@ import numpy.typing as npt
 
 from .classes import Classes
 from .function import Function
-from .structure import Structure
-from .uses import Uses
+from .structure import Structure, ordered_uses
 
 Ints = npt.NDArray[np.int32]
 _LOCAL = -1
@@ -112,7 +112,7 @@ def lay_out(
     slots[slots < 0] = 0
 
     # Neighbours, one entry per use and per definition.
-    uses = Uses(function) if cloned else structure.uses
+    uses = ordered_uses(function, set(), callee=structure.callee) if cloned else structure.uses
     item_of_use = uses.node.copy()
     open_end = np.full(len(uses.node), _LOCAL)  # operand number where the item is beyond a call
     special = np.zeros(nodes, bool)
@@ -165,7 +165,7 @@ def lay_out(
         classes=all_classes.astype(np.int32),
         slot_offsets=slot_offsets.astype(np.int32),
         slots=slots.astype(np.int32),
-        order=_program_order(function, structure, argument_items, after, result_items, sleeps),
+        order=_program_order(function, structure, argument_items, after, result_items, _followers(function, owner_item), sleeps),
         neighbour_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(neighbour_lengths)]).astype(np.int32),
         neighbours=neighbours.astype(np.int32),
         argument_items=argument_items,
@@ -177,39 +177,58 @@ def lay_out(
     )
 
 
+def _followers(function: Function, owner_item: Mapping[int, int]) -> dict[int, list[int]]:
+    """Constraints that took over the uses of a value with a data-flow edge stand right after the edge."""
+    followers: dict[int, list[int]] = {}
+    for node in function.order:
+        if node in function.moved and (edge := owner_item.get(function.operands[node][0])) is not None:
+            followers.setdefault(edge, []).append(node)
+    return followers
+
+
 def _program_order(
     function: Function,
     structure: Structure,
     argument_items: list[int],
     after: dict[int, list[int]],
     result_items: dict[int, list[int]],
+    followers: dict[int, list[int]],
     sleeps: npt.NDArray[np.bool_],
 ) -> list[Ints | int]:
     """Items in program order without those that never do anything; the edges of an op follow its regions."""
     order: list[Ints | int] = []
-    run: list[int] = list(argument_items)
+    run: list[int] = []
     pending: list[tuple[float, int]] = []  # (position where the op ends, node) of ops with regions and edges
+    placed = {node for nodes in followers.values() for node in nodes}
+
+    def add_edges(edges: list[int]) -> None:
+        for edge in edges:
+            run.append(edge)
+            run.extend(followers.get(edge, ()))
 
     def flush() -> None:
         items = np.asarray(run, np.int32)
         order.append(items[~sleeps[items]] if len(items) else items)
         run.clear()
 
+    add_edges(argument_items)
     for node in function.order:
+        if node in placed:
+            continue
         position = structure.uses.position[node]
         while pending and pending[-1][0] < position:
-            run.extend(after[pending.pop()[1]])
+            add_edges(after[pending.pop()[1]])
         run.append(node)
         if node in function.calls:
             flush()
             order.append(node)
-            run.extend(result_items[node])
+            add_edges(result_items[node])
         elif node in after:
             if node in function.regions:
                 pending.append((structure.uses.end(node), node))
             else:
-                run.extend(after[node])
+                add_edges(after[node])
     while pending:
-        run.extend(after[pending.pop()[1]])
+        add_edges(after[pending.pop()[1]])
     flush()
     return order

@@ -66,6 +66,7 @@ class _Splitter:
         operands = tuple([self.copy(v, copies) for v in function.operands[node]])
         twin = len(function.ops)
         function.ops.append(function.ops[node])
+        function.names.append(function.names[node])
         function.signature.append(function.signature[node])
         function.operands.append(operands)
         function.parent.append(function.parent[node])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 
 from .classes import Classes, End
 from .constraints import apply_constraints
@@ -39,22 +42,41 @@ def prepare(function: Function, classes: Classes, *, callee: bool) -> Structure:
     """
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
-    for node in function.nodes_named("sdy.data_flow_edge"):
+    for node in function.flow_edges:
         place[function.results[node][0]] = place.get(function.operands[node][0], function.operands[node][0])
-    uses = Uses(function)
     owners = {edge.owner for edge in edges}
+    uses = ordered_uses(function, owners, callee=callee)
     owners.update(function.arguments if callee else ())
     owners.update(v for node in function.calls for v in function.results[node])
-    # MLIR puts an edge between a value and its uses, which turns round their order.
-    marked = np.zeros(len(function.types), bool)
-    marked[list(owners)] = True
-    uses.reverse(marked)
     for value, sharding in list(function.annotations.items()):
         if value in place:
             function.annotations.setdefault(place[value], sharding)
     apply_constraints(function, uses, place, owners | set(place))
     _remove_dead(function, classes, uses, owners)
     return Structure(callee, edges, place, uses, _multiple_uses(function, classes, uses))
+
+
+def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
+    """The uses of a function in the order that MLIR has when Shardy propagates.
+
+    An edge is put between its owner and the owner's uses, which turns round their order; ``owners`` are those of
+    ops. A call becomes a computation in place, whose operands and returned values are new uses and whose results take
+    over the uses, which turns round their order twice, for results have edges too. So have the arguments of a function
+    that is called.
+    """
+
+    def marks(*values: Iterable[int]) -> npt.NDArray[np.bool_]:
+        marked = np.zeros(len(function.types), bool)
+        marked[list(chain(*values))] = True
+        return marked
+
+    uses = Uses(function)
+    results = [v for node in function.calls for v in function.results[node]]
+    uses.reverse(marks(owners, results))
+    ends = [function.terminator] if callee else []
+    uses.renew([*(node for node in function.order if node in function.calls), *ends])
+    uses.reverse(marks(results, function.arguments if callee else ()))
+    return uses
 
 
 def _edges(function: Function, classes: Classes) -> list[DataFlow]:

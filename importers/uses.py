@@ -49,14 +49,15 @@ class Uses:
 
     def after(self, value: int) -> float:
         """The position right after ``value`` comes to be: after its op, or at the front of its block."""
-        node = self.function.definer[value]
+        function = self.function
+        node = function.definer[value]
         if node >= 0:
-            return self.end(node) + 0.9
-        for parent, regions in self.function.regions.items():
+            return self.end(node) + 0.9 + (value - function.results[node].start) * 1e-4
+        for parent, regions in function.regions.items():
             for region in regions:
                 if value in region.arguments:
                     return self.position[region.nodes[0]] - 0.1 if region.nodes else self.position[parent] + 0.1
-        return -0.1
+        return -0.5 + function.arguments.index(value) * 1e-4
 
     def of(self, value: int) -> list[tuple[int, int]]:
         """(node, operand index) of the uses of ``value``, oldest first."""
@@ -74,6 +75,15 @@ class Uses:
         operands = list(self.function.operands[node])
         operands[index] = value
         self.function.operands[node] = tuple(operands)
+
+    def renew(self, nodes: list[int]) -> None:
+        """Makes the uses by ``nodes``, which are in program order, the newest ones."""
+        if not nodes:
+            return
+        marked = np.isin(self.node, np.asarray(nodes, np.int64))
+        rank = np.argsort(np.argsort([self.position[n] for n in self.node[marked].tolist()], kind="stable"))
+        self.age[marked] = self._newest + rank
+        self._newest += int(marked.sum()) + 1
 
     def reverse(self, values: npt.NDArray[np.bool_]) -> None:
         """Turns round the ages of the uses of the marked values (an edge was put between them and their uses)."""
