@@ -13,9 +13,9 @@ from .random_blocks import Block, Value
 def fill(block: Block, most: int) -> None:
     """Writes up to `most` random ops; those with large regions not too deep."""
     ops = (*OPS, *REGION_OPS) if block.depth < 3 else OPS
-    least = block.choose((1, most // 3, 2 * most // 3))
-    for op in block.draw(st.lists(st.sampled_from(ops), min_size=least, max_size=most)):
-        op(block)
+    for _ in range(block.number(1, 4)):
+        for op in block.draw(st.lists(st.sampled_from(ops), min_size=1, max_size=most // 3)):
+            op(block)
 
 
 def sharding_constraint(b: Block) -> None:

@@ -54,11 +54,11 @@ def function(module: Module, name: str, *, public: bool, most: int) -> list[str]
 
 
 @st.composite
-def modules(draw: st.DrawFn, most: int = 12) -> str:
+def modules(draw: st.DrawFn, most: int = 18) -> str:
     """A module whose main function has up to `most` ops, and sometimes functions that it calls."""
     module = Module(draw, draw(meshes()))
     lines = ["module {", *(f"  sdy.mesh @{m.name} = {m}" for m in module.meshes)]
     for i in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
-        lines += function(module, f"f{i}", public=False, most=4)
+        lines += function(module, f"f{i}", public=False, most=6)
     lines += function(module, "main", public=True, most=most)
     return "\n".join([*lines, "}", ""])
