@@ -36,7 +36,8 @@ pub fn each_tuple(
     let columns = &schema.columns[skipped..];
     let width = |found: usize, fact: usize| {
         let (name, wanted) = (&schema.name, columns.len());
-        EngineError::new_err(format!("`{name}`, fact {fact}: expected {wanted} values, found {found}"))
+        let values = if wanted == 1 { "value" } else { "values" };
+        EngineError::new_err(format!("`{name}`, fact {fact}: expected {wanted} {values}, found {found}"))
     };
     if rows.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 2) {
         if let Some(column) = columns.iter().find(|column| column.kind != Type::Number) {
