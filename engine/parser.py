@@ -417,7 +417,7 @@ class _Parser:
                 "E0105",
                 at,
                 "counters are not supported",
-                "an answer never depends on the order of evaluation",
+                "answers never depend on the order of evaluation",
             )
         if kind == "@":
             self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
@@ -447,8 +447,8 @@ class _Parser:
         return Aggregate(function, target, (self.atom(),), at)
 
     def several_arguments(self) -> bool:
-        """Whether the parenthesis here holds ``x, y``, as in ``max(x, y)``, and not the start of an aggregate's
-        target, as in ``max (x + 1) : { ... }``."""
+        """Whether the parenthesis here holds ``x, y``, as in ``max(x, y)``: in ``max (x + 1) : { ... }`` it
+        starts the target of an aggregate."""
         depth, i, kinds = 1, self.i + 1, self.kinds
         while depth and kinds[i] != "end":
             if depth == 1 and kinds[i] == ",":

@@ -8,8 +8,9 @@ Join order is greedy. At each point the first of these that is possible comes ne
 4. an aggregate or a range whose variables are known,
 5. an atom with no known column.
 
-Ties keep the order of the text. A variant of a recursive rule starts with its delta atom, but tests on
-constants alone come before it: they skip the rule at once where it does not apply.
+Ties keep the order of the text. What can fail, such as a division, waits for all that is written before it,
+so that a rule can test its divisor first. A variant of a recursive rule starts with its delta atom, but tests
+on constants alone come before it: they skip the rule at once where it does not apply.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class _Item:
     version: Version
     names: set[str]
     slow: bool
+    fails: bool
     delta: bool = False
 
 
@@ -133,35 +135,40 @@ class _Planner:
         names: set[str] = set()
         for term in terms(literal):
             names |= variables(term)
-        return _Item(literal, version, names, any(map(_is_slow, terms(literal))), delta)
+        parts = terms(literal)
+        fails = any(map(_can_fail, parts)) or (
+            isinstance(literal, Comparison) and literal.operator.endswith("match")
+        )
+        return _Item(literal, version, names, any(map(_is_slow, parts)), fails, delta)
 
     def place_all(self, body: _Body) -> None:
         while body.items:
-            ranked = [(self.rank(item, body), i) for i, item in enumerate(body.items)]
-            _, best = min(ranked)
-            item = body.items.pop(best)
-            self.place(body, item)
+            _, best = min((self.rank(body, i), i) for i in range(len(body.items)))
+            self.place(body, body.items.pop(best))
 
-    def rank(self, item: _Item, body: _Body) -> tuple[int, int]:
-        """When an item should come: smaller is earlier."""
-        literal = item.literal
-        if not isinstance(literal, Atom):
-            if not self.ready(literal, item):
-                return (9, 0)
-            return (5, 0) if item.slow else (0, 0)
-        known = sum(1 for term in literal.args if self.is_known(term))
-        if item.slow and not all(variables(t) <= self.registers.keys() for t in literal.args if _is_slow(t)):
+    def rank(self, body: _Body, position: int) -> tuple[int, int]:
+        """When the item at a position should come: smaller is earlier."""
+        item = body.items[position]
+        if isinstance(item.literal, Atom):
+            rank = self.rank_atom(body, item, item.literal)
+        else:
+            rank = (9, 0) if not self.ready(item) else (5, 0) if item.slow else (0, 0)
+        return max(rank, (7, 0)) if item.fails and position > 0 else rank
+
+    def rank_atom(self, body: _Body, item: _Item, atom: Atom) -> tuple[int, int]:
+        if item.slow and not all(variables(t) <= self.registers.keys() for t in atom.args if _is_slow(t)):
             return (8, 0)
-        asked = sum(1 for term in literal.args if not self.is_ignored(term, body))
-        if known == asked and (known or not literal.args):
+        known = sum(1 for term in atom.args if self.is_known(term))
+        asked = sum(1 for term in atom.args if not self.is_ignored(term, body))
+        if known == asked and (known or not atom.args):
             return (1, 0)
         if item.delta:
             return (2, 0)
         return (4, -known) if known else (6, 0)
 
-    def ready(self, literal: Literal, item: _Item) -> bool:
+    def ready(self, item: _Item) -> bool:
         """Whether a literal that is not an atom can be a step now."""
-        known = self.registers.keys()
+        literal, known = item.literal, self.registers.keys()
         if item.names <= known:
             return True
         if not isinstance(literal, Comparison) or literal.operator != "=":
@@ -425,6 +432,19 @@ def _is_slow(term: Term) -> bool:
     if isinstance(term, Aggregate) or (isinstance(term, Call) and term.name == "range"):
         return True
     return _is_slow(term.value) if isinstance(term, Cast) else any(map(_is_slow, term.args))
+
+
+def _can_fail(term: Term) -> bool:
+    """Whether a term has no value for some values of its variables."""
+    if isinstance(term, Call):
+        if term.name in ("/", "%"):
+            divisor = term.args[1]
+            if not isinstance(divisor, Constant) or divisor.value == 0:
+                return True
+        return term.name in ("to_number", "to_unsigned", "to_float") or any(map(_can_fail, term.args))
+    if isinstance(term, Record):
+        return any(map(_can_fail, term.args))
+    return isinstance(term, Cast) and _can_fail(term.value)
 
 
 def _count(term: Term, occurrences: dict[str, int]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .compiler import compile_program
 from .diagnostics import EngineError, did_you_mean
+from .facts import tuples
 from .plan import Plan, Relation
 from .reference import Evaluation
 
@@ -71,97 +72,92 @@ class Program:
         """
         if self.plan.key is not None:
             raise EngineError(f"the program is keyed by `{self.plan.key}`: use solver(...).solve(...)")
-        return self._start({}, backend).solve(facts, outputs)
+        names = self._outputs(outputs)
+        core = _core(backend)
+        if core is not None:
+            return cast(Answers, self._in_core(core).evaluate(self._rows(facts), names))
+        evaluation = Evaluation(self.plan)
+        self._insert(evaluation, facts)
+        evaluation.run(self.plan.strata, self._indices(names))
+        return self._answers(evaluation, names)
 
     def solver(self, shared: Facts, backend: Backend = "auto") -> Solver:
         """A solver for single keys; ``shared`` are the facts of relations that are not keyed."""
-        return self._start(shared, backend)
+        if self.plan.key is None:
+            raise EngineError("the program has no key: use evaluate(...)")
+        core = _core(backend)
+        return _ReferenceSolver(self, shared) if core is None else _CoreSolver(self, core, shared)
 
-    def _start(self, shared: Facts, backend: Backend) -> Solver:
-        core = None if backend == "reference" else _core(required=backend == "core")
-        if core is None:
-            return _ReferenceSolver(self, shared)
-        return _CoreSolver(self, core, shared)
+    def _in_core(self, core: Any) -> Any:
+        """The program as ``core`` holds it, made once."""
+        if "_compiled" not in self.__dict__:
+            self.__dict__["_compiled"] = core.Program(self.plan.to_json())
+        return self.__dict__["_compiled"]
 
-    def checked_facts(self, facts: Facts) -> dict[str, list[Row]]:
-        """Facts as lists of tuples with the right arity and types. Raises EngineError."""
-        return {name: _checked(self._relation(name), rows) for name, rows in facts.items()}
+    def _rows(self, facts: Facts) -> dict[str, Any]:
+        """Facts for ``core``, which checks the rows itself."""
+        return {
+            self._known(name): rows if isinstance(rows, list | np.ndarray) else list(rows)
+            for name, rows in facts.items()
+        }
 
-    def checked_outputs(self, outputs: Sequence[str] | None) -> list[str]:
-        """The relations to return. Raises EngineError for unknown ones."""
-        return self.outputs if outputs is None else [self._relation(name).name for name in outputs]
+    def _insert(self, evaluation: Evaluation, facts: Facts) -> None:
+        for name, rows in facts.items():
+            relation = self.relations[self._known(name)]
+            evaluation.insert(self.plan.index(name), tuples(relation, rows, self.plan.records))
 
-    def _relation(self, name: str) -> Relation:
+    def _answers(self, evaluation: Evaluation, names: Sequence[str]) -> Answers:
+        return {name: evaluation.rows(self.plan.index(name)) for name in names}
+
+    def _outputs(self, outputs: Sequence[str] | None) -> list[str]:
+        return self.outputs if outputs is None else [self._known(name) for name in outputs]
+
+    def _indices(self, names: Sequence[str]) -> list[int]:
+        return [self.plan.index(name) for name in names]
+
+    def _known(self, name: str) -> str:
         if name not in self.relations:
             hint = did_you_mean(name, self.relations)
             raise EngineError(f"unknown relation `{name}`" + (f"; {hint}" if hint else ""))
-        return self.relations[name]
+        return name
 
 
 class _ReferenceSolver:
     def __init__(self, program: Program, shared: Facts) -> None:
-        self._program = program
         plan = program.plan
+        self._program = program
         self._shared = Evaluation(plan)
-        for name, rows in program.checked_facts(shared).items():
-            self._shared.insert(plan.index(name), rows)
-        self._shared.run(plan.strata[: plan.shared])
+        program._insert(self._shared, shared)
+        self._shared.run(plan.strata[: plan.shared], range(len(plan.relations)))
 
     def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
         program, plan = self._program, self._program.plan
-        names = program.checked_outputs(outputs)
-        evaluation = Evaluation(plan)
-        if plan.key is not None:
-            evaluation.share(self._shared)
-        for name, rows in program.checked_facts(facts).items():
-            evaluation.insert(plan.index(name), rows)
-        evaluation.run(plan.strata[plan.shared :])
-        return {name: evaluation.rows(plan.index(name)) for name in names}
+        names = program._outputs(outputs)
+        evaluation = Evaluation(plan, self._shared)
+        program._insert(evaluation, facts)
+        evaluation.run(plan.strata[plan.shared :], program._indices(names))
+        return program._answers(evaluation, names)
 
 
 class _CoreSolver:
     def __init__(self, program: Program, core: Any, shared: Facts) -> None:
         self._program = program
-        self._core = core.Program(program.plan.to_json())
-        self._solver = None
-        if program.plan.key is not None:
-            self._solver = self._core.solver(program.checked_facts(shared))
+        self._solver = program._in_core(core).solver(program._rows(shared))
 
     def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
-        names = self._program.checked_outputs(outputs)
-        rows = self._program.checked_facts(facts)
-        if self._solver is not None:
-            return cast(Answers, self._solver.solve(rows, names))
-        return cast(Answers, self._core.evaluate(rows, names))
+        names = self._program._outputs(outputs)
+        return cast(Answers, self._solver.solve(self._program._rows(facts), names))
 
 
-def _core(required: bool) -> Any:
-    """The compiled evaluator, None (with one warning) where it is not installed."""
+def _core(backend: Backend) -> Any:
+    """The compiled evaluator, or None: the reference is wanted, or (with one warning) it must do."""
+    if backend == "reference":
+        return None
     try:
         return importlib.import_module("._core", __package__)
     except ImportError as error:
-        if required:
+        if backend == "core":
             raise EngineError(f"the compiled evaluator is not installed: {error}") from None
-        warnings.warn(
-            "the compiled evaluator is not installed; using the slow one", RuntimeWarning, stacklevel=4
-        )
+        message = "the compiled evaluator is not installed; the reference is much slower"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
         return None
-
-
-_PYTHON_TYPES = {"number": int, "unsigned": int, "float": float, "symbol": str}
-
-
-def _checked(relation: Relation, rows: Any) -> list[Row]:
-    width = len(relation.columns)
-    result: list[Row] = rows.tolist() if isinstance(rows, np.ndarray) else list(rows)
-    wanted = [_PYTHON_TYPES.get(column.type) for column in relation.columns]
-    for i, row in enumerate(result):
-        if len(row) != width:
-            raise EngineError(f"`{relation.name}` has {width} columns, but fact {i} has {len(row)}: {row!r}")
-        result[i] = tuple(row)
-        for column, kind, value in zip(relation.columns, wanted, row, strict=True):
-            if kind is not None and type(value) is not kind:
-                raise EngineError(
-                    f"`{relation.name}`, fact {i}: column `{column.name}` is a {column.type}, not {value!r}"
-                )
-    return result

@@ -72,19 +72,20 @@ class Table:
 class Evaluation:
     """The relations of a plan while it is evaluated."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, shared: Evaluation | None = None) -> None:
+        """``shared`` has the relations of a keyed program that are not keyed: read here, never added to."""
         self._plan = plan
         self._all = [Table() for _ in plan.relations]
         self._old = [Table() for _ in plan.relations]
         self._delta = [Table() for _ in plan.relations]
-        for relation, arguments in plan.facts:
-            self.insert(relation, [tuple(evaluate(a, []) for a in arguments)])
-
-    def share(self, other: Evaluation) -> None:
-        """Read the relations of another evaluation that this one never adds to."""
-        for i, table in enumerate(other._all):
-            if not self._plan.relations[i].keyed:
-                self._all[i] = table
+        if shared is None:
+            for relation, arguments in plan.facts:
+                self.insert(relation, [tuple(evaluate(a, []) for a in arguments)])
+        else:
+            self._all = [
+                own if relation.keyed else other
+                for relation, own, other in zip(plan.relations, self._all, shared._all, strict=True)
+            ]
 
     def insert(self, relation: int, rows: Iterable[Tuple]) -> None:
         """Add tuples before the strata run."""
@@ -95,9 +96,9 @@ class Evaluation:
         """The tuples of a relation, sorted."""
         return sorted(self._all[relation].tuples, key=sort_key)
 
-    def run(self, strata: Iterable[Stratum]) -> None:
-        """Compute strata in order, each semi-naively."""
-        for stratum in strata:
+    def run(self, strata: Sequence[Stratum], wanted: Iterable[int]) -> None:
+        """Compute the strata that the ``wanted`` relations depend on, in order, each semi-naively."""
+        for stratum in needed(self._plan, strata, wanted):
             new: dict[int, dict[Tuple, None]] = {r: {} for r in stratum.relations}
             for index in stratum.rules:
                 self._fire(self._plan.rules[index], new)
@@ -147,10 +148,14 @@ class Evaluation:
     def _fire(self, rule: Rule, new: Mapping[int, dict[Tuple, None]]) -> None:
         known, found = self._all[rule.head], new[rule.head]
         registers: Registers = [None] * rule.registers
-        for _ in self._solve(rule.steps, 0, registers):
-            row = tuple(evaluate(argument, registers) for argument in rule.args)
-            if row not in known:
-                found[row] = None
+        try:
+            for _ in self._solve(rule.steps, 0, registers):
+                row = tuple(evaluate(argument, registers) for argument in rule.args)
+                if row not in known:
+                    found[row] = None
+        except EngineError as error:
+            source = self._plan.sources[rule.source]
+            raise EngineError(f"{source.file}:{source.line}: {error}") from None
 
     def _solve(self, steps: Sequence[Step], at: int, registers: Registers) -> Iterator[None]:
         """Run ``steps`` from ``at`` on; yields once per solution, which then stands in ``registers``."""
@@ -232,6 +237,27 @@ class Evaluation:
         yield
 
 
+def needed(plan: Plan, strata: Sequence[Stratum], wanted: Iterable[int]) -> list[Stratum]:
+    """The strata that the ``wanted`` relations depend on, in order."""
+    relations = set(wanted)
+    found = []
+    for stratum in reversed(strata):
+        if not relations.isdisjoint(stratum.relations):
+            found.append(stratum)
+            for index in (*stratum.rules, *stratum.recursive):
+                relations.update(_read(plan.rules[index].steps))
+    return found[::-1]
+
+
+def _read(steps: Sequence[Step]) -> Iterator[int]:
+    """The relations that steps read."""
+    for step in cast(Sequence[tuple[Any, ...]], steps):
+        if step[0] in ("scan", "absent"):
+            yield step[1]
+        elif step[0] == "aggregate":
+            yield from _read(step[5])
+
+
 _STEPS: dict[str, Callable[[Evaluation, tuple[Any, ...], Registers], Iterator[None]]] = {
     "scan": Evaluation._scan,
     "absent": Evaluation._absent,
@@ -258,7 +284,8 @@ def _pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise EngineError(f"match: `{pattern}` is not a regular expression: {error}") from None
+        message = f"the pattern of `match` is not a regular expression: {error}: {pattern}"
+        raise EngineError(message) from None
 
 
 # ---- Expressions ------------------------------------------------------------------------------------------
@@ -334,7 +361,7 @@ def _integer(name: str, kind: str, args: Sequence[int]) -> int:
     b = args[1]
     if name in ("/", "%"):
         if b == 0:
-            raise EngineError(f"division by zero: {a} {name} 0")
+            raise EngineError("division by zero; test the divisor in the rule first")
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
         return quotient if name == "/" else a - b * quotient
     if name == "^":
@@ -365,7 +392,7 @@ def _to_integer(value: Value, kind: str, result: str) -> int:
         number = int(value) if re.fullmatch(r"[+-]?[0-9]+", value) else 1 << 64
         low, high = (-(1 << 63), (1 << 63) - 1) if result == "number" else (0, _MASK)
         if not low <= number <= high:
-            raise EngineError(f'to_{result}: "{value}" is not a {result}')
+            raise EngineError(f"a text that is no {result} cannot be converted: {value!r}")
         return number
     if kind == "float":
         low, high = (-(1 << 63), (1 << 63) - 1) if result == "number" else (0, _MASK)
@@ -377,7 +404,7 @@ def _to_float(value: Value, kind: str) -> float:
     if kind != "symbol":
         return float(value)
     if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value):
-        raise EngineError(f'to_float: "{value}" is not a float')
+        raise EngineError(f"a text that is no float cannot be converted: {value!r}")
     return cast(float, wrap(float(value), "float"))
 
 

@@ -194,7 +194,7 @@ ERRORS = {
         t.dl:4:3: error[E0105]: counters are not supported
             r($).
               ^
-          hint: an answer never depends on the order of evaluation
+          hint: answers never depend on the order of evaluation
         """,
     ),
     "file that is not there": (
