@@ -24,7 +24,7 @@ demo: .venv/ready
 	$(BIN)/python -m shardlog.demo
 
 bench: .venv/ready
-	$(BIN)/python -m pytest -q tests/bench
+	$(BIN)/python -m shardlog.tests.bench.bench
 
 # The link gives the repository root the name of the package, whatever the clone is called.
 .venv/ready: $(SOURCES)
