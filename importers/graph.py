@@ -133,8 +133,8 @@ def build_graph(
 def _connect(caller: Instance, node: int, child: Instance, slots: list[Ints], neighbours: list[Ints]) -> None:
     """Fills in what crosses a call.
 
-    The sources of the data-flow edges of arguments and results are values of the other side; a use by the call pushes
-    the edge of the callee's argument, a use by the return that of the call's result.
+    The sources of the data-flow edges of arguments and results are values of the other side; a use by the return pushes
+    the edge of the call's result.
     """
     operands = caller.function.operands[node]
     returned = child.function.operands[child.function.terminator]
@@ -142,8 +142,6 @@ def _connect(caller: Instance, node: int, child: Instance, slots: list[Ints], ne
         slots[child.number][slot] = caller.place + caller.layout.place[operands[argument]]
     for slot, result in caller.layout.result_sources[node]:
         slots[caller.number][slot] = child.place + child.layout.place[returned[result]]
-    for at, operand in caller.layout.operand_uses.get(node, ()):
-        neighbours[caller.number][at] = child.item + child.layout.argument_items[operand]
     for at, result in child.layout.return_uses:
         neighbours[child.number][at] = caller.item + caller.layout.result_items[node][result]
 

@@ -4,7 +4,8 @@ Everything is numbered within the function; what crosses a call (the sources of 
 pushes) is listed with its place in the arrays and filled in when the function is put to a call (``graph.py``).
 
 The order of a push follows Shardy: uses of the targets of a data-flow edge, the defining op, then the uses of the
-value itself, newest use first.
+value itself, newest use first. As in Shardy, a use by a call does not push the edge of the callee's argument: it takes
+its turn when its stage starts, and when the argument changes inside the callee.
 """
 
 from __future__ import annotations
@@ -35,11 +36,9 @@ class Layout:
     order: list[Ints | int]  # items in program order; a number is a call node, whose callee's items go there
     neighbour_offsets: Ints
     neighbours: Ints
-    argument_items: list[int]  # the edge of each argument
     argument_sources: list[tuple[int, int]]  # position in slots, argument
     result_items: dict[int, list[int]]  # call node -> the edge of each result
     result_sources: dict[int, list[tuple[int, int]]]  # call node -> position in slots, result
-    operand_uses: dict[int, list[tuple[int, int]]]  # call node -> position in neighbours, operand
     return_uses: list[tuple[int, int]]  # position in neighbours, returned value
 
 
@@ -114,16 +113,16 @@ def lay_out(
     # Neighbours, one entry per use and per definition.
     uses = ordered_uses(function, set(), callee=structure.callee) if cloned else structure.uses
     item_of_use = uses.node.copy()
-    open_end = np.full(len(uses.node), _LOCAL)  # operand number where the item is beyond a call
+    open_end = np.full(len(uses.node), _LOCAL)  # number of the returned value where the item is the caller's
     special = np.zeros(nodes, bool)
-    special[[node for node, _ in edge_of_use] + list(function.calls)] = True
+    special[[node for node, _ in edge_of_use]] = True
     if structure.callee:
         special[function.terminator] = True
     for at in np.nonzero(special[uses.node])[0].tolist():
         node, index = int(uses.node[at]), int(uses.index[at])
         if (node, index) in edge_of_use:
             item_of_use[at] = edge_of_use[node, index]
-        elif node in function.calls or (node == function.terminator and structure.callee):
+        elif node == function.terminator and structure.callee:
             open_end[at] = index
     all_classes = np.concatenate([class_of, np.asarray(edge_classes, np.int32)])
     inert = np.asarray([classes.inert(c) for c in range(len(classes.known))] + [True])  # last: removed nodes
@@ -142,7 +141,6 @@ def lay_out(
     entry_place = np.concatenate([use_place, defined])
     entry_item = np.concatenate([item_of_use, definers[defined]])
     entry_open = np.concatenate([open_end, np.full(len(defined), _LOCAL)])
-    entry_node = np.concatenate([uses.node, np.full(len(defined), _LOCAL)])
     entry_group = np.concatenate([group, np.ones(len(defined), np.int64)])
     entry_rank = np.concatenate([-uses.age, np.zeros(len(defined))])
     entry_target = np.concatenate([target_rank, np.zeros(len(defined), np.int64)])
@@ -150,15 +148,8 @@ def lay_out(
     by = np.lexsort((entry_rank[keep], entry_target[keep], entry_group[keep], entry_place[keep]))
     neighbours = entry_item[keep][by]
     neighbour_lengths = np.bincount(entry_place[keep], minlength=values)
-    open_sorted, node_sorted = entry_open[keep][by], entry_node[keep][by]
-    operand_uses: dict[int, list[tuple[int, int]]] = {}
-    return_uses: list[tuple[int, int]] = []
-    for at in np.nonzero(open_sorted != _LOCAL)[0].tolist():
-        node, index = int(node_sorted[at]), int(open_sorted[at])
-        if node in function.calls:
-            operand_uses.setdefault(node, []).append((at, index))
-        else:
-            return_uses.append((at, index))
+    open_sorted = entry_open[keep][by]
+    return_uses = [(at, int(open_sorted[at])) for at in np.nonzero(open_sorted != _LOCAL)[0].tolist()]
 
     return Layout(
         place=place,
@@ -168,11 +159,9 @@ def lay_out(
         order=_program_order(function, structure, argument_items, after, result_items, _followers(function, owner_item), sleeps),
         neighbour_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(neighbour_lengths)]).astype(np.int32),
         neighbours=neighbours.astype(np.int32),
-        argument_items=argument_items,
         argument_sources=argument_sources,
         result_items=result_items,
         result_sources=result_sources,
-        operand_uses=operand_uses,
         return_uses=return_uses,
     )
 
