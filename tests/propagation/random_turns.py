@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from .turns import Case, Held, Mesh, SubAxis
+from .turns import Case, Held, Mesh, Slot, SubAxis
 
 PRIME_POWERS = (1, 2, 3, 4, 8, 9)
 COMPOSITES = (6, 10, 12, 30)
@@ -27,8 +27,9 @@ def random_case(random: Random, mesh: Mesh) -> Case:
     factors = tuple(random.choice(FACTOR_SIZES) for _ in range(random.randint(1, 4)))
     elementwise = random.random() < 0.3
     if elementwise:
-        slot = tuple((f,) for f in range(len(factors)))
-        operands, results = (slot,) * random.randint(1, 2), (slot,)
+        same: Slot = tuple((f,) for f in range(len(factors)))
+        operands: tuple[Slot, ...] = (same,) * random.randint(1, 2)
+        results: tuple[Slot, ...] = (same,)
         flows: tuple[tuple[str, ...], ...] = ()
     else:
         operands = tuple(_random_slot(random, factors) for _ in range(random.randint(1, 3)))
@@ -41,7 +42,7 @@ def random_case(random: Random, mesh: Mesh) -> Case:
     return Case(mesh, factors, operands, results, held, strategy, flows, elementwise)
 
 
-def _random_slot(random: Random, factors: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+def _random_slot(random: Random, factors: tuple[int, ...]) -> Slot:
     chosen = random.sample(range(len(factors)), random.randint(1, len(factors)))
     dims: list[list[int]] = []
     for f in chosen:
@@ -53,9 +54,8 @@ def _random_slot(random: Random, factors: tuple[int, ...]) -> tuple[tuple[int, .
     return tuple(map(tuple, dims))
 
 
-def _with_rest(
-    operands: Sequence[tuple[tuple[int, ...], ...]], results: Sequence[tuple[tuple[int, ...], ...]], count: int
-) -> tuple[tuple[int, ...], ...]:
+def _with_rest(operands: Sequence[Slot], results: Sequence[Slot], count: int) -> Slot:
+    """The last operand, with dimensions for the factors that no slot has: every factor must be in one."""
     used = {f for dims in (*operands, *results) for dim in dims for f in dim}
     return operands[-1] + tuple((f,) for f in range(count) if f not in used)
 
@@ -74,9 +74,7 @@ def _random_axes(random: Random, mesh: Mesh) -> list[SubAxis]:
     return [random_sub_axis(random, mesh) for _ in range(random.choice((0, 1, 1, 2, 3)))]
 
 
-def _random_held(
-    random: Random, mesh: Mesh, dims: tuple[tuple[int, ...], ...], wishes: Sequence[list[SubAxis]]
-) -> Held | None:
+def _random_held(random: Random, mesh: Mesh, dims: Slot, wishes: Sequence[list[SubAxis]]) -> Held | None:
     if random.random() < 0.2:
         return None
     seen: list[SubAxis] = []

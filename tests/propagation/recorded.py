@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .turns import Case, Held, Mesh
+from .turns import Case, Held, Mesh, Slot, SubAxis
 
 DATA = Path(__file__).parents[1] / "data" / "op_turns.jsonl.gz"
 
@@ -32,13 +32,13 @@ def recorded() -> tuple[Case, ...]:
 
 
 def _case(row: dict[str, Any], mesh: Mesh) -> Case:
-    def axes(numbers: list[int]) -> tuple[tuple[str, int, int], ...]:
+    def axes(numbers: list[int]) -> tuple[SubAxis, ...]:
         return tuple((f"a{x}", 1, mesh.axes[x][1]) for x in numbers)
 
-    def dims(rows: list[dict[str, Any]]) -> tuple[tuple[tuple[tuple[str, int, int], ...], bool], ...]:
+    def dims(rows: list[dict[str, Any]]) -> tuple[tuple[tuple[SubAxis, ...], bool], ...]:
         return tuple((axes(dim["axes"]), dim["closed"]) for dim in rows)
 
-    def factors(slots: list[list[list[int]]]) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    def factors(slots: list[list[list[int]]]) -> tuple[Slot, ...]:
         return tuple(tuple(tuple(dim) for dim in slot) for slot in slots)
 
     return Case(

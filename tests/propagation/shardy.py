@@ -9,7 +9,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from .. import oracle
-from .turns import Case, Held, SubAxis
+from .turns import Case, Held, Slot, SubAxis
 
 LETTERS = "ijklmnopqrstuvwxyz"
 
@@ -43,11 +43,12 @@ def module(case: Case) -> str:
     axes = ", ".join(f'"{name}"={size}' for name, size in case.mesh.axes)
     return (
         f"module {{\n  sdy.mesh @mesh = <[{axes}]>\n"
-        f"  func.func @main({arguments}) -> ({', '.join(types[count:])}) {{\n    {bound}{op}\n    return {returned}\n  }}\n}}\n"
+        f"  func.func @main({arguments}) -> ({', '.join(types[count:])}) {{\n"
+        f"    {bound}{op}\n    return {returned}\n  }}\n}}\n"
     )
 
 
-def _type(case: Case, dims: tuple[tuple[int, ...], ...]) -> str:
+def _type(case: Case, dims: Slot) -> str:
     sizes = []
     for factors in dims:
         size = 1
@@ -57,7 +58,7 @@ def _type(case: Case, dims: tuple[tuple[int, ...], ...]) -> str:
     return f"tensor<{''.join(sizes)}f32>"
 
 
-def _open(dims: tuple[tuple[int, ...], ...]) -> Held:
+def _open(dims: Slot) -> Held:
     return Held(tuple(((), False) for _ in dims))
 
 
@@ -80,7 +81,7 @@ def _sharding(case: Case, held: Held) -> str:
 
 
 def _rule(case: Case) -> str:
-    def slots(rows: tuple[tuple[tuple[int, ...], ...], ...]) -> str:
+    def slots(rows: tuple[Slot, ...]) -> str:
         return ", ".join(
             "[" + ", ".join("".join(LETTERS[f] for f in dim) for dim in dims) + "]" for dims in rows
         )
@@ -102,20 +103,20 @@ def gains(cases: Sequence[Case]) -> list[dict[int, Any]]:
                 parsed = ir.Module.parse(module(case))
             except ir.MLIRError as error:
                 raise oracle.OracleError(str(error)) from None
-            oracle.manager(
-                f"sdy-aggressive-propagate{{propagation-strategy={case.strategy}}}"
-            ).run(parsed.operation)
+            oracle.manager(f"sdy-aggressive-propagate{{propagation-strategy={case.strategy}}}").run(
+                parsed.operation
+            )
             found.append(_changes(case, parsed))
     return found
 
 
 def _changes(case: Case, parsed: ir.Module) -> dict[int, Any]:
     function = next(op for op in parsed.body.operations if op.operation.name == "func.func")
-    arguments = function.operation.attributes["arg_attrs"] if "arg_attrs" in function.operation.attributes else None
+    attributes = function.operation.attributes
+    arguments: Any = attributes["arg_attrs"] if "arg_attrs" in attributes else [{}] * len(case.operands)
     shardings: list[Any] = []
-    for t in range(len(case.operands)):
-        found = arguments[t] if arguments is not None else {}
-        shardings.append(found["sdy.sharding"] if "sdy.sharding" in found else None)
+    for entry in arguments:
+        shardings.append(entry["sdy.sharding"] if "sdy.sharding" in entry else None)  # noqa: SIM401
     op = function.regions[0].blocks[0].operations[0].operation
     if "sdy.sharding" in op.attributes:
         shardings += list(sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ RULES = Path(__file__).parents[2] / "rules" / "propagation"
 
 # A sub-axis: name, first and last size of its run, e.g. ("x", 2, 4) is "x":(2)2.
 SubAxis = tuple[str, int, int]
+Slot = tuple[tuple[int, ...], ...]  # the factors of every dimension, major to minor
 Row = tuple[Any, ...]
 Facts = dict[str, list[Row]]
 
@@ -71,7 +73,7 @@ class Mesh:
 
 
 def _pairs(cuts: Sequence[int]) -> Iterable[tuple[int, int]]:
-    return zip(cuts, cuts[1:], strict=False) if len(cuts) > 1 else [(1, 1)]
+    return pairwise(cuts) if len(cuts) > 1 else [(1, 1)]
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,12 @@ class Held:
 
 @dataclass(frozen=True)
 class Case:
-    """The turn of an op: slots are operands, then results; `maps` are the factors of their dimensions."""
+    """The turn of an op: its slots are operands, then results."""
 
     mesh: Mesh
     factors: tuple[int, ...]
-    operands: tuple[tuple[tuple[int, ...], ...], ...]
-    results: tuple[tuple[tuple[int, ...], ...], ...]
+    operands: tuple[Slot, ...]
+    results: tuple[Slot, ...]
     held: tuple[Held | None, ...]
     strategy: str
     flows: tuple[tuple[str, ...], ...] = ()  # the roles, for each factor; default: both
@@ -98,7 +100,7 @@ class Case:
     gains: dict[int, tuple[tuple[tuple[SubAxis, ...], bool], ...]] = field(default_factory=dict)
 
     @property
-    def slots(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    def slots(self) -> tuple[Slot, ...]:
         return self.operands + self.results
 
     def facts(self) -> Facts:
