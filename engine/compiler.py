@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .checks import check_atoms, check_grounded
-from .diagnostics import DatalogError, Diagnostic, Reporter, did_you_mean
+from .diagnostics import DatalogError, Diagnostic, EngineError, Reporter, did_you_mean
 from .keys import check_key, drop_key
 from .parser import parse
 from .plan import Column, Expression, Plan, Relation, Rule, Source, Stratum
@@ -89,6 +89,11 @@ class _Compiler:
 
     def plan(self) -> Plan:
         types = declared_types(self.module.types, self.reporter)
+        if self.key is not None and self.key not in types.kinds:
+            hint = did_you_mean(self.key, types.kinds)
+            raise EngineError(
+                f"the program has no type `{self.key}` for its key" + (f"; {hint}" if hint else "")
+            )
         declared = self.declared_relations(types)
         columns = {
             name: tuple(c.type_name if c.type_name in types.kinds else "number" for c in relation.columns)
@@ -191,21 +196,22 @@ class _Compiler:
         keyed: frozenset[str],
     ) -> list[tuple[Clause, dict[str, str]]]:
         """The clauses that name known relations, with the kinds of their variables."""
-        reporter = self.reporter
         kinds = {name: tuple(types.kinds[t] for t in names) for name, names in columns.items()}
-        inference = Inference(types, kinds, reporter)
+        inference = Inference(types, kinds, self.reporter)
         checked = []
         for written in self.module.clauses:
-            clause = resolve(written)
-            if not check_atoms(clause, self.module, declared, reporter):
-                continue
-            errors = len(reporter)
-            checked.append((clause, inference.clause(clause)))
-            check_grounded(clause, reporter)
-            if len(reporter) == errors:
-                check_subtypes(clause, columns, types, reporter)
-            if self.key is not None:
-                check_key(clause, keyed, self.key, reporter)
+            try:
+                clause = resolve(written)
+                if check_atoms(clause, self.module, declared, self.reporter):
+                    errors = len(self.reporter)
+                    checked.append((clause, inference.clause(clause)))
+                    check_grounded(clause, self.reporter)
+                    if len(self.reporter) == errors:
+                        check_subtypes(clause, columns, types, self.reporter)
+                    if self.key is not None:
+                        check_key(clause, keyed, self.key, self.reporter)
+            except RecursionError:
+                self.reporter.error("E0107", written.text.start, "this rule is nested too deeply")
         return checked
 
     def directives(self, declared: Mapping[str, RelationDeclaration]) -> dict[str, set[str]]:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 from .sources import Sources
 
+_LONGEST = 120
+
 
 class EngineError(Exception):
     """A checked program that cannot be evaluated: facts that do not fit, a division by zero, a limit."""
@@ -33,10 +35,13 @@ class Diagnostic:
     source: str = ""
 
     def __str__(self) -> str:
-        indent = "".join(c if c == "\t" else " " for c in self.source[: self.column - 1])
+        # Of a long line only what is around the place.
+        start = max(0, self.column - 1 - _LONGEST // 2) if len(self.source) > _LONGEST else 0
+        shown = self.source[start : start + _LONGEST]
+        indent = "".join(c if c == "\t" else " " for c in shown[: self.column - 1 - start])
         lines = [
             f"{self.file}:{self.line}:{self.column}: error[{self.code}]: {self.message}",
-            f"    {self.source}",
+            f"    {shown.rstrip()}",
             f"    {indent}^",
         ]
         if self.hint:

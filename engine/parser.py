@@ -62,6 +62,7 @@ _LATER = {
     ".comp": "components", ".init": "components", ".override": "components", ".lattice": "lattices",
     ".plan": "query plans", ".limitsize": "size limits",
 }  # fmt: skip
+_MOST_ALTERNATIVES = 10_000
 _DIRECTIVE_KINDS = frozenset(f".{name}" for name in DIRECTIVES)
 
 Include = Callable[[str, int], None]
@@ -110,6 +111,7 @@ class _Parser:
         }
         kinds = self.kinds
         while (kind := kinds[self.i]) != "end":
+            start = self.places[self.i]
             try:
                 if kind in statements:
                     statements[kind]()
@@ -118,6 +120,9 @@ class _Parser:
                 else:
                     self.clause()
             except _SyntaxError:
+                self.recover()
+            except RecursionError:
+                self.reporter.error("E0107", start, "this rule is nested too deeply")
                 self.recover()
 
     def not_a_statement(self, kind: str) -> NoReturn:
@@ -265,6 +270,11 @@ class _Parser:
             if len(bodies) == 1 == len(more):
                 bodies[0] += more[0]
             else:
+                if len(bodies) * len(more) > _MOST_ALTERNATIVES:
+                    what = f"the disjunctions of this rule have more than {_MOST_ALTERNATIVES} combinations"
+                    self.error(
+                        "E0107", self.places[self.i], what, "give some of them a relation of their own"
+                    )
                 bodies = [a + b for a in bodies for b in more]
         return bodies
 

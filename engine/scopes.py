@@ -1,8 +1,8 @@
 """The scopes of aggregates: which variables belong to the rule, and which to the aggregate alone.
 
-A variable of an aggregate that also stands outside of it is the rule's; every other one is the aggregate's
-own. Here an aggregate's own variables get names that no other scope has, so that everything later can treat a
-clause as one flat scope.
+A variable of an aggregate that also stands outside of it is the rule's, unless it stands in the target; every
+other one is the aggregate's own. Here an aggregate's own variables get names that no other scope has, so that
+everything later can treat a clause as one flat scope.
 """
 
 from __future__ import annotations
@@ -138,10 +138,9 @@ def _rewrite(term: Term, names: dict[str, str], visible: set[str], numbers: coun
         return term._replace(value=_rewrite(term.value, names, visible, numbers))
     if not isinstance(term, Aggregate):
         return term
-    direct = _direct_names(term.body)
+    own = _direct_names(term.body) - visible
     if term.target is not None:
-        _collect(term.target, direct)
-    own = direct - visible
+        _collect(term.target, own)
     number = next(numbers)
     inner = {**names, **{name: f"{name}@{number}" for name in own}}
 

@@ -197,6 +197,26 @@ ERRORS = {
           hint: answers never depend on the order of evaluation
         """,
     ),
+    "rules that are too large": (
+        f"""
+        .decl r(x:number)
+        r({"(" * 1000}1{")" * 1000}).
+        r(x) :- r(x), {", ".join(["(x = 1 ; x = 2)"] * 14)}.
+        r({" + ".join(["1"] * 2000)}).
+        """,
+        f"""
+        t.dl:2:1: error[E0107]: this rule is nested too deeply
+            r({"(" * 118}
+            ^
+        t.dl:3:251: error[E0107]: the disjunctions of this rule have more than 10000 combinations
+             ; x = 2), (x = 1 ; x = 2), (x = 1 ; x = 2), (x = 1 ; x = 2).
+                                                                        ^
+          hint: give some of them a relation of their own
+        t.dl:4:1: error[E0107]: this rule is nested too deeply
+            r({" + ".join(["1"] * 30)}
+            ^
+        """,
+    ),
     "file that is not there": (
         '.include "nowhere.dl"',
         """

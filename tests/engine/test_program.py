@@ -188,6 +188,11 @@ def test_right_way_to_evaluate() -> None:
         program(KEYED).solver({})
 
 
+def test_key_that_is_no_type() -> None:
+    with pytest.raises(EngineError, match="no type `sgi` for its key; did you mean `sig`"):
+        program(KEYED, key="sgi")
+
+
 def test_files(tmp_path: Path) -> None:
     """Files make one program; an included file is found beside the one that includes it, and read once."""
     (tmp_path / "parts").mkdir()

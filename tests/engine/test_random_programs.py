@@ -1,0 +1,162 @@
+"""Random small programs: core agrees with the reference, and the order of the text does not matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shardlog.engine import Program, load
+
+# Relations by layer: a rule reads its own layer and those before it; under negations and in aggregates only
+# those before it.
+LAYERS = [
+    {"e": "nn", "s": "ns", "v": "n"},
+    {"p": "nn", "q": "n", "same": "nn"},
+    {"r": "nns", "t": "n", "z": ""},
+    {"u": "nn", "w": "ns"},
+]
+TYPES = {"n": "number", "s": "symbol"}
+DECLARATIONS = "\n".join(
+    f".decl {name}({', '.join(f'c{i}:{TYPES[c]}' for i, c in enumerate(columns))}) "
+    + ("eqrel" if name == "same" else "")
+    for layer in LAYERS
+    for name, columns in layer.items()
+)
+# Something in every relation, so that random rules find something.
+BASE = """
+p(a, b) :- e(a, b), a < b.
+q(a) :- v(a).
+same(a, b) :- e(a, b), b < 2.
+r(a, b, x) :- e(a, b), s(b, x).
+t(a) :- v(a), a != 1.
+z() :- v(2).
+u(a, b) :- p(b, a).
+w(a, x) :- s(a, x).
+"""
+VARIABLES = {"n": ["a", "b", "c", "d"], "s": ["x", "y"]}
+CONSTANTS = {"n": st.integers(-2, 4).map(str), "s": st.sampled_from(['"k"', '"l"', '""'])}
+NAMES = [name for layer in LAYERS for name in layer]
+
+
+@dataclass(frozen=True)
+class Rule:
+    head: str
+    body: tuple[str, ...]
+
+    def text(self, random: Random | None = None) -> str:
+        body = list(self.body)
+        if random is not None:
+            random.shuffle(body)
+        return f"{self.head} :- {', '.join(body)}."
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Rule:
+    level = draw(st.integers(1, len(LAYERS) - 1))
+    below = {name: columns for layer in LAYERS[:level] for name, columns in layer.items()}
+    readable = below | LAYERS[level]
+    known: dict[str, set[str]] = {"n": set(), "s": set()}
+
+    def atom(relations: dict[str, str], inside: bool = False) -> str:
+        """A positive atom; its variables are known from now on."""
+        name = draw(st.sampled_from(sorted(relations)))
+        args = []
+        for column in relations[name]:
+            kind = draw(st.sampled_from(["variable"] * 5 + ["constant", "_"]))
+            variable = draw(st.sampled_from(VARIABLES[column])) + ("1" if inside else "")
+            if kind == "variable":
+                known[column].add(variable)
+            args.append({"variable": variable, "_": "_"}.get(kind) or draw(CONSTANTS[column]))
+        return f"{name}({', '.join(args)})"
+
+    def value(column: str, compound: bool = True) -> str:
+        """A term of known variables."""
+        plain = draw(st.sampled_from(sorted(known[column]))) if known[column] else draw(CONSTANTS[column])
+        if not compound or draw(st.booleans()):
+            return plain
+        if column == "s":
+            return f'substr(cat({plain}, "k"), 0, 2)'
+        other = value("n", compound=False)
+        return draw(
+            st.sampled_from(
+                [f"({plain} + {other}) % 5", f"{plain} * 2 % 7", f"min({plain}, 3)", f"{plain} band {other}"]
+            )
+        )
+
+    def literal() -> str:
+        kind = draw(
+            st.sampled_from(["atom", "atom", "test", "absent", "let", "aggregate", "range", "either"])
+        )
+        if kind == "atom":
+            return atom(readable)
+        if kind == "test":
+            column = draw(st.sampled_from("ns"))
+            return (
+                f"{value(column)} {draw(st.sampled_from(['=', '!=', '<', '<=', '>', '>=']))} {value(column)}"
+            )
+        if kind == "absent":
+            name = draw(st.sampled_from(sorted(below)))
+            args = [draw(st.sampled_from(["_", value(column)])) for column in below[name]]
+            return f"!{name}({', '.join(args)})"
+        if kind == "either":
+            return f"({value('n')} < {value('n')} ; {value('s')} = {value('s')})"
+        new = draw(st.sampled_from(VARIABLES["n"]))
+        if kind == "let":
+            term = value("n")
+        elif kind == "range":
+            term = f"range(0, min({value('n')}, 4))"
+        else:
+            outside = {column: set(names) for column, names in known.items()}
+            body = ", ".join(atom(below, inside=True) for _ in range(draw(st.integers(1, 2))))
+            if draw(st.booleans()):
+                body += f", {value('n')} <= {value('n')}"
+            function = draw(st.sampled_from(["count", "sum", "min", "max"]))
+            known["n"] -= outside["n"]  # the target has variables of its own
+            target = "" if function == "count" else f" ({value('n')})"
+            known.update(outside)
+            term = f"{function}{target} : {{ {body} }}"
+        known["n"].add(new)
+        return f"{new} = {term}"
+
+    body = [atom(readable)] + [literal() for _ in range(draw(st.integers(0, 3)))]
+    name = draw(st.sampled_from(sorted(LAYERS[level])))
+    head = f"{name}({', '.join(value(column) for column in LAYERS[level][name])})"
+    return Rule(head, tuple(body))
+
+
+@st.composite
+def facts(draw: st.DrawFn) -> dict[str, list[tuple[Any, ...]]]:
+    values = {"n": st.integers(-1, 4), "s": st.sampled_from(["k", "l", "kl"])}
+    return {
+        name: draw(st.lists(st.tuples(*(values[c] for c in columns)), min_size=2, max_size=8))
+        for name, columns in LAYERS[0].items()
+    }
+
+
+def program(found: list[Rule], random: Random | None = None) -> Program:
+    found = list(found)
+    if random is not None:
+        random.shuffle(found)
+    return load(texts={"random.dl": "\n".join([DECLARATIONS, BASE, *(rule.text(random) for rule in found)])})
+
+
+@given(st.lists(rules(), min_size=1, max_size=8), facts())
+@settings(deadline=None, max_examples=150)
+def test_core_is_the_reference(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
+    pytest.importorskip("shardlog.engine._core")
+    loaded = program(found)
+    reference = loaded.evaluate(given_facts, NAMES, "reference")
+    assert loaded.evaluate(given_facts, NAMES, "core") == reference
+
+
+@given(st.lists(rules(), min_size=1, max_size=8), facts(), st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=100)
+def test_order_of_text_does_not_matter(
+    found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]], random: Random
+) -> None:
+    answers = program(found).evaluate(given_facts, NAMES, "reference")
+    assert program(found, random).evaluate(given_facts, NAMES, "reference") == answers
