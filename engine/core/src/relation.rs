@@ -65,19 +65,6 @@ impl Relation {
         }))
     }
 
-    pub fn arity(&self) -> usize {
-        self.arity
-    }
-
-    /// The number of tuples, new ones included.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     pub fn tuple(&self, row: usize) -> &[i64] {
         &self.rows[row * self.arity..][..self.arity]
     }
