@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-import tempfile
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from .errors import ShardlogError
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import Result
 
 _STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority")
+_NO_OP_PRIORITIES = 9  # the level of rules/propagation/op_priorities.dl that stands for none
+_QUIET_SECONDS = 1.0  # runs that take no longer show no progress
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command line."""
     from . import __version__
 
-    top = argparse.ArgumentParser(prog="shardlog", description="Sharding propagation for StableHLO, by Datalog rules.")
+    top = argparse.ArgumentParser(
+        prog="shardlog", description="Decides how every tensor of a StableHLO program is sharded, by Datalog rules."
+    )
     top.add_argument("--version", action="version", version=f"shardlog {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("module", metavar="MODULE", help="StableHLO as MLIR text or bytecode; - is standard input")
-    common.add_argument("--mesh", metavar="AXES", help='the mesh to use, as in "data=2,model=4"')
+    common.add_argument("--mesh", metavar="AXES", help="the mesh of the module, as in data=2,model=4")
     common.add_argument(
         "--annotate",
         metavar="VALUE=SHARDING",
@@ -43,189 +44,185 @@ def parser() -> argparse.ArgumentParser:
     common.add_argument("--strategy", choices=_STRATEGIES, default="user-priority", help="default: %(default)s")
 
     run = commands.add_parser("run", parents=[common], help="propagate shardings and write the annotated module")
-    run.add_argument("-o", "--output", metavar="FILE", help="where to write; .mlirbc is bytecode (default: standard output)")
+    run.add_argument("-o", "--output", metavar="OUT", help="default: standard output; OUT.mlirbc is written as bytecode")
     run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
-    run.add_argument("--bytecode", action="store_true", help="write MLIR bytecode instead of text")
-    run.add_argument("--stats", action="store_true", help="show turns, changes and seconds per stage")
-    run.add_argument("--json", action="store_true", help="show what --stats shows, and unknown ops, as JSON")
+    run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
+    run.add_argument("--json", action="store_true", help="show statistics and ops without a rule as JSON")
 
     facts = commands.add_parser("facts", parents=[common], help="write the facts of a module as Soufflé .facts files")
     facts.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write to")
 
-    query = commands.add_parser("query", parents=[common], help="run a rule over the facts and results of a module")
-    query.add_argument("query", metavar="BODY", help="the body of a rule, as in 'sharded(v, d, k, x), name(v, n)'")
+    query = commands.add_parser("query", parents=[common], help="ask for facts about a module and its shardings")
+    query.add_argument("body", metavar="QUERY", help="the body of a rule, as in 'sharded(v, d, k, x), argument(v, i)'")
     query.add_argument("--json", action="store_true", help="print rows as JSON instead of a table")
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status (2: bad input)."""
+    import warnings
+
     options = parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], None] = {"run": _run, "facts": _facts, "query": _query}[options.command]
     try:
-        return {"run": _run, "facts": _facts, "query": _query}[options.command](options)
-    except ShardlogError as error:
-        print(f"shardlog: error: {error}", file=sys.stderr)
-        return 2
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: _warn(str(message))
+            command(options)
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader has gone; nothing may be flushed to it at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 141  # as a process that SIGPIPE ends
     except KeyboardInterrupt:
         print("shardlog: interrupted", file=sys.stderr)
-        return 130
+        return 130  # as a process that SIGINT ends
+    except Exception as error:
+        if not _bad_input(error):
+            raise
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _bad_input(error: Exception) -> bool:
+    """Whether an error is about what the user gave, and says so."""
+    from .engine import DatalogError, EngineError
+    from .errors import ShardlogError
+
+    return isinstance(error, ShardlogError | DatalogError | EngineError)
+
+
+def _warn(message: str) -> None:
+    print(f"shardlog: warning: {message}", file=sys.stderr)
+
+
+def _run(options: argparse.Namespace) -> None:
+    with _output(options.output) as stream:
+        result = _result(options, closed=not options.open)
+        bytecode = (options.output or "").endswith(".mlirbc")
+        stream.write(result.bytecode() if bytecode else result.text().encode())
+    report = sys.stdout if options.output else sys.stderr  # standard output may be the module's
+    if options.json:
+        import json
+
+        print(json.dumps(_statistics(result), indent=2), file=report)
+    elif options.stats:
+        print(_stages(result), file=report)
+
+
+def _facts(options: argparse.Namespace) -> None:
+    from .exporters.facts import write_facts
+
+    written = write_facts(_result(options), options.output)
+    print(f"{written:,} facts in {options.output}", file=sys.stderr)
+
+
+def _query(options: argparse.Namespace) -> None:
+    from .exporters.query import Query
+    from .exporters.table import table
+
+    query = Query(options.body)  # errors in the query come before the work
+    names, rows = query.names, query.run(_result(options))
+    if options.json:
+        import json
+
+        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2))
+    else:
+        print(table(names, rows))
 
 
 def _result(options: argparse.Namespace, *, closed: bool = True) -> Result:
+    """The run that ``options`` ask for; warns of ops without a rule."""
+    from pathlib import Path
+
     from .api import run
-    from .engine import DatalogError, EngineError
 
     with _Progress() as progress:
-        try:
-            return run(
-                "-" if options.module == "-" else Path(options.module),
-                strategy=options.strategy,
-                closed=closed,
-                mesh=options.mesh,
-                annotate=options.annotate,
-                rules=options.rules,
-                progress=progress.update if progress.shown else None,
-            )
-        except (DatalogError, EngineError) as error:
-            raise ShardlogError(str(error)) from error
+        result = run(
+            "-" if options.module == "-" else Path(options.module),
+            strategy=options.strategy,
+            closed=closed,
+            mesh=options.mesh,
+            annotate=options.annotate,
+            rules=options.rules,
+            progress=progress,
+        )
+    for op in result.unknown_ops:
+        times = "once" if op.count == 1 else f"{op.count:,} times"
+        _warn(f"no rule for {op.name} ({times}, first at {op.location}): no sharding passes through it")
+    return result
 
 
 class _Progress:
-    """A line on the terminal that says how far the fixpoint is; nothing where no terminal watches."""
+    """A bar on the terminal that says how far a run is; nothing where no terminal watches."""
 
     def __init__(self) -> None:
-        self.shown = sys.stderr.isatty()
-        self.written = False
+        self.quiet_until = time.monotonic() + _QUIET_SECONDS if sys.stderr.isatty() else float("inf")
+        self.shown = False
 
     def __enter__(self) -> _Progress:
         return self
 
-    def update(self, number: int, turns: int) -> None:
-        print(f"\r\x1b[Kpass {number + 1}: {turns:,} turns", end="", file=sys.stderr, flush=True)
-        self.written = True
+    def __call__(self, what: str, done: float) -> None:
+        if time.monotonic() >= self.quiet_until:
+            bar = "━" * round(40 * done)
+            print(f"\r\x1b[K{bar:·<40} {what}", end="", file=sys.stderr, flush=True)
+            self.shown = True
 
     def __exit__(self, *_: object) -> None:
-        if self.written:
+        if self.shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def _run(options: argparse.Namespace) -> int:
-    result = _result(options, closed=not options.open)
-    for op in result.unknown_ops:
-        times = "once" if op.count == 1 else f"{op.count} times"
-        print(
-            f"shardlog: warning: no rule for {op.name} ({times}, first at {op.location}): shardings stop there",
-            file=sys.stderr,
-        )
-    bytecode = options.bytecode or (options.output or "").endswith(".mlirbc")
-    data = result.bytecode() if bytecode else result.text().encode()
-    if options.output:
-        write_file(Path(options.output), data)
-    else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    if options.json:
-        print(json.dumps(_statistics(result), indent=2), file=sys.stdout if options.output else sys.stderr)
-    elif options.stats:
-        _print_stages(result)
-    return 0
-
-
 def _statistics(result: Result) -> dict[str, Any]:
-    return {
-        "stages": [
-            {
-                "priority": s.priority,
-                "level": s.level,
-                "strategy": s.strategy,
-                "turns": s.turns,
-                "distinct": s.distinct,
-                "changes": s.changes,
-                "seconds": round(s.seconds, 6),
-            }
-            for s in result.stages
-        ],
-        "unknown_ops": [{"name": o.name, "count": o.count, "location": o.location} for o in result.unknown_ops],
-    }
+    """What ``--json`` shows."""
+    from dataclasses import asdict
+
+    return {"stages": [asdict(s) for s in result.stages], "unknown_ops": [asdict(o) for o in result.unknown_ops]}
 
 
-def _print_stages(result: Result) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+def _stages(result: Result) -> str:
+    """What ``--stats`` shows: a row per stage."""
+    from .exporters.table import table
 
-    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
-    stages = result.stages
-    total = {
-        "turns": f"{sum(s.turns for s in stages):,}",
-        "distinct turns": f"{sum(s.distinct for s in stages):,}",
-        "changes": f"{sum(s.changes for s in stages):,}",
-        "seconds": f"{sum(s.seconds for s in stages):.4f}",
-    }
-    for name in ("user priority", "op priority", "strategy"):
-        table.add_column(name, footer="total" if name == "user priority" else "")
-    for name, footer in total.items():
-        table.add_column(name, justify="right", footer=footer)
-    for s in stages:
-        level = "any" if s.level == 9 else str(s.level)
-        table.add_row(
-            str(s.priority), level, s.strategy, f"{s.turns:,}", f"{s.distinct:,}", f"{s.changes:,}", f"{s.seconds:.4f}"
+    rows: list[tuple[Any, ...]] = [
+        (
+            str(s.priority),
+            "-" if s.level == _NO_OP_PRIORITIES else str(s.level),
+            s.strategy,
+            s.turns,
+            s.distinct,
+            s.changes,
+            s.seconds,
         )
-    Console(stderr=True).print(table)
+        for s in result.stages
+    ]
+    rows.append(("total", "", "", *(sum(column) for column in zip(*(row[3:] for row in rows), strict=True))))
+    names = ("user priority", "op priority", "strategy", "turns", "distinct turns", "changes", "seconds")
+    return table(names, rows)
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Writes a file whole or not at all."""
+@contextmanager
+def _output(name: str | None) -> Iterator[IO[bytes]]:
+    """Where the output goes: standard output, or a file that appears whole when all went well, or not at all."""
+    from .errors import ShardlogError
+
+    if name is None:
+        yield sys.stdout.buffer
+        return
+    path = os.path.realpath(name)
+    partial = f"{path}.{os.getpid()}.partial"
+    special = os.path.exists(path) and not os.path.isfile(path)  # a device or a pipe: there is nothing to replace
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent or Path("."), prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
+        with open(path if special else partial, "wb") as stream:
+            yield stream
+        if not special:
+            os.replace(partial, path)
     except OSError as error:
-        raise ShardlogError(f"cannot write: {error.strerror}", where=str(path), hint="choose another place with -o") from error
-
-
-def _facts(options: argparse.Namespace) -> int:
-    from .exporters.facts import write_facts
-
-    count = write_facts(_result(options), Path(options.output))
-    print(f"{count:,} facts in {options.output}", file=sys.stderr)
-    return 0
-
-
-def _query(options: argparse.Namespace) -> int:
-    from .engine import DatalogError
-    from .exporters.query import query
-
-    result = _result(options)
-    try:
-        names, rows = query(result, options.query)
-    except DatalogError as error:
-        raise ShardlogError(str(error)) from error
-    if options.json:
-        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2))
-        return 0
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*names, box=box.SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(*map(str, row))
-    Console().print(table)
-    return 0
+        raise ShardlogError(f"cannot write: {error.strerror}", where=name) from error
+    finally:
+        if not special and os.path.exists(partial):
+            os.unlink(partial)
 
 
 if __name__ == "__main__":
