@@ -118,7 +118,7 @@ def run(
     mesh: str | None = None,
     annotate: Sequence[str] = (),
     rules: Sequence[Path | str] = (),
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[str, float], None] | None = None,
 ) -> Result:
     """Propagates the shardings of a program to every value.
 
@@ -126,10 +126,13 @@ def run(
     ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority". ``closed`` makes the shardings ready for a
     compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives the module a mesh, ``annotate``
     (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with more op rules. ``progress`` is called now
-    and then with the number of the pass and of its turns so far.
+    and then with what is being done and how much of the whole run is done, from 0 to 1.
 
-    Raises ShardlogError for bad input.
+    Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and ``engine.EngineError``
+    for rules that go wrong while they run.
     """
+    tell = progress or (lambda what, done: None)
+    tell("reading", 0.0)
     text = read_source(source)
     module = parse_module(text)
     with module.context, ir.Location.unknown():
@@ -137,8 +140,9 @@ def run(
             replace_mesh(module, mesh)
         apply_annotations(module, annotate)
     book = RuleBook(Path(p) for p in rules)
+    tell("importing", 0.25)
     program = import_program(module, book)
-    fixpoint = propagate(program, book, strategy, progress)
+    fixpoint = propagate(program, book, strategy, lambda done: tell("propagating", 0.5 + 0.25 * done))
     solver = book.boundary(_axes(program))
 
     def fit(facts: dict[str, Any], shape: tuple[int, ...], entry: bool) -> dict[str, Any]:
@@ -146,7 +150,8 @@ def run(
         kept = solver.solve({**given, "entry": [()] if entry else []}, ["kept"])["kept"]
         return {"sharded": kept}
 
-    written = Written(program.shardings, fixpoint.contents, fixpoint.agenda.facts, fit, closed=closed)
+    written = Written(program.shardings, fixpoint.contents, fixpoint.agenda.facts, fit, fixpoint.unchanged, closed=closed)
+    tell("writing", 0.75)
     write_module(module, program.graph, program.classes, written)
     return Result(module, fixpoint.stages, _unknown_ops(program), text, program, fixpoint, written)
 

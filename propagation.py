@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .engine.agenda import Agenda, Lists, Outcome, Pass, Progress
+from .engine.agenda import Agenda, Lists, Outcome, Pass
 from .engine.agenda import Graph as AgendaGraph
 from .importers.program import Program
 from .importers.shardings import Sharding
@@ -32,18 +33,22 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Fixpoint:
-    """Where propagation ended. ``contents``: place -> content; ``agenda`` tells what a content holds."""
+    """Where propagation ended. ``contents``: place -> content; ``agenda`` tells what a content holds.
+
+    ``unchanged`` are the shardings of places that still have their priorities.
+    """
 
     agenda: Agenda
     outcome: Outcome
     contents: npt.NDArray[np.int32]
+    unchanged: dict[int, Sharding]
     stages: tuple[Stage, ...]
 
 
 def propagate(
-    program: Program, rules: RuleBook, strategy: str, progress: Progress | None = None
+    program: Program, rules: RuleBook, strategy: str, progress: Callable[[float], None] = lambda done: None
 ) -> Fixpoint:
-    """Runs the stages of ``strategy`` until nothing changes."""
+    """Runs the stages of ``strategy`` until nothing changes. ``progress`` is told the part of them that is done."""
     return _Propagation(program, rules, strategy).run(progress)
 
 
@@ -58,13 +63,15 @@ class _Propagation:
         self.classes = self.nothing + 1
         # Annotations with priorities take turns too: they reveal a dimension when its priority comes.
         self.prioritised = {
-            cell: sharding for cell, sharding in program.initial.items() if any(d.priority for d in sharding.dimensions)
+            cell: sharding
+            for cell, sharding in program.initial.items()
+            if strategy == "user-priority" and any(d.priority for d in sharding.dimensions)
         }
         self.annotation_classes = list(dict.fromkeys(self.prioritised.values()))
         first = len(graph.classes)
         self.annotation_items = np.arange(first, first + len(self.prioritised), dtype=np.int32)
 
-    def run(self, progress: Progress | None) -> Fixpoint:
+    def run(self, progress: Callable[[float], None]) -> Fixpoint:
         program, graph, agenda = self.program, self.program.graph, self.agenda
         priorities = {d.priority or 0 for s in self.prioritised.values() for d in s.dimensions}
         passes: list[Pass] = []
@@ -100,7 +107,7 @@ class _Propagation:
             cells=self.cell_places(),
             neighbours=Lists(graph.neighbour_offsets, graph.neighbours),
         )
-        outcome = agenda.run(agenda_graph, contents, passes, progress)
+        outcome = agenda.run(agenda_graph, contents, passes, lambda done, _: progress(done / len(passes)))
         statistics = []
         for (_, priority, level, name), numbers_ in zip(stages, passes_of, strict=True):
             rows = [outcome.statistics[n] for n in numbers_]
@@ -115,7 +122,17 @@ class _Propagation:
                     sum(r.seconds for r in rows),
                 )
             )
-        return Fixpoint(agenda, outcome, outcome.contents[program.cells], tuple(statistics))
+        # Where no stage asks for priorities, what did not change keeps them.
+        kept = {
+            cell: sharding
+            for cell, sharding in program.initial.items()
+            if self.strategy != "user-priority"
+            and outcome.contents[cell] == contents[cell]
+            and any(d.priority is not None for d in sharding.dimensions)
+        }
+        final = outcome.contents[program.cells]
+        unchanged = {p: kept[c] for p, c in enumerate(program.cells.tolist()) if c in kept} if kept else {}
+        return Fixpoint(agenda, outcome, final, unchanged, tuple(statistics))
 
     def cell_places(self) -> Lists:
         """The places of every cell, the members of a sharding group in the order of the program."""

@@ -13,6 +13,7 @@ from ..importers.graph import Graph
 from ..importers.signature import attributes
 from ..importers.shardings import Sharding
 from .functions import Version, choose_versions
+from .meshes import write_meshes
 from .shardings import Written
 
 
@@ -23,6 +24,7 @@ def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written
     arguments and results; sharding groups, data-flow edges and dead ops are gone.
     """
     with module.context, ir.Location.unknown():
+        write_meshes(module, written.shardings)
         _Module(module, graph, classes, written).run()
 
 
@@ -40,7 +42,7 @@ class _Module:
         private = {
             name
             for name, op in symbols.items()
-            if op.name == "func.func" and getattr(op.attributes.get("sym_visibility"), "value", "") == "private"
+            if op.operation.name == "func.func" and getattr(op.attributes.get("sym_visibility"), "value", "") == "private"
         }
         taken = set(symbols) - set(functions) - private
         versions = choose_versions(self.graph, self.written, self.shapes, taken)
@@ -243,12 +245,13 @@ class _Body:
         cache: dict[tuple[int, int], ir.Attribute | None] = {}
         own = set(function.constraints)
         held = contents[base + place].tolist()
+        special = {int(p) - base for p in written.unchanged}
         types, calls = function.types, function.calls
         for node in function.order:
             results = function.results[node]
             if node in self.same or node in self.erased or not results:
                 continue
-            if len(results) == 1 and node not in own and node not in calls:
+            if len(results) == 1 and node not in own and node not in calls and place[results[0]] not in special:
                 value = results[0]
                 key = (held[value], types[value])
                 if key not in cache:
@@ -268,7 +271,7 @@ class _Body:
                 self.set_call(node)
             else:
                 ranks = [len(shapes[types[v]] or ()) for v in results]
-                shardings = [written.of(held[v], rank) for v, rank in zip(results, ranks, strict=True)]
+                shardings = [written.sharding(base + int(place[v]), rank) for v, rank in zip(results, ranks, strict=True)]
                 if node in own:
                     if shardings[0] is not None:
                         self.ops[node].attributes["sharding"] = written.attribute(shardings[0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,10 +29,12 @@ class Written:
         contents: npt.NDArray[np.int32],
         facts: Callable[[int], Facts],
         fit: Callable[[Facts, Shape, bool], Facts],
+        unchanged: Mapping[int, Sharding],
         *,
         closed: bool,
     ) -> None:
         self.shardings, self.contents, self.closed = shardings, contents, closed
+        self.unchanged = unchanged  # place -> a sharding that still has its priorities
         self._facts, self._fit = facts, fit
         self._read: dict[tuple[int, int], Sharding | None] = {}
         self._fitted: dict[tuple[int, Shape, bool], Sharding | None] = {}
@@ -38,6 +42,8 @@ class Written:
 
     def sharding(self, place: int, rank: int) -> Sharding | None:
         """The sharding of a place whose tensor has this rank; None where it has none."""
+        if place in self.unchanged:
+            return self.unchanged[place]
         return self.of(int(self.contents[place]), rank)
 
     def of(self, content: int, rank: int) -> Sharding | None:
@@ -52,11 +58,18 @@ class Written:
 
         ``entry``: it is an argument or result of the main function, which may not have sub-axes in open dimensions.
         """
-        if sharding is None:
-            return None
+        if sharding is None or not sharding.dimensions:
+            return sharding
         facts = self.shardings.facts(sharding)
         facts.update(self._fit(facts, shape, entry))
-        return self.shardings.sharding(facts, len(shape))
+        fitted = self.shardings.sharding(facts, len(shape))
+        if fitted is None or all(d.priority is None for d in sharding.dimensions):
+            return fitted
+        kept = [
+            replace(new, priority=old.priority if size % prod(axis.size for axis in old.axes) == 0 else None)
+            for new, old, size in zip(fitted.dimensions, sharding.dimensions, shape, strict=True)
+        ]
+        return replace(fitted, dimensions=tuple(kept))
 
     def attribute(self, sharding: Sharding) -> ir.Attribute:
         """``#sdy.sharding<...>``, closed if the module is to be closed."""

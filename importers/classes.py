@@ -39,6 +39,7 @@ class Knowledge:
     computes_nothing: bool
     merges: bool
     pure: bool
+    pure_inside: bool
     edges: tuple[Edge, ...]
     static: Facts  # the facts for its turns
     flows: Mapping[int, tuple[tuple[int, str], ...]]  # op-priority level -> (factor, role)
@@ -68,6 +69,7 @@ def knowledge(signature: Facts, facts: Facts) -> Knowledge:
         computes_nothing=bool(facts["computes_nothing"]),
         merges=bool(facts["merges"]),
         pure=bool(facts["pure"]),
+        pure_inside=bool(facts["pure_inside"]),
         edges=tuple(edges),
         static={
             "tensor": [(t, role) for t, role, _, _ in signature["slot"]],

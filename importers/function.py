@@ -237,10 +237,9 @@ class _Reader:
     def _annotate(self, node: int, attribute: ir.Attribute) -> None:
         from jaxlib.mlir.dialects import sdy
 
-        for value, sharding in zip(
-            self.function.results[node], sdy.TensorShardingPerValueAttr(attribute).shardings, strict=True
-        ):
-            self.function.annotations[value] = sharding
+        # An op without results may have one sharding all the same, a maximal one: it stays as it is.
+        shardings = sdy.TensorShardingPerValueAttr(attribute).shardings
+        self.function.annotations.update(zip(self.function.results[node], shardings, strict=False))
 
     def _read_sdy(self, node: int, op: Any) -> None:
         function, name = self.function, op.operation.name

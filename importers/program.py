@@ -52,7 +52,8 @@ class _Reader:
         self.classes = Classes(signatures, rules.classify, lambda op, multiple: describe(op, multiple, around))
         self.shardings = self.read_meshes()
         self.functions = self.read_functions(signatures)
-        self.main = main_function({n: f for n, f in self.functions.items()})
+        self.main = main_function(self.functions)
+        self.read_shardings()
 
     def read_meshes(self) -> Shardings:
         meshes, names = Meshes([]), dict[str, int]()
@@ -80,6 +81,19 @@ class _Reader:
             functions[name] = read_function(ops[name], signatures)
             waiting.extend(functions[name].calls.values())
         return functions
+
+    def read_shardings(self) -> None:
+        """Reads every annotation once in the order of the module, so that inlined meshes are numbered in that order."""
+        for op in self.module.body.operations:
+            if op.operation.name != "func.func" or op.attributes["sym_name"].value not in self.functions:
+                continue
+            function = self.functions[op.attributes["sym_name"].value]
+            arguments = set(function.arguments)
+            found = [a for v, a in function.annotations.items() if v in arguments]
+            found += [a for a in function.result_annotations if a is not None]
+            found += [a for v, a in function.annotations.items() if v not in arguments]
+            for attribute in found:
+                self.shardings.read(attribute, location(op))
 
     def read(self) -> Program:
         functions, classes = self.functions, self.classes

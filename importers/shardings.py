@@ -129,6 +129,9 @@ class Shardings:
         """The sharding of a tensor of this rank whose cell holds ``facts``; None where it holds nothing."""
         if not facts.get("mesh"):
             return None
+        mesh = facts["mesh"][0][0]
+        if self.meshes.meshes[mesh].maximal:
+            return Sharding(mesh, ())  # on one device, whatever the rank
         lists: list[list[int]] = [[] for _ in range(rank)]
         for d, _, x in sorted(facts.get("sharded", [])):
             lists[d].append(x)
@@ -139,7 +142,7 @@ class Shardings:
             for why in ("replicated", "unreduced")
         }
         dimensions = tuple(Dimension(tuple(merge(atoms)), d in closed) for d, atoms in enumerate(lists))
-        return Sharding(facts["mesh"][0][0], dimensions, fixed["replicated"], fixed["unreduced"])
+        return Sharding(mesh, dimensions, fixed["replicated"], fixed["unreduced"])
 
     def attribute(self, sharding: Sharding, *, closed: bool) -> ir.Attribute:
         """The ``#sdy.sharding`` attribute of ``sharding``, with every dimension closed if ``closed``."""
@@ -155,11 +158,11 @@ class Shardings:
             entries = [self._axis_text(sharding.mesh, axis) for axis in dimension.axes]
             if not (dimension.closed or closed):
                 entries.append("?")
-            priority = "" if closed or dimension.priority is None else f"p{dimension.priority}"
+            priority = "" if dimension.priority is None else f"p{dimension.priority}"
             dimensions.append("{" + ", ".join(entries) + "}" + priority)
         text = f"#sdy.sharding<@{self.meshes.meshes[sharding.mesh].name}, [{', '.join(dimensions)}]"
         for what, axes in (("replicated", sharding.replicated), ("unreduced", sharding.unreduced)):
-            if axes:
+            if axes and not (closed and what == "replicated"):  # what is closed needs no word on other axes
                 text += f", {what}={{{', '.join(self._axis_text(sharding.mesh, axis) for axis in axes)}}}"
         return text + ">"
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
-from .classes import Classes, End
+from .classes import Classes, End, Knowledge
 from .constraints import apply_constraints
 from .function import Function
 from .uses import Uses
@@ -110,24 +110,45 @@ def _use(function: Function, node: int, end: End) -> tuple[int, int]:
 def _remove_dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> None:
     """Removes pure ops whose results have no uses, again and again."""
     counts = np.bincount(uses.value, minlength=len(function.types)).tolist()
-    pure = {s for s in set(function.signature) if classes.of(s).pure}
+    known = {s: classes.of(s) for s in set(function.signature)}
+    pure = _pure_nodes(function, [known[s] for s in function.signature])
     dead: set[int] = set()
     for node in reversed(function.order):
         results = function.results[node]
-        if (
-            function.signature[node] in pure
-            and results
-            and node not in function.calls
-            and not any(counts[v] or v in keep for v in results)
-        ):
-            dead.add(node)
-            for value in function.operands[node]:
-                counts[value] -= 1
+        if not results or node not in pure or any(counts[v] or v in keep for v in results):
+            continue
+        inside = _inside(function, node)
+        for gone in (node, *inside):
+            if gone not in dead:
+                for value in function.operands[gone]:
+                    counts[value] -= 1
+        dead.update((node, *inside))
     if dead:
-        dead |= {n for n in function.order if function.parent[n] in dead}
         function.removed |= dead
         function.order = [n for n in function.order if n not in dead]
         uses.drop(dead)
+
+
+def _inside(function: Function, node: int) -> list[int]:
+    """The nodes in the regions of ``node``."""
+    if node not in function.regions:
+        return []
+    direct = [n for region in function.regions[node] for n in region.nodes]
+    return direct + [n for d in direct for n in _inside(function, d)]
+
+
+def _pure_nodes(function: Function, known: Sequence[Knowledge]) -> set[int]:
+    """Nodes without side effects, those of the nodes in their regions included."""
+    pure: set[int] = set()
+    for node in reversed(function.order):
+        if node in function.calls:
+            continue
+        what = known[node]
+        if what.pure or (
+            what.pure_inside and all(n in pure or known[n].computes_nothing for n in _inside(function, node))
+        ):
+            pure.add(node)
+    return pure
 
 
 def _multiple_uses(function: Function, classes: Classes, uses: Uses) -> list[bool]:

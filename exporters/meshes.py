@@ -1,0 +1,51 @@
+"""The meshes of the annotated module: one op per distinct mesh, inlined ones lifted to ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..importers.meshes import Mesh
+from ..importers.shardings import Shardings
+
+
+def write_meshes(module: ir.Module, shardings: Shardings) -> None:
+    """Keeps the first op of each mesh, adds ops for inlined meshes, and describes all of them to StableHLO."""
+    ops = {op.attributes["sym_name"].value: op for op in module.body.operations if op.operation.name == "sdy.mesh"}
+    kept = {mesh.name for mesh in shardings.meshes.meshes}
+    last = [op for name, op in ops.items() if name in kept][-1:]
+    for name, op in ops.items():
+        if name not in kept:
+            op.operation.erase()
+    point = last[0].operation if last else None
+    for mesh in shardings.meshes.meshes:
+        if mesh.name not in ops:
+            attribute = ir.Attribute.parse(f"#sdy.mesh<{_text(mesh)}>")
+            ops[mesh.name] = made = sdy.MeshOp(mesh.name, attribute, ip=ir.InsertionPoint.at_block_begin(module.body))
+            if point is not None:
+                made.operation.move_after(point)
+            point = made.operation
+        attributes = ops[mesh.name].attributes
+        if "stablehlo.mesh" not in attributes:
+            attributes["stablehlo.mesh"] = _described(mesh)
+
+
+def _text(mesh: Mesh) -> str:
+    axes = ", ".join(f'"{name}"={size}' for name, size in mesh.axes)
+    devices = f", device_ids={list(mesh.device_ids)}" if mesh.device_ids else ""
+    return f"[{axes}]{devices}"
+
+
+def _described(mesh: Mesh) -> Any:
+    i64 = ir.IntegerType.get_signless(64)
+    axes = [
+        ir.DictAttr.get({"name": ir.StringAttr.get(name), "size": ir.IntegerAttr.get(i64, size)})
+        for name, size in mesh.axes
+    ]
+    entries: dict[str, Any] = {"axes": ir.ArrayAttr.get(axes)}
+    if mesh.device_ids:
+        ids = ", ".join(map(str, mesh.device_ids))
+        entries["device_ids"] = ir.Attribute.parse(f"dense<[{ids}]> : tensor<{len(mesh.device_ids)}xi64>")
+    return ir.DictAttr.get(entries)
