@@ -39,11 +39,9 @@ class Diagnostic:
         start = max(0, self.column - 1 - _LONGEST // 2) if len(self.source) > _LONGEST else 0
         shown = self.source[start : start + _LONGEST]
         indent = "".join(c if c == "\t" else " " for c in shown[: self.column - 1 - start])
-        lines = [
-            f"{self.file}:{self.line}:{self.column}: error[{self.code}]: {self.message}",
-            f"    {shown.rstrip()}",
-            f"    {indent}^",
-        ]
+        lines = [f"{self.file}:{self.line}:{self.column}: error[{self.code}]: {self.message}"]
+        if shown.strip():
+            lines += [f"    {shown.rstrip()}", f"    {indent}^"]
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)

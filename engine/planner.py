@@ -15,12 +15,12 @@ on constants alone come before it: they skip the rule at once where it does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .plan import Expression, Rule, Step, Version
 from .projections import counts_bindings
-from .scopes import holds_wildcard, terms, variables
+from .scopes import holds_generator, holds_wildcard, terms, variables
 from .syntax import (
     Aggregate,
     Atom,
@@ -37,7 +37,7 @@ from .syntax import (
     Variable,
     Wildcard,
 )
-from .types import Types, plan_type
+from .types import Types, argument_kinds, kind_of, plan_type
 
 _SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _BAGS = ("count", "sum", "mean")  # aggregates for which every solution counts
@@ -75,7 +75,9 @@ def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...]
         return None
     planner = _Planner(clause, {}, schema)
     kinds = schema.kinds[clause.head.name]
-    return tuple(planner.expression(term, kind) for term, kind in zip(clause.head.args, kinds, strict=True))
+    return tuple(
+        planner.value(_Body(), term, kind) for term, kind in zip(clause.head.args, kinds, strict=True)
+    )
 
 
 @dataclass
@@ -132,14 +134,12 @@ class _Planner:
     # ---- Order ------------------------------------------------------------------------------------------
 
     def item(self, literal: Literal, version: Version = "all", delta: bool = False) -> _Item:
-        names: set[str] = set()
-        for term in terms(literal):
-            names |= variables(term)
         parts = terms(literal)
+        names = set().union(*map(variables, parts))
         fails = any(map(_can_fail, parts)) or (
             isinstance(literal, Comparison) and literal.operator.endswith("match")
         )
-        return _Item(literal, version, names, any(map(_is_slow, parts)), fails, delta)
+        return _Item(literal, version, names, any(map(holds_generator, parts)), fails, delta)
 
     def place_all(self, body: _Body) -> None:
         while body.items:
@@ -156,7 +156,9 @@ class _Planner:
         return max(rank, (7, 0)) if item.fails and position > 0 else rank
 
     def rank_atom(self, body: _Body, item: _Item, atom: Atom) -> tuple[int, int]:
-        if item.slow and not all(variables(t) <= self.registers.keys() for t in atom.args if _is_slow(t)):
+        if item.slow and not all(
+            variables(t) <= self.registers.keys() for t in atom.args if holds_generator(t)
+        ):
             return (8, 0)
         known = sum(1 for term in atom.args if self.is_known(term))
         asked = sum(1 for term in atom.args if not self.is_ignored(term, body))
@@ -316,12 +318,10 @@ class _Planner:
         )
         return ("reg", register)
 
-    def range(self, body: _Body, term: Call, kind: str) -> Expression:
-        values = [self.value(body, arg, kind) for arg in term.args]
-        if len(values) == 2:
-            values.append(_direction(values[0], values[1], kind))
+    def range(self, body: _Body, bounds: tuple[Expression, ...], kind: str) -> Expression:
+        step = bounds[2] if len(bounds) == 3 else _direction(bounds[0], bounds[1], kind)
         register = self.new_register()
-        body.steps.append(("range", register, plan_type(kind), *values))
+        body.steps.append(("range", register, plan_type(kind), *bounds[:2], step))
         return ("reg", register)
 
     def new_register(self) -> int:
@@ -331,46 +331,7 @@ class _Planner:
     # ---- Expressions ------------------------------------------------------------------------------------
 
     def value(self, body: _Body, term: Term, kind: str) -> Expression:
-        """The expression for a term of a kind; aggregates and ranges in it become steps before."""
-        if _is_slow(term):
-            if isinstance(term, Aggregate):
-                return self.aggregate(body, term)
-            assert isinstance(term, Call | Record | Cast)
-            if isinstance(term, Call) and term.name == "range":
-                return self.range(body, term, kind)
-            if isinstance(term, Cast):
-                return self.value(body, term.value, self.kind(term.value) or kind)
-            parts = term.args
-            fields = self.argument_kinds(term, kind)
-            named = []
-            for part, part_kind in zip(parts, fields, strict=True):
-                if _is_slow(part):
-                    expression = self.value(body, part, part_kind)
-                    name = f"#{self.used}+"
-                    assert isinstance(expression[1], int)
-                    if expression[0] != "reg":
-                        register = self.new_register()
-                        body.steps.append(("let", register, expression))
-                        expression = ("reg", register)
-                    assert isinstance(expression[1], int)
-                    self.registers[name] = expression[1]
-                    self.kinds[name] = part_kind
-                    part = Variable(name, term.at)
-                named.append(part)
-            term = term._replace(args=tuple(named))
-        return self.expression(term, kind)
-
-    def argument_kinds(self, term: Call | Record, kind: str) -> Sequence[str]:
-        if isinstance(term, Record):
-            return self.schema.types.fields[kind]
-        if term.name == "substr":
-            return ("symbol", "number", "number")
-        if term.name in _RESULTS:
-            return tuple(self.kind(arg) or "number" for arg in term.args)
-        return (next((k for arg in term.args if (k := self.kind(arg))), kind),) * len(term.args)
-
-    def expression(self, term: Term, kind: str) -> Expression:
-        """The expression for a term of a kind without aggregates and ranges."""
+        """The expression for a term of a kind; aggregates and ranges in it become steps of ``body``."""
         if isinstance(term, Variable):
             return ("reg", self.registers[term.name])
         if isinstance(term, Constant):
@@ -381,37 +342,21 @@ class _Planner:
         if isinstance(term, Nil):
             return ("const", "record", None)
         if isinstance(term, Cast):
-            return self.expression(term.value, self.kind(term.value) or kind)
+            return self.value(body, term.value, self.kind(term.value) or kind)
+        if isinstance(term, Aggregate):
+            return self.aggregate(body, term)
         assert isinstance(term, Call | Record)
-        kinds = self.argument_kinds(term, kind)
-        args = tuple(self.expression(arg, k) for arg, k in zip(term.args, kinds, strict=True))
+        kinds = argument_kinds(term, kind, self.kinds, self.schema.types)
+        args = tuple(self.value(body, arg, k) for arg, k in zip(term.args, kinds, strict=True))
         if isinstance(term, Record):
             return ("record", *args)
+        if term.name == "range":
+            return self.range(body, args, kind)
         name = "cat" if term.name == "+" and kinds[0] == "symbol" else term.name
         return ("call", name, plan_type(kinds[0]), *args)
 
     def kind(self, term: Term) -> str | None:
-        """The kind of a term; None for constants that may be of several."""
-        if isinstance(term, Variable):
-            return self.kinds.get(term.name)
-        if isinstance(term, Constant):
-            return None if term.kind == "integer" else term.kind
-        if isinstance(term, Cast):
-            return self.schema.types.kinds[term.type_name]
-        if isinstance(term, Aggregate):
-            if term.target is None:
-                return "number"
-            return "float" if term.function == "mean" else self.kind(term.target)
-        if isinstance(term, Call):
-            result = _RESULTS.get(term.name)
-            return result or next((k for arg in term.args if (k := self.kind(arg))), None)
-        return None
-
-
-_RESULTS = {
-    "strlen": "number", "ord": "number", "to_number": "number", "to_unsigned": "unsigned",
-    "to_float": "float", "to_string": "symbol", "cat": "symbol", "substr": "symbol",
-}  # fmt: skip
+        return kind_of(term, self.kinds, self.schema.types)
 
 
 def _direction(start: Expression, end: Expression, kind: str) -> Expression:
@@ -423,15 +368,6 @@ def _direction(start: Expression, end: Expression, kind: str) -> Expression:
     one: Expression = ("const", kind, 1)
     difference = ("call", "-", kind, end, start)
     return ("call", "max", kind, ("const", kind, -1), ("call", "min", kind, one, difference))
-
-
-def _is_slow(term: Term) -> bool:
-    """Whether a term holds an aggregate or a range, which are steps of their own."""
-    if isinstance(term, Variable | Wildcard | Constant | Nil):
-        return False
-    if isinstance(term, Aggregate) or (isinstance(term, Call) and term.name == "range"):
-        return True
-    return _is_slow(term.value) if isinstance(term, Cast) else any(map(_is_slow, term.args))
 
 
 def _can_fail(term: Term) -> bool:

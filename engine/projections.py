@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .diagnostics import Reporter
-from .scopes import holds_wildcard, map_literal, terms, variables
+from .scopes import holds_generator, holds_wildcard, map_literal, terms, variables
 from .syntax import (
     Aggregate,
     Atom,
@@ -34,7 +34,7 @@ def counts_bindings(aggregate: Aggregate) -> bool:
         return True
     names = [term.name for atom in atoms for term in atom.args if isinstance(term, Variable)]
     return len(set(names)) < len(names) or any(
-        _holds_generator(term) for literal in aggregate.body for term in terms(literal)
+        holds_generator(term) for literal in aggregate.body for term in terms(literal)
     )
 
 
@@ -95,10 +95,3 @@ class Projections:
             head = Atom(name, tuple(values[i] for i in kept), literal.at)
             self.clauses.append(Clause(head, (Atom(literal.name, body, literal.at),), clause.text))
         return Atom(name, tuple(literal.args[i] for i in kept), literal.at)
-
-
-def _holds_generator(term: Term) -> bool:
-    """Whether a term holds an aggregate or a range."""
-    if isinstance(term, Call | Record):
-        return (isinstance(term, Call) and term.name == "range") or any(map(_holds_generator, term.args))
-    return isinstance(term, Aggregate) or (isinstance(term, Cast) and _holds_generator(term.value))

@@ -106,6 +106,13 @@ def holds_wildcard(term: Term) -> bool:
     return isinstance(term, Wildcard) or (isinstance(term, Record) and any(map(holds_wildcard, term.args)))
 
 
+def holds_generator(term: Term) -> bool:
+    """Whether a term holds an aggregate or a range, which have to be computed before it."""
+    if isinstance(term, Call | Record):
+        return (isinstance(term, Call) and term.name == "range") or any(map(holds_generator, term.args))
+    return isinstance(term, Aggregate) or (isinstance(term, Cast) and holds_generator(term.value))
+
+
 def _collect(term: Term, found: set[str]) -> None:
     if isinstance(term, Variable):
         found.add(term.name)

@@ -160,6 +160,35 @@ def _below(by_name: Mapping[str, TypeDeclaration], kinds: Mapping[str, str]) -> 
     return {name: frozenset(members) for name, members in below.items()}
 
 
+def kind_of(term: Term, kinds: Mapping[str, str], types: Types) -> str | None:
+    """The kind of a term, given those of variables; None where it depends on its use."""
+    if isinstance(term, Variable):
+        return kinds.get(term.name)
+    if isinstance(term, Constant):
+        return None if term.kind == "integer" else term.kind
+    if isinstance(term, Cast):
+        return types.kinds[term.type_name]
+    if isinstance(term, Aggregate):
+        if term.target is None:
+            return "number"
+        return "float" if term.function == "mean" else kind_of(term.target, kinds, types)
+    if isinstance(term, Call):
+        if term.name in _MIXED:
+            return _MIXED[term.name][1]
+        return next((k for arg in term.args if (k := kind_of(arg, kinds, types))), None)
+    return None
+
+
+def argument_kinds(term: Call | Record, kind: str, kinds: Mapping[str, str], types: Types) -> tuple[str, ...]:
+    """The kinds of the arguments of a term of a kind. The clause must be checked."""
+    if isinstance(term, Record):
+        return types.fields[kind]
+    if term.name in _MIXED:
+        wanted = zip(term.args, _MIXED[term.name][0], strict=True)
+        return tuple(k or kind_of(arg, kinds, types) or "number" for arg, k in wanted)
+    return (kind_of(term, kinds, types) or kind,) * len(term.args)
+
+
 class Inference:
     """The kinds of the variables of one clause, from the columns they stand in and the functors around them.
 
