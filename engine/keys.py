@@ -94,7 +94,9 @@ def drop_key(clause: Clause, keyed: Set[str]) -> Clause:
             return literal._replace(atom=atom)
         if isinstance(literal, Atom) and literal.name in keyed:
             literal = literal._replace(args=literal.args[1:])
-        return map_literal(literal, change) if isinstance(literal, Atom | Comparison) else literal
+        if not clause.nested or not isinstance(literal, Atom | Comparison):
+            return literal
+        return map_literal(literal, change)
 
     head = drop(clause.head)
     assert isinstance(head, Atom)

@@ -181,11 +181,9 @@ class _Planner:
         )
 
     def is_known(self, term: Term) -> bool:
-        return (
-            not isinstance(term, Wildcard)
-            and not holds_wildcard(term)
-            and (variables(term) <= self.registers.keys())
-        )
+        if type(term) is Variable:
+            return term.name in self.registers
+        return not holds_wildcard(term) and variables(term) <= self.registers.keys()
 
     def is_ignored(self, term: Term, body: _Body) -> bool:
         """Whether nothing is asked of a column: any value will do."""
