@@ -42,7 +42,7 @@ def test_random_module(text: str, strategy: str, closed: bool) -> None:
     try:
         expected = forked(propagate, text, strategy=strategy, closed=closed)
     except OracleError:
-        reject()
+        reject()  # Shardy crashes, or leaves priorities where there may be none
     note(f"strategy {strategy}, closed {closed}\n{reprinted(text)}\nexpected\n{expected}")
     ours = shardlog.run(text, strategy=strategy, closed=closed).text()
     note(f"got\n{ours}")
