@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from .errors import ShardlogError
+from .errors import ShardlogError, closest
 from .exporters.module import annotate as write_module
-from .exporters.relations import arrays, relations, ssa_names
+from .exporters.relations import arrays, relations
 from .exporters.shardings import Written
 from .importers.annotate import apply_annotations, replace_mesh
+from .importers.function import location
 from .importers.program import Program, import_program
 from .importers.shardings import Sharding
 from .importers.source import Text, parse_module, read_source
 from .propagation import Fixpoint, Stage, propagate
-from .rulebook import RuleBook
+from .rulebook import STRATEGIES, RuleBook
 
 if TYPE_CHECKING:
     from jax.sharding import NamedSharding
@@ -40,8 +41,8 @@ class UnknownOp:
 class Result:
     """What a run decided.
 
-    ``module`` is the annotated module, ``stages`` the statistics of every stage, ``unknown_ops`` the ops without a
-    rule, one entry per name.
+    ``module`` is the annotated module, ``stages`` the statistics of every stage, ``unknown_ops`` the ops
+    without a rule, one entry per name.
     """
 
     module: ir.Module
@@ -65,8 +66,7 @@ class Result:
     @cached_property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
         """The relations that ``shardlog query`` sees, as sorted tuples; see ``docs/facts.md``."""
-        functions = [instance.function for instance in self.program.graph.instances]
-        return relations(self.program, self.written, ssa_names(parse_module(self.source), functions))
+        return relations(self.program, self.written, self.source)
 
     @cached_property
     def relations(self) -> dict[str, npt.NDArray[Any]]:
@@ -122,26 +122,33 @@ def run(
 ) -> Result:
     """Propagates the shardings of a program to every value.
 
-    ``source`` is a path, MLIR text or bytecode, an ``ir.Module`` or a ``jax.stages.Lowered``; it is not changed.
-    ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority". ``closed`` makes the shardings ready for a
-    compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives the module a mesh, ``annotate``
-    (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with more op rules. ``progress`` is called now
-    and then with what is being done and how much of the whole run is done, from 0 to 1.
+    ``source`` is a path, MLIR text or bytecode, an ``ir.Module`` or a ``jax.stages.Lowered``; it is not
+    changed. ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority". ``closed`` makes the
+    shardings ready for a compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives the
+    module a mesh, ``annotate`` (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with more op
+    rules. ``progress`` is called now and then with what is being done and how much of the whole run is done,
+    from 0 to 1.
 
-    Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and ``engine.EngineError``
-    for rules that go wrong while they run.
+    Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
+    ``engine.EngineError`` for rules that go wrong while they run.
     """
+    if strategy not in STRATEGIES:
+        raise ShardlogError(f"unknown strategy {strategy!r}", hint=closest(strategy, STRATEGIES))
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
     text = read_source(source)
     module = parse_module(text)
-    with module.context, ir.Location.unknown():
-        if mesh is not None:
-            replace_mesh(module, mesh)
-        apply_annotations(module, annotate)
-    book = RuleBook(Path(p) for p in rules)
-    tell("importing", 0.25)
-    program = import_program(module, book)
+    try:
+        with module.context, ir.Location.unknown():
+            if mesh is not None:
+                replace_mesh(module, mesh)
+            apply_annotations(module, annotate)
+        book = RuleBook(Path(p) for p in rules)
+        tell("importing", 0.25)
+        program = import_program(module, book)
+    except ShardlogError as error:
+        raise ShardlogError(error.message, where=text.place(error.where), hint=error.hint) from None
+    unknown_ops = _unknown_ops(program, text)
     fixpoint = propagate(program, book, strategy, lambda done: tell("propagating", 0.5 + 0.25 * done))
     solver = book.boundary(_axes(program))
 
@@ -150,25 +157,26 @@ def run(
         kept = solver.solve({**given, "entry": [()] if entry else []}, ["kept"])["kept"]
         return {"sharded": kept}
 
-    written = Written(program.shardings, fixpoint.contents, fixpoint.agenda.facts, fit, fixpoint.unchanged, closed=closed)
+    contents, facts = fixpoint.contents, fixpoint.agenda.facts
+    written = Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=closed)
     tell("writing", 0.75)
     write_module(module, program.graph, program.classes, written)
-    return Result(module, fixpoint.stages, _unknown_ops(program), text, program, fixpoint, written)
+    return Result(module, fixpoint.stages, unknown_ops, text, program, fixpoint, written)
 
 
 def _axes(program: Program) -> dict[str, Any]:
     return {"axis": program.shardings.meshes.facts()["axis"]}
 
 
-def _unknown_ops(program: Program) -> tuple[UnknownOp, ...]:
+def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:
     """Ops without a rule, once per name, with how many there are and where the first one is."""
-    from .importers.function import location
-
     signatures, found = program.classes.signatures, dict[str, list[Any]]()
     for number, op in enumerate(signatures.examples):
         if not program.classes.of(number).known:
             found.setdefault(op.operation.name, [0, op])[0] += signatures.counts[number]
-    return tuple(UnknownOp(name, count, location(op)) for name, (count, op) in sorted(found.items()))
+    return tuple(
+        UnknownOp(name, count, text.place(location(op))) for name, (count, op) in sorted(found.items())
+    )
 
 
 __all__ = ["Result", "ShardlogError", "UnknownOp", "run"]

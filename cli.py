@@ -23,37 +23,33 @@ def parser() -> argparse.ArgumentParser:
     from . import __version__
 
     top = argparse.ArgumentParser(
-        prog="shardlog", description="Decides how every tensor of a StableHLO program is sharded, by Datalog rules."
+        prog="shardlog",
+        description="Decides how every tensor of a StableHLO program is sharded, by Datalog rules.",
     )
     top.add_argument("--version", action="version", version=f"shardlog {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("module", metavar="MODULE", help="StableHLO as MLIR text or bytecode; - is standard input")
-    common.add_argument("--mesh", metavar="AXES", help="the mesh of the module, as in data=2,model=4")
-    common.add_argument(
-        "--annotate",
-        metavar="VALUE=SHARDING",
-        action="append",
-        default=[],
-        help="""annotate a value of the main function, as in '%%arg0=[{"data"}, {}]'; may be repeated""",
-    )
-    common.add_argument(
-        "--rules", metavar="FILE", action="append", default=[], help="a file with more op rules; may be repeated"
-    )
-    common.add_argument("--strategy", choices=_STRATEGIES, default="user-priority", help="default: %(default)s")
+    add = common.add_argument
+    add("module", metavar="MODULE", help="StableHLO as MLIR text or bytecode; - is standard input")
+    add("--mesh", metavar="AXES", help="the mesh of the module, as in data=2,model=4")
+    annotate = """annotate a value of the main function, as in '%%arg0=[{"data"}, {}]'; may be repeated"""
+    add("--annotate", metavar="VALUE=SHARDING", action="append", default=[], help=annotate)
+    add("--rules", metavar="FILE", action="append", default=[], help="more op rules; may be repeated")
+    add("--strategy", choices=_STRATEGIES, default=_STRATEGIES[-1], help="default: %(default)s")
 
-    run = commands.add_parser("run", parents=[common], help="propagate shardings and write the annotated module")
-    run.add_argument("-o", "--output", metavar="OUT", help="default: standard output; OUT.mlirbc is written as bytecode")
+    run = commands.add_parser("run", parents=[common], help="propagate shardings, write the annotated module")
+    run.add_argument("-o", "--output", metavar="OUT", help="default: standard output; .mlirbc is bytecode")
     run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
     run.add_argument("--json", action="store_true", help="show statistics and ops without a rule as JSON")
 
-    facts = commands.add_parser("facts", parents=[common], help="write the facts of a module as Soufflé .facts files")
+    facts = commands.add_parser("facts", parents=[common], help="write the facts of a module for Soufflé")
     facts.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write to")
 
-    query = commands.add_parser("query", parents=[common], help="ask for facts about a module and its shardings")
-    query.add_argument("body", metavar="QUERY", help="the body of a rule, as in 'sharded(v, d, k, x), argument(v, i)'")
+    query = commands.add_parser("query", parents=[common], help="ask about a module and its shardings")
+    body = "the body of a rule, as in 'argument(v, i), sharded(v, d, k, x)'"
+    query.add_argument("body", metavar="QUERY", help=body)
     query.add_argument("--json", action="store_true", help="print rows as JSON instead of a table")
     return top
 
@@ -63,11 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import warnings
 
     options = parser().parse_args(arguments)
-    command: Callable[[argparse.Namespace], None] = {"run": _run, "facts": _facts, "query": _query}[options.command]
+    commands: dict[str, Callable[[argparse.Namespace], None]]
+    commands = {"run": _run, "facts": _facts, "query": _query}
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: _warn(str(message))
-            command(options)
+            commands[options.command](options)
             sys.stdout.flush()
     except BrokenPipeError:
         # The reader has gone; nothing may be flushed to it at exit either.
@@ -127,8 +124,10 @@ def _query(options: argparse.Namespace) -> None:
         import json
 
         print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2))
-    else:
+    elif names:
         print(table(names, rows))
+    else:
+        print("yes" if rows else "no")
 
 
 def _result(options: argparse.Namespace, *, closed: bool = True) -> Result:
@@ -178,51 +177,52 @@ def _statistics(result: Result) -> dict[str, Any]:
     """What ``--json`` shows."""
     from dataclasses import asdict
 
-    return {"stages": [asdict(s) for s in result.stages], "unknown_ops": [asdict(o) for o in result.unknown_ops]}
+    stages = [asdict(stage) for stage in result.stages]
+    for stage in stages:
+        stage["level"] = None if stage["level"] == _NO_OP_PRIORITIES else stage["level"]
+    return {"stages": stages, "unknown_ops": [asdict(op) for op in result.unknown_ops]}
 
 
 def _stages(result: Result) -> str:
     """What ``--stats`` shows: a row per stage."""
     from .exporters.table import table
 
-    rows: list[tuple[Any, ...]] = [
-        (
-            str(s.priority),
-            "-" if s.level == _NO_OP_PRIORITIES else str(s.level),
-            s.strategy,
-            s.turns,
-            s.distinct,
-            s.changes,
-            s.seconds,
-        )
-        for s in result.stages
+    stages = result.stages
+    labels = [
+        (str(s.priority), "-" if s.level == _NO_OP_PRIORITIES else str(s.level), s.strategy) for s in stages
     ]
-    rows.append(("total", "", "", *(sum(column) for column in zip(*(row[3:] for row in rows), strict=True))))
+    numbers = [(s.turns, s.distinct, s.changes, s.seconds) for s in stages]
+    total = tuple(map(sum, zip(*numbers, strict=True)))
+    rows = [
+        (*label, *(f"{n:,}" for n in counts), f"{seconds:.4f}")
+        for label, (*counts, seconds) in zip([*labels, ("total", "", "")], [*numbers, total], strict=True)
+    ]
     names = ("user priority", "op priority", "strategy", "turns", "distinct turns", "changes", "seconds")
     return table(names, rows)
 
 
 @contextmanager
 def _output(name: str | None) -> Iterator[IO[bytes]]:
-    """Where the output goes: standard output, or a file that appears whole when all went well, or not at all."""
+    """Standard output, or a file that appears whole when all went well, and otherwise not at all."""
+    from pathlib import Path
+
     from .errors import ShardlogError
 
     if name is None:
         yield sys.stdout.buffer
         return
-    path = os.path.realpath(name)
-    partial = f"{path}.{os.getpid()}.partial"
-    special = os.path.exists(path) and not os.path.isfile(path)  # a device or a pipe: there is nothing to replace
+    path = Path(name).resolve()
+    special = path.exists() and not path.is_file()  # a device or a pipe: there is nothing to replace
+    written = path if special else path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        with open(path if special else partial, "wb") as stream:
+        with written.open("wb") as stream:
             yield stream
-        if not special:
-            os.replace(partial, path)
+        written.replace(path)
     except OSError as error:
         raise ShardlogError(f"cannot write: {error.strerror}", where=name) from error
     finally:
-        if not special and os.path.exists(partial):
-            os.unlink(partial)
+        if not special:
+            written.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

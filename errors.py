@@ -8,8 +8,8 @@ from collections.abc import Iterable
 class ShardlogError(Exception):
     """Bad input: where it is, what was expected, and what to do about it.
 
-    ``str()`` is the whole message, ``where: error: message``, with the hint on a line of its own. The command line
-    prints it and ends with exit status 2.
+    ``str()`` is the whole message, ``where: error: message``, with the hint on a line of its own. The command
+    line prints it and ends with exit status 2.
     """
 
     def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:

@@ -5,5 +5,16 @@ from __future__ import annotations
 from .diagnostics import DatalogError, Diagnostic, EngineError
 from .plan import Plan, Relation
 from .program import Program, Solver, load
+from .query import load_query
 
-__all__ = ["DatalogError", "Diagnostic", "EngineError", "Plan", "Program", "Relation", "Solver", "load"]
+__all__ = [
+    "DatalogError",
+    "Diagnostic",
+    "EngineError",
+    "Plan",
+    "Program",
+    "Relation",
+    "Solver",
+    "load",
+    "load_query",
+]

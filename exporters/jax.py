@@ -32,4 +32,4 @@ def named_sharding(sharding: Sharding, mesh: Mesh) -> NamedSharding:
         names = tuple(axis.name for axis in dimension.axes)
         entries.append(names[0] if len(names) == 1 else names or None)
     abstract = AbstractMesh(tuple(size for _, size in mesh.axes), tuple(name for name, _ in mesh.axes))
-    return NamedSharding(abstract, PartitionSpec(*entries))
+    return NamedSharding(abstract, PartitionSpec(*entries))  # type: ignore[no-untyped-call]

@@ -1,29 +1,37 @@
-"""Ad-hoc rules over the relations of a run."""
+"""Questions about a run, asked as the body of a rule over its relations."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..engine import load
-from ..engine.syntax import Atom, Variable
-from .relations import SCHEMA
+from ..engine import DatalogError, load_query
+from ..errors import ShardlogError
+from .relations import SCHEMA, declarations
 
 if TYPE_CHECKING:
     from ..api import Result
 
 
-def query(result: Result, body: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The solutions of a rule body: names of its variables in order of appearance, and sorted rows.
+class Query:
+    """The body of a rule over the relations of ``docs/facts.md``; ``names`` are its variables.
 
     Raises DatalogError where the body is not right.
     """
-    declarations = "\n".join(
-        f".decl {name}({', '.join(f'{column}: {type_}' for column, type_ in columns)})\n.input {name}"
-        for name, columns in SCHEMA.items()
-    )
-    variables = _variables(body)
-    head = ", ".join(f"{name}: {type_}" for name, type_ in variables.items())
-    answer = f".decl answer({head})\n.output answer\n"
-    text = body.strip().removesuffix(".")
-    program = load(texts={"relations": declarations, "<query>": f"{answer}answer({', '.join(variables)}) :-\n{text}.\n"})
-    return list(variables), program.evaluate(result.facts)["answer"]
+
+    def __init__(self, body: str) -> None:
+        if not body.strip():
+            hint = "expected the body of a rule, as in 'argument(v, i), value(v, t)'"
+            raise ShardlogError("the query is empty", where="query", hint=hint)
+        try:
+            self._program = load_query(body, declarations())
+        except DatalogError as error:
+            raise DatalogError(
+                replace(d, hint=f"there are: {', '.join(SCHEMA)}") if d.hint.startswith("declare it") else d
+                for d in error.diagnostics
+            ) from None
+        self.names = [column.name for column in self._program.relations["answer"].columns]
+
+    def run(self, result: Result) -> list[tuple[Any, ...]]:
+        """The solutions, sorted: the values of the variables in the order of ``names``."""
+        return self._program.evaluate(result.facts)["answer"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..importers.function import Function, location
 from ..importers.graph import Instance
 from ..importers.meshes import Mesh, SubAxis
 from ..importers.program import Program
+from ..importers.source import Text, parse_module, symbols
 from .shardings import Written
 
 Rows = list[tuple[Any, ...]]
@@ -38,13 +40,28 @@ SCHEMA: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
+def declarations() -> str:
+    """The relations of ``SCHEMA`` as Datalog declarations, all of them input."""
+    columns = {name: ", ".join(f"{column}: {kind}" for column, kind in row) for name, row in SCHEMA.items()}
+    return "".join(f".decl {name}({columns[name]})\n.input {name}\n" for name in SCHEMA)
+
+
 def axis_text(axis: SubAxis, mesh: Mesh) -> str:
     """``x``, or ``x:(1)2`` for a sub-axis."""
     return axis.name if axis.size == mesh.sizes[axis.name] else f"{axis.name}:({axis.pre}){axis.size}"
 
 
-def relations(program: Program, written: Written, names: dict[str, list[str]]) -> dict[str, Rows]:
-    """The relations of ``SCHEMA`` as sorted tuples. ``names``: function -> SSA name of each value of the module."""
+@dataclass(frozen=True)
+class Names:
+    """The name of every value and the place of every op of a function, in the order of their numbers."""
+
+    values: list[str]
+    locations: list[str]
+
+
+def relations(program: Program, written: Written, text: Text) -> dict[str, Rows]:
+    """The relations of ``SCHEMA`` as sorted tuples. ``text`` is the program as it was read."""
+    names = read_names(text, (instance.function for instance in program.graph.instances))
     rows: dict[str, Rows] = {name: [] for name in SCHEMA}
     meshes = program.shardings.meshes.meshes
     for mesh in meshes:
@@ -55,7 +72,10 @@ def relations(program: Program, written: Written, names: dict[str, list[str]]) -
 
 
 def value_names(program: Program, instance: Instance, names: Sequence[str]) -> list[str]:
-    """A name for every value of an instance: ``%29``; in a function that is called ``@f#2:%29`` for its second call."""
+    """A name for every value of an instance: ``%29``; ``@f#2:%29`` in the second call of a function.
+
+    The n-th copy of a constant is called ``%29'n``.
+    """
     function = instance.function
     prefix = ""
     if instance is not program.graph.main:
@@ -73,10 +93,12 @@ def value_names(program: Program, instance: Instance, names: Sequence[str]) -> l
     return found
 
 
-def _instance(program: Program, written: Written, instance: Instance, names: list[str], rows: dict[str, Rows]) -> None:
+def _instance(
+    program: Program, written: Written, instance: Instance, names: Names, rows: dict[str, Rows]
+) -> None:
     function, classes = instance.function, program.classes
     shapes, meshes = classes.signatures.shapes, program.shardings.meshes.meshes
-    value_of = value_names(program, instance, names)
+    value_of = value_names(program, instance, names.values)
     type_texts = {number: str(type_) for type_, number in classes.signatures.types.items()}
     live = {v for node in function.order for v in function.results[node]} | set(function.arguments)
     live |= {v for regions in function.regions.values() for region in regions for v in region.arguments}
@@ -98,12 +120,13 @@ def _instance(program: Program, written: Written, instance: Instance, names: lis
         rows["fixed"].extend((name, axis_text(x, mesh), "replicated") for x in sharding.replicated)
         rows["fixed"].extend((name, axis_text(x, mesh), "unreduced") for x in sharding.unreduced)
     if instance is program.graph.main:
+        returned = function.operands[function.terminator]
         rows["argument"].extend((value_of[v], i) for i, v in enumerate(function.arguments))
-        rows["returned"].extend((value_of[v], i) for i, v in enumerate(function.operands[function.terminator]))
+        rows["returned"].extend((value_of[v], i) for i, v in enumerate(returned))
     for node in function.order:
         op = instance.item + node
         rows["op"].append((op, function.names[node]))
-        rows["location"].append((op, location(function.ops[node])))
+        rows["location"].append((op, names.locations[function.originals.get(node, node)]))
         rows["operand"].extend((op, i, value_of[v]) for i, v in enumerate(function.operands[node]))
         rows["result"].extend((op, i, value_of[v]) for i, v in enumerate(function.results[node]))
         static = classes.known[int(instance.layout.classes[node])].static
@@ -122,24 +145,23 @@ def arrays(rows: dict[str, Rows]) -> dict[str, npt.NDArray[Any]]:
     return found
 
 
-def ssa_names(module: ir.Module, functions: Sequence[Function]) -> dict[str, list[str]]:
-    """The names under which MLIR prints the values of each function, in the order in which they are numbered.
-
-    ``module`` is the module as it was read.
-    """
+def read_names(text: Text, functions: Iterable[Function]) -> dict[str, Names]:
+    """The names of the values and the places of the ops of each function, as ``text`` has them."""
+    module = parse_module(text)
     state = ir.AsmState(module.operation)
-    wanted = {function.name for function in functions}
-    names: dict[str, list[str]] = {}
+    names: dict[str, Names] = {}
 
-    def walk(region: Any, found: list[str]) -> None:
+    def walk(region: Any, found: Names) -> None:
         block = region.blocks[0]
-        found.extend(argument.get_name(state) for argument in block.arguments)
+        found.values.extend(argument.get_name(state) for argument in block.arguments)
         for op in block.operations:
-            found.extend(result.get_name(state) for result in op.results)
+            found.values.extend(result.get_name(state) for result in op.results)
+            found.locations.append(text.place(location(op)))
             for inner in op.regions:
                 walk(inner, found)
 
-    for op in module.body.operations:
-        if op.operation.name == "func.func" and op.attributes["sym_name"].value in wanted:
-            walk(op.regions[0], names.setdefault(op.attributes["sym_name"].value, []))
+    wanted = {function.name for function in functions}
+    for name, op in symbols(module, "func.func").items():
+        if name in wanted:
+            walk(op.regions[0], names.setdefault(name, Names([], [])))
     return names

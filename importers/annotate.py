@@ -22,15 +22,21 @@ def replace_mesh(module: ir.Module, text: str) -> None:
     """
     match = _MESH.fullmatch(text)
     if not match:
-        raise ShardlogError(f"not a mesh: {text!r}", where="--mesh", hint='expected axes with sizes, as in "data=2,model=4"')
+        raise ShardlogError(
+            f"not a mesh: {text!r}", where="--mesh", hint='expected axes with sizes, as in "data=2,model=4"'
+        )
     axes = [tuple(part.split("=")) for part in match["axes"].replace(" ", "").split(",")]
     names = [name for name, _ in axes]
     if len(set(names)) < len(names):
         raise ShardlogError(f"an axis stands twice in {text!r}", where="--mesh", hint="name every axis once")
     if any(int(size) < 1 for _, size in axes):
-        raise ShardlogError(f"an axis of size 0 in {text!r}", where="--mesh", hint="an axis has at least one device")
+        raise ShardlogError(
+            f"an axis of size 0 in {text!r}", where="--mesh", hint="an axis has at least one device"
+        )
     old = {
-        op.attributes["sym_name"].value: op for op in module.body.operations if op.operation.name == "sdy.mesh"
+        op.attributes["sym_name"].value: op
+        for op in module.body.operations
+        if op.operation.name == "sdy.mesh"
     }
     wanted = match["name"]
     if wanted is None and len(old) > 1:
@@ -65,7 +71,9 @@ def apply_annotations(module: ir.Module, annotations: Sequence[str]) -> None:
     if not annotations:
         return
     functions = {
-        op.attributes["sym_name"].value: op for op in module.body.operations if op.operation.name == "func.func"
+        op.attributes["sym_name"].value: op
+        for op in module.body.operations
+        if op.operation.name == "func.func"
     }
     main = functions[main_function(functions)]
     values = _names(module, main)
@@ -77,7 +85,9 @@ def apply_annotations(module: ir.Module, annotations: Sequence[str]) -> None:
             )
         name = match["value"]
         if name not in values:
-            raise ShardlogError(f"there is no value {name}", where="--annotate", hint=closest(name, list(values)))
+            raise ShardlogError(
+                f"there is no value {name}", where="--annotate", hint=closest(name, list(values))
+            )
         _annotate(main, values[name], _sharding(module, text, match["sharding"]))
         try:
             module.operation.verify()
@@ -111,7 +121,9 @@ def _names(module: ir.Module, main: Any) -> dict[str, ir.Value]:
 def _sharding(module: ir.Module, text: str, sharding: str) -> ir.Attribute:
     if sharding.startswith("["):
         meshes = [
-            op.attributes["sym_name"].value for op in module.body.operations if op.operation.name == "sdy.mesh"
+            op.attributes["sym_name"].value
+            for op in module.body.operations
+            if op.operation.name == "sdy.mesh"
         ]
         if len(meshes) != 1:
             raise ShardlogError(
@@ -140,7 +152,11 @@ def _annotate(main: Any, value: ir.Value, sharding: ir.Attribute) -> None:
                 hint="annotate the result of the op around it",
             )
         count = len(owner.arguments)
-        old = list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else [ir.DictAttr.get({})] * count
+        old = (
+            list(main.attributes["arg_attrs"])
+            if "arg_attrs" in main.attributes
+            else [ir.DictAttr.get({})] * count
+        )
         number = value.arg_number
         old[number] = ir.DictAttr.get({**{e.name: e.attr for e in old[number]}, "sdy.sharding": sharding})
         main.attributes["arg_attrs"] = ir.ArrayAttr.get(old)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,24 +42,25 @@ class Text:
     data: bytes
     name: str
 
+    def place(self, location: str) -> str:
+        """A location as MLIR has it, with the name of the program where MLIR has none."""
+        return f"{self.name}:{location[2:]}" if location.startswith("-:") else location
+
 
 def read_source(source: Any) -> Text:
     """What ``source`` holds.
 
-    ``source`` is a path (``-``: standard input), MLIR text, MLIR bytecode, an ``ir.Module`` or a ``jax.stages.Lowered``.
-    Raises ShardlogError where it cannot be read.
+    ``source`` is a path (``-``: standard input), MLIR text or bytecode, an ``ir.Module`` or a
+    ``jax.stages.Lowered``. Raises ShardlogError where it cannot be read.
     """
     if isinstance(source, str):
         if source == "-":
-            return Text(sys.stdin.buffer.read(), "<stdin>")
+            return _read(lambda: sys.stdin.buffer.read(), "<stdin>")
         if "\n" in source or "{" in source:
             return Text(source.encode(), "<text>")
         source = Path(source)
     if isinstance(source, Path):
-        try:
-            return Text(source.read_bytes(), str(source))
-        except OSError as error:
-            raise ShardlogError(f"cannot read the module: {error.strerror}", where=str(source)) from error
+        return _read(source.read_bytes, str(source))
     if isinstance(source, bytes):
         return Text(source, "<bytes>")
     if hasattr(source, "compiler_ir"):
@@ -73,11 +75,19 @@ def read_source(source: Any) -> Text:
     )
 
 
+def _read(read: Callable[[], bytes], name: str) -> Text:
+    try:
+        return Text(read(), name)
+    except OSError as error:
+        raise ShardlogError(f"cannot read the module: {error.strerror}", where=name) from error
+
+
 def parse_module(text: Text) -> ir.Module:
     """The module that a program holds. Raises ShardlogError where it does not parse or verify."""
     data, name = text.data, text.name
     if not data.strip():
-        raise ShardlogError("the module is empty", where=name, hint="expected StableHLO as MLIR text or bytecode")
+        hint = "expected StableHLO as MLIR text or bytecode"
+        raise ShardlogError("the module is empty", where=name, hint=hint)
     context = make_context()
     try:
         with context:
@@ -89,30 +99,33 @@ def parse_module(text: Text) -> ir.Module:
                 try:
                     data.decode()
                 except UnicodeDecodeError as error:
+                    hint = "expected a .mlir or .mlirbc file"
                     raise ShardlogError(
-                        "neither MLIR text nor MLIR bytecode", where=name, hint="expected a .mlir or .mlirbc file"
+                        "neither MLIR text nor MLIR bytecode", where=name, hint=hint
                     ) from error
             return ir.Module.parse(data)
     except ir.MLIRError as error:
-        raise _translate(error, name) from None
+        raise _translate(error, text) from None
 
 
-def _translate(error: ir.MLIRError, name: str) -> ShardlogError:
+def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:
     """MLIR's diagnostics as one message: the first error, with the notes that belong to it."""
     diagnostics = error.error_diagnostics
     if not diagnostics:
-        return ShardlogError(str(error).splitlines()[0], where=name, hint="the module does not parse")
+        return ShardlogError(str(error).splitlines()[0], where=text.name, hint="the module does not parse")
     first = diagnostics[0]
     where = str(first.location).removeprefix("loc(").removesuffix(")").replace('"', "")
-    where = where.replace("<stdin>", name).replace("-:", f"{name}:", 1) if where.startswith("-:") else where
-    message = "; ".join([first.message, *(n.message for n in first.notes if not n.message.startswith("see current"))])
-    return ShardlogError(message, where=where if where != "unknown" else name, hint=_hint(message))
+    notes = [note.message for note in first.notes if not note.message.startswith("see current")]
+    message = "; ".join([first.message, *notes])
+    return ShardlogError(
+        message, where=text.name if where == "unknown" else text.place(where), hint=_hint(message)
+    )
 
 
 def _hint(message: str) -> str:
     """What to do about the errors that users meet most."""
     for part, hint in (
-        ("unknown mesh", "declare the mesh with `sdy.mesh @name = <[\"axis\"=size]>`"),
+        ("unknown mesh", 'declare the mesh: sdy.mesh @name = <["axis"=size]>'),
         ("unknown axis name", "use an axis of the mesh"),
         ("duplicate axis", "an axis may shard a tensor only once"),
         ("overlap", "an axis may shard a tensor only once, sub-axes included"),
@@ -120,7 +133,13 @@ def _hint(message: str) -> str:
     ):
         if part in message:
             return hint
-    return "fix the module; it must parse and verify as MLIR"
+    return "expected a module that parses and verifies as MLIR"
+
+
+def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
+    """The ops of a kind, such as "func.func", by their symbols."""
+    ops = (op for op in module.body.operations if op.operation.name == kind)
+    return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in ops}
 
 
 def main_function(functions: dict[str, Any]) -> str:
@@ -131,4 +150,5 @@ def main_function(functions: dict[str, Any]) -> str:
         return "main"
     if not functions:
         raise ShardlogError("the module has no function", hint="expected a func.func")
-    raise ShardlogError("the module has several functions and none is called main", hint=closest("main", [*functions]))
+    message = "the module has several functions and none is called main"
+    raise ShardlogError(message, hint=closest("main", functions))

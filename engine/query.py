@@ -1,0 +1,62 @@
+"""Questions to a set of relations: the body of a rule, without its head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from .diagnostics import DatalogError, Reporter
+from .parser import parse
+from .program import Program, load
+from .scopes import resolve
+from .sources import Sources
+from .syntax import Module
+from .types import Inference, declared_types
+
+_T = TypeVar("_T")
+_NAME = "query"
+
+
+def load_query(body: str, declarations: str) -> Program:
+    """A program whose output ``answer`` holds the solutions of ``body``, a column for each of its variables.
+
+    Where the body is a disjunction these are the variables that all alternatives have. ``declarations``
+    declare the relations that the body may use. Raises DatalogError; its places are in the body, in a file
+    called "query".
+    """
+    body = body.strip().removesuffix(".").rstrip()
+    _in_query(lambda: _load("answer()", ".decl answer()", body, declarations))
+    kinds = _variables(body, declarations)
+    head = f"answer({', '.join(kinds)})"
+    columns = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+    return _in_query(lambda: _load(head, f".decl answer({columns})", body, declarations))
+
+
+def _load(head: str, declaration: str, body: str, declarations: str) -> Program:
+    texts = {"relations": f"{declarations}\n{declaration}\n.output answer\n", _NAME: f"{head} :-\n{body}.\n"}
+    return load(texts=texts)
+
+
+def _in_query(call: Callable[[], _T]) -> _T:
+    """Errors have the lines of the query, which stands below a head."""
+    try:
+        return call()
+    except DatalogError as error:
+        raise DatalogError(
+            replace(d, line=max(1, d.line - 1)) if d.file == _NAME else d for d in error.diagnostics
+        ) from None
+
+
+def _variables(body: str, declarations: str) -> dict[str, str]:
+    """The variables of a body that has no errors, but for those of aggregates alone, with their kinds."""
+    sources, module = Sources(), Module()
+    reporter = Reporter(sources)
+    for name, text in (("relations", declarations), (_NAME, f"answer() :-\n{body}.\n")):
+        parse(text, sources.add(name, text), module, reporter, lambda *_: None)
+    types = declared_types(module.types, reporter)
+    columns = {r.name: tuple(types.kinds[c.type_name] for c in r.columns) for r in module.relations}
+    inference = Inference(types, {**columns, "answer": ()}, reporter)
+    found = [inference.clause(resolve(c)) for c in module.clauses if c.head.name == "answer"]
+    shared = set.intersection(*map(set, found))
+    return {name: kind for name, kind in found[0].items() if name in shared and "@" not in name}
