@@ -84,11 +84,10 @@ class _Propagation:
             if priority != before and self.prioritised:
                 passes.append(Pass(label, "sweep", self.annotation_items, self.reveal_statics(priority)))
             before = priority
-            statics = self.statics(level, name)
-            exchange = self.statics(level, name)
-            passes.append(Pass(label, "sweep", graph.result_items, exchange))
+            statics = self.statics(level, name, first=not passes_of)
+            passes.append(Pass(label, "sweep", graph.result_items, statics))
             passes.append(Pass(label, "worklist", graph.order, statics))
-            passes.append(Pass(label, "sweep", graph.result_items, exchange))
+            passes.append(Pass(label, "sweep", graph.result_items, statics))
             passes_of.append(list(range(start, len(passes))))
         contents = np.zeros(graph.places, np.int32)
         cached: dict[Sharding, int] = {}
@@ -145,12 +144,12 @@ class _Propagation:
             places[at : at + len(members)] = members
         return Lists(offsets, places)
 
-    def statics(self, level: int, strategy: str) -> npt.NDArray[np.int32]:
+    def statics(self, level: int, strategy: str, *, first: bool) -> npt.NDArray[np.int32]:
         """The static facts of every class in a stage; -1 where nothing flows."""
         numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
         for number, known in enumerate(self.program.classes.known):
             flows = known.flows.get(level)
-            if flows:
+            if flows and (first or not known.dying):
                 facts: dict[str, Any] = {**known.static, "flows": list(flows), "strategy": [(strategy,)]}
                 numbers[number] = self.agenda.static(facts)
         return numbers

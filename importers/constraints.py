@@ -8,10 +8,8 @@ starts from.
 
 from __future__ import annotations
 
-from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
-
 from .function import Function
+from .shardings import Sharding
 from .uses import Uses
 
 
@@ -40,7 +38,7 @@ class _Constraints:
         if self.moves:
             self.function.order.sort(key=lambda n: self.uses.position[n])
 
-    def sharding(self, value: int) -> ir.Attribute | None:
+    def sharding(self, value: int) -> Sharding | None:
         return self.function.annotations.get(self.place.get(value, value))
 
     def constrained(self, value: int, but: int = -1) -> bool:
@@ -69,7 +67,7 @@ class _Constraints:
         function, uses = self.function, self.uses
         value = function.operands[node][0]
         sharding = function.annotations[function.results[node][0]]
-        if self.sharding(value) is not None or not _closed(sharding):
+        if self.sharding(value) is not None or not all(d.closed for d in sharding.dimensions):
             return
         others = (n for n, _ in uses.of(value) if n in self.nodes)
         if any(function.annotations[function.results[n][0]] != sharding for n in others):
@@ -84,9 +82,3 @@ class _Constraints:
             if user != node:
                 uses.move(user, index, function.results[node][0])
 
-
-def _closed(sharding: ir.Attribute) -> bool:
-    return all(
-        sdy.DimensionShardingAttr(dimension).is_closed
-        for dimension in sdy.TensorShardingAttr(sharding).dimension_shardings
-    )

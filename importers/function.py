@@ -13,6 +13,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
+from .shardings import Sharding
 from .signature import LooksAt, attributes, surroundings
 
 _RULE = "sdy.sharding_rule"
@@ -120,8 +121,10 @@ class Function:
     regions: dict[int, tuple[Region, ...]] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)  # nodes in program order, outer before inner
     calls: dict[int, str] = field(default_factory=dict)
-    annotations: dict[int, ir.Attribute] = field(default_factory=dict)  # value -> #sdy.sharding
-    result_annotations: list[ir.Attribute | None] = field(default_factory=list)
+    attributes: dict[int, ir.Attribute] = field(default_factory=dict)  # value -> its #sdy.sharding
+    result_attributes: list[ir.Attribute | None] = field(default_factory=list)
+    annotations: dict[int, Sharding] = field(default_factory=dict)  # the same, read
+    result_annotations: list[Sharding | None] = field(default_factory=list)
     groups: list[tuple[int, int, int]] = field(default_factory=list)  # value, group id, node
     constraints: list[int] = field(default_factory=list)
     flow_edges: list[int] = field(default_factory=list)  # nodes that are data-flow edges already
@@ -147,10 +150,10 @@ def read_function(func: Any, signatures: Signatures) -> Function:
     if "arg_attrs" in attributes:
         for value, entry in zip(function.arguments, attributes["arg_attrs"], strict=True):
             if "sdy.sharding" in entry:
-                function.annotations[value] = entry["sdy.sharding"]
+                function.attributes[value] = entry["sdy.sharding"]
     returned = function.operands[function.terminator]
     entries = attributes["res_attrs"] if "res_attrs" in attributes else [{}] * len(returned)
-    function.result_annotations = [entry["sdy.sharding"] if "sdy.sharding" in entry else None for entry in entries]
+    function.result_attributes = [entry["sdy.sharding"] if "sdy.sharding" in entry else None for entry in entries]
     return function
 
 
@@ -239,7 +242,7 @@ class _Reader:
 
         # An op without results may have one sharding all the same, a maximal one: it stays as it is.
         shardings = sdy.TensorShardingPerValueAttr(attribute).shardings
-        self.function.annotations.update(zip(self.function.results[node], shardings, strict=False))
+        self.function.attributes.update(zip(self.function.results[node], shardings, strict=False))
 
     def _read_sdy(self, node: int, op: Any) -> None:
         function, name = self.function, op.operation.name
@@ -248,7 +251,7 @@ class _Reader:
             return
         for label in RESULT_SHARDING:
             if label in op.attributes and len(function.results[node]) == 1:
-                function.annotations[function.results[node][0]] = op.attributes[label]
+                function.attributes[function.results[node][0]] = op.attributes[label]
         if name == "sdy.sharding_constraint":
             function.constraints.append(node)
         elif name == "sdy.data_flow_edge":

@@ -63,9 +63,10 @@ def lay_out(
 
     # Items: nodes, then edges of arguments, of ops, of call results.
     class_of = np.full(nodes, -1, np.int32)
-    for multiple in (False, True):
-        chosen = [n for n in order if structure.multiple[n] is multiple]
-        class_of[chosen] = [classes.number(function.signature[n], multiple_uses=multiple) for n in chosen]
+    class_of[order] = [
+        classes.number(function.signature[n], multiple_uses=structure.multiple[n], dying=n in structure.dying)
+        for n in order
+    ]
     item = nodes
     edge_classes: list[int] = []
     edge_slots: list[tuple[int, ...]] = []

@@ -83,17 +83,16 @@ class _Reader:
         return functions
 
     def read_shardings(self) -> None:
-        """Reads every annotation once in the order of the module, so that inlined meshes are numbered in that order."""
+        """Reads the annotations in the order of the module, so that inlined meshes are numbered in that order."""
         for op in self.module.body.operations:
             if op.operation.name != "func.func" or op.attributes["sym_name"].value not in self.functions:
                 continue
-            function = self.functions[op.attributes["sym_name"].value]
+            function, where = self.functions[op.attributes["sym_name"].value], location(op)
+            read, attributes = self.shardings.read, function.attributes
             arguments = set(function.arguments)
-            found = [a for v, a in function.annotations.items() if v in arguments]
-            found += [a for a in function.result_annotations if a is not None]
-            found += [a for v, a in function.annotations.items() if v not in arguments]
-            for attribute in found:
-                self.shardings.read(attribute, location(op))
+            function.annotations = {v: read(a, where) for v, a in attributes.items() if v in arguments}
+            function.result_annotations = [a and read(a, where) for a in function.result_attributes]
+            function.annotations.update((v, read(a, where)) for v, a in attributes.items() if v not in arguments)
 
     def read(self) -> Program:
         functions, classes = self.functions, self.classes
@@ -102,6 +101,8 @@ class _Reader:
         self.split()
         structures = {n: prepare(f, classes, callee=n != self.main) for n, f in functions.items()}
         graph = build_graph(functions, structures, self.main, classes)
+        for function in functions.values():
+            function.order = [n for n in function.order if n not in function.removed]
         groups = self.read_groups(graph)
         cells = np.arange(graph.places, dtype=np.int32)
         for members in groups:
@@ -190,9 +191,8 @@ class _Reader:
         initial: dict[int, Sharding] = {}
         for instance in graph.instances:
             function = instance.function
-            for value, attribute in function.annotations.items():
+            for value, sharding in function.annotations.items():
                 place = instance.place + int(instance.layout.place[value])
-                sharding = self.shardings.read(attribute)
                 cell = int(cells[place])
                 if cell != place or cell in initial:
                     self.check_group(initial.get(cell), sharding, function, value)
@@ -201,7 +201,7 @@ class _Reader:
         main = graph.main.function
         for place, found in zip(graph.result_places, main.result_annotations, strict=True):
             if found is not None:
-                initial[int(place)] = self.shardings.read(found)
+                initial[int(place)] = found
         return initial
 
     def check_group(self, one: Sharding | None, two: Sharding, function: Function, value: int) -> None:

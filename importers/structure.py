@@ -34,11 +34,15 @@ class Structure:
     place: dict[int, int]  # target of an edge -> its owner
     uses: Uses
     multiple: list[bool] = field(default_factory=list)  # by node: some operand that is no scalar is used again
+    dying: frozenset[int] = frozenset()  # dead nodes that still take turns in the first stage
 
 
 def prepare(function: Function, classes: Classes, *, callee: bool) -> Structure:
-    """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and removes
-    ops without uses and effects.
+    """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and finds
+    its dead ops (``function.removed``).
+
+    Shardy erases a dead op when its turn comes, in the first stage. So what is used by nothing never takes a turn,
+    but what is used by dead ops alone does, before they are gone.
     """
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
@@ -52,8 +56,14 @@ def prepare(function: Function, classes: Classes, *, callee: bool) -> Structure:
         if value in place:
             function.annotations.setdefault(place[value], sharding)
     apply_constraints(function, uses, place, owners | set(place))
-    _remove_dead(function, classes, uses, owners)
-    return Structure(callee, edges, place, uses, _multiple_uses(function, classes, uses))
+    multiple = _multiple_uses(function, classes, uses)
+    grouped = [value for value, _, _ in function.groups]
+    unused, dying = _dead(function, classes, uses, owners.union(grouped))
+    function.removed |= unused | dying
+    if unused:
+        function.order = [n for n in function.order if n not in unused]
+        uses.drop(unused)
+    return Structure(callee, edges, place, uses, multiple, frozenset(dying))
 
 
 def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
@@ -107,26 +117,25 @@ def _use(function: Function, node: int, end: End) -> tuple[int, int]:
     return (node, index) if what == "operand" else (function.regions[node][region].nodes[-1], index)
 
 
-def _remove_dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> None:
-    """Removes pure ops whose results have no uses, again and again."""
+def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> tuple[set[int], set[int]]:
+    """Pure ops whose results nothing uses, and those that only such ops use."""
     counts = np.bincount(uses.value, minlength=len(function.types)).tolist()
+    used = list(counts)
     known = {s: classes.of(s) for s in set(function.signature)}
     pure = _pure_nodes(function, [known[s] for s in function.signature])
-    dead: set[int] = set()
+    unused: set[int] = set()
+    dying: set[int] = set()
     for node in reversed(function.order):
         results = function.results[node]
         if not results or node not in pure or any(counts[v] or v in keep for v in results):
             continue
-        inside = _inside(function, node)
-        for gone in (node, *inside):
-            if gone not in dead:
+        kind = dying if any(used[v] for v in results) else unused
+        for gone in (node, *_inside(function, node)):
+            if gone not in unused and gone not in dying:
                 for value in function.operands[gone]:
                     counts[value] -= 1
-        dead.update((node, *inside))
-    if dead:
-        function.removed |= dead
-        function.order = [n for n in function.order if n not in dead]
-        uses.drop(dead)
+            kind.add(gone)
+    return unused, dying - unused
 
 
 def _inside(function: Function, node: int) -> list[int]:
@@ -153,6 +162,8 @@ def _pure_nodes(function: Function, known: Sequence[Knowledge]) -> set[int]:
 
 def _multiple_uses(function: Function, classes: Classes, uses: Uses) -> list[bool]:
     counts = np.bincount(uses.value, minlength=len(function.types))
+    for value, _, node in function.groups:
+        counts[value] += node < 0  # a copy of a constant is in the groups of the constant
     shaped = np.asarray([shape != () for shape in classes.signatures.shapes])
     again = (counts > 1) & shaped[np.asarray(function.types, np.int64)]
     multiple = np.zeros(len(function.ops), bool)
