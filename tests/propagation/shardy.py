@@ -19,7 +19,8 @@ def module(case: Case) -> str:
     types = [_type(case, dims) for dims in case.slots]
     count = len(case.operands)
     arguments = ", ".join(
-        f"%arg{t}: {types[t]}" + (f" {{sdy.sharding = #sdy.sharding{_sharding(case, held)}}}" if held else "")
+        f"%arg{t}: {types[t]}"
+        + (f" {{sdy.sharding = #sdy.sharding{_sharding(case, t, held)}}}" if held else "")
         for t, held in enumerate(case.held[:count])
     )
     names = ", ".join(f"%arg{t}" for t in range(count))
@@ -27,7 +28,8 @@ def module(case: Case) -> str:
     attributes = []
     if any(results):
         listed = ", ".join(
-            _sharding(case, held or _open(dims)) for held, dims in zip(results, case.results, strict=True)
+            _sharding(case, count + i, held or _open(dims))
+            for i, (held, dims) in enumerate(zip(results, case.results, strict=True))
         )
         attributes.append(f"sdy.sharding = #sdy.sharding_per_value<[{listed}]>")
     if case.elementwise:
@@ -68,10 +70,13 @@ def _axis(case: Case, axis: SubAxis) -> str:
     return f'"{name}"' if whole else f'"{name}":({lo}){hi // lo}'
 
 
-def _sharding(case: Case, held: Held) -> str:
+def _sharding(case: Case, t: int, held: Held) -> str:
     dims = ", ".join(
-        "{" + ", ".join([_axis(case, a) for a in axes] + ([] if closed else ["?"])) + "}"
-        for axes, closed in held.dims
+        "{"
+        + ", ".join([_axis(case, a) for a in axes] + ([] if closed else ["?"]))
+        + "}"
+        + (f"p{case.priorities[t, d]}" if (t, d) in case.priorities else "")
+        for d, (axes, closed) in enumerate(held.dims)
     )
     text = f"<@mesh, [{dims}]"
     for why in ("replicated", "unreduced"):
@@ -94,8 +99,11 @@ def _rule(case: Case) -> str:
     return f"#sdy.op_sharding_rule<{text}, custom>"
 
 
-def gains(cases: Sequence[Case]) -> list[dict[int, Any]]:
-    """What each case gains in Shardy: the new dimensions of the slots that change."""
+def gains(cases: Sequence[Case], propagate: str = "") -> list[dict[int, Any]]:
+    """What each case gains in Shardy: the new dimensions of the slots that change.
+
+    `propagate`: the pass, where it is not that of the case's strategy.
+    """
     found = []
     with oracle.context():
         for case in cases:
@@ -103,9 +111,8 @@ def gains(cases: Sequence[Case]) -> list[dict[int, Any]]:
                 parsed = ir.Module.parse(module(case))
             except ir.MLIRError as error:
                 raise oracle.OracleError(str(error)) from None
-            oracle.manager(f"sdy-aggressive-propagate{{propagation-strategy={case.strategy}}}").run(
-                parsed.operation
-            )
+            strategy = f"sdy-aggressive-propagate{{propagation-strategy={case.strategy}}}"
+            oracle.manager(propagate or strategy).run(parsed.operation)
             found.append(_changes(case, parsed))
     return found
 

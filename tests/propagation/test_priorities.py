@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from .solving import answers
-from .turns import Facts
+import os
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from .. import oracle
+from . import shardy
+from .random_turns import random_case, random_mesh
+from .solving import answers, turn
+from .turns import Case, Facts
+
+EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "200"))
+SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
 
 AXES = [(0, 0, "a", 1, 2), (1, 0, "b", 1, 2), (2, 0, "c", 1, 2)]
 
@@ -58,3 +72,64 @@ def test_what_was_gained_meanwhile_stays() -> None:
 
 def test_a_sweep_of_a_priority_that_no_dimension_has_changes_nothing() -> None:
     assert sweep(3, WHOLE) == {}
+
+
+# ---- Random annotations of one op, against Shardy ---------------------------------------------------------
+
+STATE = ("mesh", "sharded", "closed", "fixed")
+
+
+def with_priorities(random: Random, case: Case) -> Case:
+    """The case with priorities on some dimensions. A closed one without axes must have none."""
+    priorities = {
+        (t, d): random.randint(0, 2)
+        for t, held in enumerate(case.held)
+        for d, (axes, closed) in enumerate(held.dims if held else ())
+        if random.random() < 0.5 and (axes or not closed)
+    }
+    return replace(case, priorities=priorities, strategy="aggressive")
+
+
+def propagated(case: Case) -> dict[int, Any]:
+    """What the slots gain in the sweeps of all priorities, each with a turn of the op at every level."""
+    solver = turn().solver({"axis": case.mesh.facts()})
+    static = case.facts()
+    state = {name: static.pop(name) for name in STATE}
+    annotations = {
+        t: {
+            "annotation": [row[1:] for row in state["sharded"] if row[0] == t],
+            "annotation_closed": [row[1:] for row in state["closed"] if row[0] == t],
+            "annotation_priority": [(d, n) for (u, d), n in case.priorities.items() if u == t],
+        }
+        for t in {t for (t, _), n in case.priorities.items() if n > 0}
+    }
+
+    def update(answer: Any, slot: int) -> None:
+        """Stores the new contents; slot 0 of the answer is `slot`."""
+        changed = {t + slot for (t,) in answer["changed"]}
+        for name in STATE:
+            kept = [row for row in state[name] if row[0] not in changed]
+            state[name] = kept + [(row[0] + slot, *row[1:]) for row in answer[f"becomes_{name}"]]
+
+    for priority in sorted({0, *case.priorities.values()}):
+        for t, annotation in annotations.items():
+            held = {name: [(0, *row[1:]) for row in rows if row[0] == t] for name, rows in state.items()}
+            update(solver.solve({**annotation, **held, "priority": [(priority,)]}), t)
+        for _level in (2, 3, 4):  # from level 2 on all factors of a custom call pass
+            update(solver.solve({**static, **state}), 0)
+    every_slot = [(t,) for t in range(len(case.slots))]
+    now = case.gained({"changed": every_slot, **{f"becomes_{name}": state[name] for name in STATE}})
+    opened = case.gained({"changed": every_slot, "becomes_sharded": [], "becomes_closed": []})
+    before = {t: opened[t] if h is None else h.dims for t, h in enumerate(case.held)}
+    return {t: dims for t, dims in now.items() if dims != before[t]}
+
+
+@seed(SEED)
+@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False))
+def test_random_annotations_with_priorities_gain_what_shardy_gains(random: Random) -> None:
+    mesh = random_mesh(random, composite=False)
+    cases = [with_priorities(random, random_case(random, mesh)) for _ in range(5)]
+    expected = oracle.forked(shardy.gains, cases, "sdy-user-priority-propagate")
+    for case, gains in zip(cases, expected, strict=True):
+        assert propagated(case) == gains, shardy.module(case)

@@ -98,6 +98,9 @@ class Case:
     flows: tuple[tuple[str, ...], ...] = ()  # the roles, for each factor; default: both
     elementwise: bool = False
     gains: dict[int, tuple[tuple[tuple[SubAxis, ...], bool], ...]] = field(default_factory=dict)
+    priorities: dict[tuple[int, int], int] = field(
+        default_factory=dict
+    )  # user priorities by slot and dimension
 
     @property
     def slots(self) -> tuple[Slot, ...]:
