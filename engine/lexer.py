@@ -1,7 +1,7 @@
 """Text to tokens, with one regular expression.
 
 A token's kind is "identifier", "number", "unsigned", "float", "string" or "end"; keywords, directives and
-punctuation are their own kind. Doc comments (``//!``) are not tokens: they are kept by the token after them.
+punctuation are their own kind. Doc comments (``///``) are not tokens: they are kept by the token after them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ KEYWORDS = frozenset(
 
 _TOKEN = re.compile(
     r"""
-    (?: \s+ | //(?!!)[^\n]* | /\*(?:[^*]|\*(?!/))*\*/ )*+
+    (?: \s+ | //(?!/(?!/))[^\n]* | /\*(?:[^*]|\*(?!/))*\*/ )*+
     (?: (?P<identifier> choice-domain | [A-Za-z_?][A-Za-z0-9_?]* )
       | (?P<directive> \.(?:DIRECTIVE)\b )
-      | (?P<doc> //![^\n]* )
+      | (?P<doc> ///(?!/)[^\n]* )
       | (?P<unclosed> /\*[\s\S]* )
       | (?P<punctuation> :- | <= | >= | != | <: | -> | :: | [()\[\]{},.;:=<>!*/%^+\-|@$] )
       | (?P<string> "(?:\\[^\n]|[^"\\\n])*"? )

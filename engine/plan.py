@@ -87,7 +87,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a rule stands, its text, and its sentence for explanations (from its ``//!`` comment)."""
+    """Where a rule stands, its text, and its sentence for explanations (from its ``///`` comment)."""
 
     file: str
     line: int
