@@ -49,6 +49,7 @@ class Result:
     stages: tuple[Stage, ...]
     unknown_ops: tuple[UnknownOp, ...]
     source: Text
+    book: RuleBook
     program: Program
     fixpoint: Fixpoint
     written: Written
@@ -150,22 +151,17 @@ def run(
         raise ShardlogError(error.message, where=text.place(error.where), hint=error.hint) from None
     unknown_ops = _unknown_ops(program, text)
     fixpoint = propagate(program, book, strategy, lambda done: tell("propagating", 0.5 + 0.25 * done))
-    solver = book.boundary(_axes(program))
+    kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
 
     def fit(facts: dict[str, Any], shape: tuple[int, ...], entry: bool) -> dict[str, Any]:
         given = {"sharded": facts["sharded"], "closed": facts["closed"], "dim": list(enumerate(shape))}
-        kept = solver.solve({**given, "entry": [()] if entry else []}, ["kept"])["kept"]
-        return {"sharded": kept}
+        return {"sharded": kept({**given, "entry": [()] if entry else []})}
 
     contents, facts = fixpoint.contents, fixpoint.agenda.facts
     written = Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=closed)
     tell("writing", 0.75)
     write_module(module, program.graph, program.classes, written)
-    return Result(module, fixpoint.stages, unknown_ops, text, program, fixpoint, written)
-
-
-def _axes(program: Program) -> dict[str, Any]:
-    return {"axis": program.shardings.meshes.facts()["axis"]}
+    return Result(module, fixpoint.stages, unknown_ops, text, book, program, fixpoint, written)
 
 
 def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:

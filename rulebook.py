@@ -2,69 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from .engine import Program, Solver, load
-from .errors import ShardlogError
 
 RULES = Path(__file__).parent / "rules"
 STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority", "basic-then-aggressive")
 Facts = Mapping[str, Any]
 
 
+_OPS = (RULES / "ops/main.dl", RULES / "ops/splitting.dl")
+
+
 @cache
-def _program(files: tuple[Path, ...], key: str | None = None) -> Program:
-    return load(files, key=key)
+def _ops() -> Program:
+    return load(_OPS, key="sig")
 
 
+@cache
 def _propagation(name: str, key: str | None = None) -> Program:
-    return _program((RULES / f"propagation/{name}.dl",), key)
+    return load([RULES / f"propagation/{name}.dl"], key=key)
 
 
 class RuleBook:
-    """The rules for one run: those that come with shardlog and the files in ``extra``."""
+    """The rules for one run: those that come with shardlog and the files in ``extra``.
+
+    ``asked`` are the facts that programs have been asked about, by the name of the program: an entry per key,
+    or a single one where the program has no key. (Turns are the agenda's.)
+    """
 
     def __init__(self, extra: Iterable[Path] = ()) -> None:
         files = tuple(extra)
-        for path in files:
-            if not path.is_file():
-                raise ShardlogError("no such rule file", where=str(path))
-        program = _program((RULES / "ops/main.dl", RULES / "ops/splitting.dl", *files), "sig")
-        self._ops = program.solver({})
+        self.ops = load([*_OPS, *files], key="sig") if files else _ops()
+        self.asked: dict[str, list[Facts]] = {}
+        self._ops = self.ops.solver({})
         self.looks_at: list[tuple[str, str]] = [
             (str(name), str(what)) for name, what in self._ops.solve({}, ["looks_at"])["looks_at"]
         ]
 
+    def programs(self) -> dict[str, Program]:
+        """All programs by name."""
+        keys = {"turn": "item", "boundary": "value", "constants": None, "groups": None, "schedule": None}
+        return {"ops": self.ops, **{name: _propagation(name, key) for name, key in keys.items()}}
+
     def classify(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """What the op rules say about a signature; see ``rules/ops/schema.dl``."""
+        self._note("ops", signature)
         return self._ops.solve(signature)
 
     def turn(self, shared: Facts) -> Solver:
         """What the slots of one op gain in one turn; ``shared`` are the facts about the axes."""
         return _propagation("turn", "item").solver(shared)
 
-    def boundary(self, shared: Facts) -> Solver:
-        """What arguments and results of functions can take; see ``rules/propagation/boundary.dl``."""
-        return _propagation("boundary", "value").solver(shared)
+    def boundary(self, shared: Facts) -> Callable[[Facts], list[tuple[Any, ...]]]:
+        """What arguments and results of functions can take; see ``rules/propagation/boundary.dl``.
+
+        Returns a function from what a value has to the rows of ``sharded`` that it keeps.
+        """
+        solver = _propagation("boundary", "value").solver(shared)
+
+        def kept(facts: Facts) -> list[tuple[Any, ...]]:
+            self._note("boundary", facts)
+            return solver.solve(facts, ["kept"])["kept"]
+
+        return kept
 
     def stages(self, strategy: str, priorities: Iterable[int]) -> Sequence[tuple[int, int, int, str]]:
         """(number, user priority, op-priority level, strategy) of the stages, in order.
 
         ``priorities`` are the user priorities that annotations use.
         """
-        facts = {"strategy_wanted": [(strategy,)], "priority_used": [(p,) for p in sorted({*priorities, 0})]}
-        return [(int(i), int(p), int(n), str(s)) for i, p, n, s in _propagation("schedule").evaluate(facts)["stage"]]
+        facts = {
+            "strategy_wanted": [(strategy,)],
+            "priority_used": [(p,) for p in sorted({*priorities, 0})],
+        }
+        return [(int(i), int(p), int(n), str(s)) for i, p, n, s in self._evaluate("schedule", facts)["stage"]]
 
     def constants(self, facts: Facts) -> dict[str, Any]:
         """Which ops are constant sub-computations; see ``rules/propagation/constants.dl`` for the facts."""
-        return _propagation("constants").evaluate(facts)
+        return self._evaluate("constants", facts)
 
     def groups(self, grouped: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         """Pairs of values that share a sharding, from (value, group id) pairs."""
         if not grouped:
             return []
-        return [(int(v), int(w)) for v, w in _propagation("groups").evaluate({"grouped": grouped})["same"]]
+        return [(int(v), int(w)) for v, w in self._evaluate("groups", {"grouped": grouped})["same"]]
 
+    def _evaluate(self, name: str, facts: Facts) -> dict[str, Any]:
+        self._note(name, facts)
+        return _propagation(name).evaluate(facts)
+
+    def _note(self, name: str, facts: Facts) -> None:
+        self.asked.setdefault(name, []).append(facts)
