@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,9 +129,32 @@ class _Propagation:
             and outcome.contents[cell] == contents[cell]
             and any(d.priority is not None for d in sharding.dimensions)
         }
-        final = outcome.contents[program.cells]
+        final = self.with_siblings(outcome.contents[program.cells])
         unchanged = {p: kept[c] for p, c in enumerate(program.cells.tolist()) if c in kept} if kept else {}
         return Fixpoint(agenda, outcome, final, unchanged, tuple(statistics))
+
+    def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Shardings of an op's results stand in one attribute, and so do those of a called function's arguments: where
+        one is there, the others are too, open and without axes."""
+        main = self.program.graph.main
+        for instance in self.program.graph.instances:
+            function, places = instance.function, instance.place + instance.layout.place
+            families: list[Sequence[int]] = [
+                results
+                for node, results in enumerate(function.results)
+                if len(results) > 1
+                and node not in function.removed
+                and (node in function.calls or results[0] not in function.flows)
+            ]
+            if instance is not main:
+                families.append(function.arguments)
+            for values in families:
+                held = [int(contents[places[v]]) for v in values]
+                if any(held) and not all(held):
+                    mesh = self.agenda.facts(next(c for c in held if c))["mesh"]
+                    empty = self.agenda.content({"mesh": mesh})
+                    contents[[places[v] for v, c in zip(values, held, strict=True) if not c]] = empty
+        return contents
 
     def cell_places(self) -> Lists:
         """The places of every cell, the members of a sharding group in the order of the program."""

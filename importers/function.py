@@ -129,6 +129,7 @@ class Function:
     constraints: list[int] = field(default_factory=list)
     flow_edges: list[int] = field(default_factory=list)  # nodes that are data-flow edges already
     originals: dict[int, int] = field(default_factory=dict)  # copy of a constant's node -> the node
+    flows: set[int] = field(default_factory=set)  # values whose sharding is that of a data-flow edge
     removed: set[int] = field(default_factory=set)
     rewired: set[int] = field(default_factory=set)  # nodes whose operands are no longer what the module says
     moved: set[int] = field(default_factory=set)  # constraints that stand elsewhere than in the module

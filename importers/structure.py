@@ -46,6 +46,7 @@ def prepare(function: Function, classes: Classes, *, callee: bool) -> Structure:
     """
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
+    function.flows = {edge.owner for edge in edges} | set(place)
     for node in function.flow_edges:
         place[function.results[node][0]] = place.get(function.operands[node][0], function.operands[node][0])
     owners = {edge.owner for edge in edges}
