@@ -23,7 +23,7 @@ def closest(name: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     known = list(names)
-    close = get_close_matches(name, known, n=1)
+    close = name and get_close_matches(name, known, n=1)
     if close:
         return f"did you mean {close[0]}?"
     if not known:

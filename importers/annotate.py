@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
-from .source import main_function
+from .diagnostics import explain
+from .function import RESULT_SHARDING
+from .source import main_function, symbols
 
-_MESH = re.compile(r"\s*(?:@?(?P<name>\w+)\s*:)?\s*(?P<axes>[\w.]+\s*=\s*\d+(?:\s*,\s*[\w.]+\s*=\s*\d+)*)\s*")
+_AXIS = r'[^\s=,:"@]+\s*=\s*\d+'
+_MESH = re.compile(rf"\s*(?:@?(?P<name>\w+)\s*:)?\s*(?P<axes>{_AXIS}(?:\s*,\s*{_AXIS})*)\s*")
 _ANNOTATION = re.compile(r"\s*(?P<value>%[\w.$-]+(?:#\d+)?)\s*=\s*(?P<sharding>.*\S)\s*", re.DOTALL)
 
 
@@ -20,89 +24,80 @@ def replace_mesh(module: ir.Module, text: str) -> None:
 
     A module with several meshes needs the name of one: ``name: data=2,model=4``.
     """
+    where = f"--mesh '{text}'"
     match = _MESH.fullmatch(text)
     if not match:
-        raise ShardlogError(
-            f"not a mesh: {text!r}", where="--mesh", hint='expected axes with sizes, as in "data=2,model=4"'
-        )
-    axes = [tuple(part.split("=")) for part in match["axes"].replace(" ", "").split(",")]
+        raise ShardlogError("not a mesh", where=where, hint="expected axes with sizes, as in data=2,model=4")
+    axes = [re.split(r"\s*=\s*", axis) for axis in re.split(r"\s*,\s*", match["axes"])]
     names = [name for name, _ in axes]
-    if len(set(names)) < len(names):
-        raise ShardlogError(f"an axis stands twice in {text!r}", where="--mesh", hint="name every axis once")
-    if any(int(size) < 1 for _, size in axes):
-        raise ShardlogError(
-            f"an axis of size 0 in {text!r}", where="--mesh", hint="an axis has at least one device"
-        )
-    old = {
-        op.attributes["sym_name"].value: op
-        for op in module.body.operations
-        if op.operation.name == "sdy.mesh"
-    }
-    wanted = match["name"]
-    if wanted is None and len(old) > 1:
-        raise ShardlogError(
-            f"the module has {len(old)} meshes", where="--mesh", hint=f"say which: {sorted(old)[0]}: {text}"
-        )
-    name = wanted or next(iter(old), "mesh")
-    entries = ", ".join(f'"{axis}"={size}' for axis, size in axes)
-    attribute = ir.Attribute.parse(f"#sdy.mesh<[{entries}]>")
-    if name in old:
-        before = re.findall(r'"([\w.]+)"=', str(old[name].attributes["mesh"]))
-        old[name].attributes["mesh"] = attribute
-        if "stablehlo.mesh" in old[name].attributes:
-            del old[name].attributes["stablehlo.mesh"]
-        try:
-            module.operation.verify()
-        except ir.MLIRError as error:
-            missing = [axis for axis in before if axis not in names]
+    for name, size in axes:
+        if names.count(name) > 1:
             raise ShardlogError(
-                f"the module's shardings do not fit the mesh {text!r}: {error.error_diagnostics[0].message}",
-                where="--mesh",
-                hint=f"the module uses the axes {', '.join(missing or before)}",
-            ) from None
+                f"the axis {name} stands there twice", where=where, hint="name every axis once"
+            )
+        if not 0 < int(size) < 1 << 31:
+            raise ShardlogError(
+                f"the axis {name} has size {size}", where=where, hint="expected a number of devices"
+            )
+    entries = ", ".join(f'"{name}"={size}' for name, size in axes)
+    attribute = ir.Attribute.parse(f"#sdy.mesh<[{entries}]>")
+    old = symbols(module, "sdy.mesh")
+    if not old:
+        sdy.MeshOp(match["name"] or "mesh", attribute, ip=ir.InsertionPoint.at_block_begin(module.body))
         return
-    from jaxlib.mlir.dialects import sdy
-
-    sdy.MeshOp(name, attribute, ip=ir.InsertionPoint.at_block_begin(module.body))
+    if match["name"] is None and len(old) > 1:
+        hint = f"say which one, as in '{next(iter(old))}: {text.strip()}'; {closest('', old)}"
+        raise ShardlogError(f"the module has {len(old)} meshes", where=where, hint=hint)
+    name = match["name"] or next(iter(old))
+    if name not in old:
+        raise ShardlogError(f"the module has no mesh @{name}", where=where, hint=closest(name, old))
+    old[name].attributes["mesh"] = attribute
+    if "stablehlo.mesh" in old[name].attributes:
+        del old[name].attributes["stablehlo.mesh"]
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        message, _ = explain(error, "")
+        raise ShardlogError(
+            f"the shardings of the module do not fit this mesh: {message}",
+            where=where,
+            hint="keep the names of the axes that the module uses",
+        ) from None
 
 
 def apply_annotations(module: ir.Module, annotations: Sequence[str]) -> None:
-    """Annotates values of the main function: ``%name=[{"axis"}, {}]`` or ``%name=<@mesh, [{"axis"}, {}]>``."""
+    """Annotates values of the main function: ``%name=[{"axis"}, {}]`` or ``%name=<@mesh, [{"axis"}, {}]>``.
+
+    Values are called as MLIR prints them.
+    """
     if not annotations:
         return
-    functions = {
-        op.attributes["sym_name"].value: op
-        for op in module.body.operations
-        if op.operation.name == "func.func"
-    }
+    functions = symbols(module, "func.func")
     main = functions[main_function(functions)]
-    values = _names(module, main)
+    values = _values(module, main)
     for text in annotations:
+        where = f"--annotate '{text}'"
         match = _ANNOTATION.fullmatch(text)
         if not match:
-            raise ShardlogError(
-                f"not an annotation: {text!r}", where="--annotate", hint="""expected '%arg0=[{"data"}, {}]'"""
-            )
+            hint = """expected a value and its sharding, as in %arg0=[{"data"}, {}]"""
+            raise ShardlogError("not an annotation", where=where, hint=hint)
         name = match["value"]
         if name not in values:
-            raise ShardlogError(
-                f"there is no value {name}", where="--annotate", hint=closest(name, list(values))
-            )
-        _annotate(main, values[name], _sharding(module, text, match["sharding"]))
+            raise ShardlogError(f"there is no value {name}", where=where, hint=closest(name, values))
+        _annotate(main, values[name], _sharding(module, match["sharding"], where), where)
         try:
             module.operation.verify()
         except ir.MLIRError as error:
-            raise ShardlogError(
-                error.error_diagnostics[0].message,
-                where=f"--annotate {text}",
-                hint="give one entry in [...] per dimension, with axes of the mesh, each used once",
-            ) from None
+            meshes = symbols(module, "sdy.mesh").items()
+            declared = "\n".join(f"sdy.mesh @{mesh} = {op.attributes['mesh']}" for mesh, op in meshes)
+            message, hint = explain(error, declared)
+            raise ShardlogError(message, where=where, hint=hint) from None
 
 
-def _names(module: ir.Module, main: Any) -> dict[str, ir.Value]:
+def _values(module: ir.Module, main: Any) -> dict[str, ir.Value[Any]]:
     """The values of a function by the names under which MLIR prints them."""
     state = ir.AsmState(module.operation)
-    values: dict[str, ir.Value] = {}
+    values: dict[str, ir.Value[Any]] = {}
 
     def walk(region: Any) -> None:
         for block in region.blocks:
@@ -118,59 +113,58 @@ def _names(module: ir.Module, main: Any) -> dict[str, ir.Value]:
     return values
 
 
-def _sharding(module: ir.Module, text: str, sharding: str) -> ir.Attribute:
+def _sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute:
     if sharding.startswith("["):
-        meshes = [
-            op.attributes["sym_name"].value
-            for op in module.body.operations
-            if op.operation.name == "sdy.mesh"
-        ]
-        if len(meshes) != 1:
+        meshes = list(symbols(module, "sdy.mesh"))
+        if not meshes:
             raise ShardlogError(
-                f"the module has {len(meshes) or 'no'} meshes" if len(meshes) != 1 else "",
-                where=f"--annotate {text}",
-                hint="give --mesh, or name the mesh: '%arg0=<@mesh, [...]>'",
+                "the module has no mesh", where=where, hint="give it one, as in --mesh data=2,model=4"
             )
+        if len(meshes) > 1:
+            hint = f"name one of them, as in <@{meshes[0]}, [...]>; {closest('', meshes)}"
+            raise ShardlogError(f"the module has {len(meshes)} meshes", where=where, hint=hint)
         sharding = f"<@{meshes[0]}, {sharding}>"
     try:
         return ir.Attribute.parse(f"#sdy.sharding{sharding}")
     except ir.MLIRError as error:
-        raise ShardlogError(
-            f"not a sharding: {error.error_diagnostics[0].message if error.error_diagnostics else sharding}",
-            where=f"--annotate {text}",
-            hint="""expected one {...} per dimension, as in [{"data", ?}, {}]""",
-        ) from None
+        message, _ = explain(error, "")
+        hint = """expected one {...} for each dimension, as in [{"data", ?}, {}]"""
+        raise ShardlogError(f"not a sharding: {message}", where=where, hint=hint) from None
 
 
-def _annotate(main: Any, value: ir.Value, sharding: ir.Attribute) -> None:
-    owner = value.owner
+def _annotate(main: Any, value: ir.Value[Any], sharding: ir.Attribute, where: str) -> None:
+    owner: Any = value.owner
     if isinstance(owner, ir.Block):
         if owner != main.regions[0].blocks[0]:
             raise ShardlogError(
                 "an argument of a region has no sharding of its own",
-                where="--annotate",
+                where=where,
                 hint="annotate the result of the op around it",
             )
-        count = len(owner.arguments)
-        old = (
-            list(main.attributes["arg_attrs"])
-            if "arg_attrs" in main.attributes
-            else [ir.DictAttr.get({})] * count
-        )
-        number = value.arg_number
-        old[number] = ir.DictAttr.get({**{e.name: e.attr for e in old[number]}, "sdy.sharding": sharding})
-        main.attributes["arg_attrs"] = ir.ArrayAttr.get(old)
+        attributes = main.attributes
+        empty = [ir.DictAttr.get({})] * len(owner.arguments)
+        entries: list[Any] = list(attributes["arg_attrs"]) if "arg_attrs" in attributes else list(empty)
+        number = ir.BlockArgument(value).arg_number
+        others = {entry.name: entry.attr for entry in entries[number]}
+        entries[number] = ir.DictAttr.get({**others, "sdy.sharding": sharding})
+        attributes["arg_attrs"] = ir.ArrayAttr.get(entries)
         return
-    for label in ("sharding", "out_sharding"):
-        if owner.name.startswith("sdy.") and label in owner.attributes:
+    for label in RESULT_SHARDING:
+        if owner.operation.name.startswith("sdy.") and label in owner.attributes:
             owner.attributes[label] = sharding
             return
-    entries = []
-    for i, result in enumerate(owner.results):
-        if i == value.result_number:
-            entries.append(str(sharding).removeprefix("#sdy.sharding"))
-        else:
-            rank = result.type.rank if isinstance(result.type, ir.RankedTensorType) else 0
-            mesh = str(sharding).removeprefix("#sdy.sharding<").split(",", 1)[0]
-            entries.append(f"<{mesh}, [{', '.join(['{?}'] * rank)}]>")
-    owner.attributes["sdy.sharding"] = ir.Attribute.parse(f"#sdy.sharding_per_value<[{', '.join(entries)}]>")
+    owner.attributes["sdy.sharding"] = _per_value(owner, ir.OpResult(value).result_number, sharding)
+
+
+def _per_value(op: Any, number: int, sharding: ir.Attribute) -> ir.Attribute:
+    """The shardings of an op's results with a new one for a result; others are open where they have none."""
+    mesh = sdy.TensorShardingAttr(sharding).mesh_or_ref
+    if "sdy.sharding" in op.attributes:
+        shardings = list(sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings)
+    else:
+        ranks = (getattr(result.type, "rank", 0) for result in op.results)
+        open_dimension = sdy.DimensionShardingAttr.get([], is_closed=False)
+        shardings = [sdy.TensorShardingAttr.get(mesh, [open_dimension] * rank) for rank in ranks]
+    shardings[number] = sharding
+    attribute: ir.Attribute = sdy.TensorShardingPerValueAttr.get(shardings)
+    return attribute

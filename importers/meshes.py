@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isqrt
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Mesh:
         return dict(self.axes)
 
 
+def _divisors(n: int) -> list[int]:
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)})
+
+
 class Meshes:
     """The meshes of a module, numbered from 0, and the atoms of their axes, numbered over all meshes."""
 
@@ -66,9 +72,10 @@ class Meshes:
         number = len(self.meshes)
         self.meshes.append(mesh)
         for axis, size in mesh.axes:
-            cuts = [d for d in range(1, size + 1) if size % d == 0] if size > 1 else [1, 1]
+            cuts = _divisors(size) if size > 1 else [1, 1]
             run = [
-                Atom(len(self.atoms) + i, number, axis, lo, hi) for i, (lo, hi) in enumerate(zip(cuts, cuts[1:], strict=False))
+                Atom(len(self.atoms) + i, number, axis, lo, hi)
+                for i, (lo, hi) in enumerate(zip(cuts, cuts[1:], strict=False))
             ]
             self.atoms.extend(run)
             self._runs[number, axis] = run

@@ -19,7 +19,7 @@ from .graph import Graph, build_graph
 from .meshes import Meshes
 from .shardings import Sharding, Shardings, read_mesh
 from .signature import describe, looks_at
-from .source import main_function
+from .source import main_function, symbols
 from .splitting import split_constants
 from .structure import prepare
 
@@ -57,19 +57,16 @@ class _Reader:
 
     def read_meshes(self) -> Shardings:
         meshes, names = Meshes([]), dict[str, int]()
-        for op in self.module.body.operations:
-            if op.operation.name == "sdy.mesh":
-                mesh = read_mesh(op.attributes["sym_name"].value, op.attributes["mesh"])
-                same = [m for m, other in enumerate(meshes.meshes) if (other.axes, other.device_ids) == (mesh.axes, mesh.device_ids)]
-                names[mesh.name] = same[0] if same else meshes.add(mesh)
+        for name, op in symbols(self.module, "sdy.mesh").items():
+            mesh = read_mesh(name, op.attributes["mesh"])
+            devices = [(other.axes, other.device_ids) for other in meshes.meshes]
+            known = (mesh.axes, mesh.device_ids) in devices
+            names[name] = devices.index((mesh.axes, mesh.device_ids)) if known else meshes.add(mesh)
         return Shardings(meshes, names)
 
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:
-        ops = {
-            op.attributes["sym_name"].value: op
-            for op in self.module.body.operations
-            if op.operation.name == "func.func" and len(op.regions[0].blocks)
-        }
+        declared = symbols(self.module, "func.func")
+        ops = {name: op for name, op in declared.items() if len(op.regions[0].blocks)}
         functions: dict[str, Function] = {}
         waiting = [main_function(ops)]
         while waiting:  # what is not called is not part of the program
@@ -77,17 +74,18 @@ class _Reader:
             if name in functions:
                 continue
             if name not in ops:
-                raise ShardlogError(f"call of @{name}, which has no body", where="module")
+                hint = "define the function, or call it by stablehlo.custom_call"
+                raise ShardlogError(f"@{name} is called, but has no body", where=location(declared[name]), hint=hint)
             functions[name] = read_function(ops[name], signatures)
             waiting.extend(functions[name].calls.values())
         return functions
 
     def read_shardings(self) -> None:
         """Reads the annotations in the order of the module, so that inlined meshes are numbered in that order."""
-        for op in self.module.body.operations:
-            if op.operation.name != "func.func" or op.attributes["sym_name"].value not in self.functions:
+        for name, op in symbols(self.module, "func.func").items():
+            if name not in self.functions:
                 continue
-            function, where = self.functions[op.attributes["sym_name"].value], location(op)
+            function, where = self.functions[name], location(op)
             read, attributes = self.shardings.read, function.attributes
             arguments = set(function.arguments)
             function.annotations = {v: read(a, where) for v, a in attributes.items() if v in arguments}
@@ -112,7 +110,8 @@ class _Reader:
     def check_recursion(self, name: str, around: tuple[str, ...]) -> None:
         if name in around:
             cycle = " -> ".join(f"@{n}" for n in (*around[around.index(name) :], name))
-            raise ShardlogError(f"recursive call: {cycle}", where=location(self.functions[name].op))
+            where = location(self.functions[name].op)
+            raise ShardlogError(f"recursive call: {cycle}", where=where, hint="a loop is a stablehlo.while")
         for callee in dict.fromkeys(self.functions[name].calls.values()):
             self.check_recursion(callee, (*around, name))
 

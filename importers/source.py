@@ -12,6 +12,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError, closest
+from .diagnostics import explain
 
 _BYTECODE = b"ML\xefR"
 _PORTABLE = b"StableHLO_v"  # producer of a StableHLO portable artifact, in the first bytes of the bytecode
@@ -109,31 +110,15 @@ def parse_module(text: Text) -> ir.Module:
 
 
 def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:
-    """MLIR's diagnostics as one message: the first error, with the notes that belong to it."""
+    if text.data.startswith(_BYTECODE):
+        message, hint = explain(error, "")
+        hint = "the bytecode is damaged, or newer than this jaxlib can read"
+    else:
+        message, hint = explain(error, text.data.decode())
     diagnostics = error.error_diagnostics
-    if not diagnostics:
-        return ShardlogError(str(error).splitlines()[0], where=text.name, hint="the module does not parse")
-    first = diagnostics[0]
-    where = str(first.location).removeprefix("loc(").removesuffix(")").replace('"', "")
-    notes = [note.message for note in first.notes if not note.message.startswith("see current")]
-    message = "; ".join([first.message, *notes])
-    return ShardlogError(
-        message, where=text.name if where == "unknown" else text.place(where), hint=_hint(message)
-    )
-
-
-def _hint(message: str) -> str:
-    """What to do about the errors that users meet most."""
-    for part, hint in (
-        ("unknown mesh", 'declare the mesh: sdy.mesh @name = <["axis"=size]>'),
-        ("unknown axis name", "use an axis of the mesh"),
-        ("duplicate axis", "an axis may shard a tensor only once"),
-        ("overlap", "an axis may shard a tensor only once, sub-axes included"),
-        ("rank", "give one entry in [...] per dimension of the tensor"),
-    ):
-        if part in message:
-            return hint
-    return "expected a module that parses and verifies as MLIR"
+    location = str(diagnostics[0].location) if diagnostics else "loc(unknown)"
+    where = location.removeprefix("loc(").removesuffix(")").replace('"', "")
+    return ShardlogError(message, where=text.name if where == "unknown" else text.place(where), hint=hint)
 
 
 def symbols(module: ir.Module, kind: str) -> dict[str, Any]:

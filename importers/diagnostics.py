@@ -1,0 +1,53 @@
+"""MLIR's diagnostics as messages for users: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+
+from jaxlib.mlir import ir
+
+from ..errors import closest
+
+_OWNER = re.compile(r"'([\w.]+)' op (?:(arg|result) (\d+) - )?")
+_HINTS = (
+    ("unknown mesh", 'declare the mesh: sdy.mesh @name = <["axis"=size]>'),
+    ("unknown axis name", "use an axis of the mesh"),
+    ("duplicate axis name", "name every axis of a mesh once"),
+    ("duplicate axis ref", "an axis may shard a tensor only once"),
+    ("overlap", "an axis may shard a tensor only once, sub-axes included"),
+    ("both sub-axis and full-axis", "an axis may shard a tensor only once, sub-axes included"),
+    ("sub-axis", '"x":(pre)size is part of the axis "x": pre * size divides its size, and size is smaller'),
+    ("tensor rank", "give one {...} for each dimension of the tensor"),
+    ("empty and closed but has a priority", "open the dimension with {?}, or leave out its priority"),
+    ("is unknown", "is the name of the op right? ops of other dialects are written in generic form"),
+)
+
+
+def explain(error: ir.MLIRError, text: str) -> tuple[str, str]:
+    """A message and a hint for the first of MLIR's diagnostics, with the notes that belong to it.
+
+    ``text`` declares the meshes, whose names and axes are suggested in place of unknown ones.
+    """
+    if not error.error_diagnostics:
+        return str(error).splitlines()[0], ""
+    first = error.error_diagnostics[0]
+    notes = [note.message for note in first.notes if not note.message.startswith("see current")]
+    message = _OWNER.sub(_owner, "; ".join([first.message, *notes]), count=1)
+    return message, _suggestion(message, text) or next((h for part, h in _HINTS if part in message), "")
+
+
+def _owner(match: re.Match[str]) -> str:
+    op, role, number = match.groups()
+    return f"{'argument' if role == 'arg' else 'result'} {number} of {op}: " if role else f"{op}: "
+
+
+def _suggestion(message: str, text: str) -> str:
+    """What a name that does not exist may stand for."""
+    if mesh := re.search(r"unknown mesh: @(\S+)", message):
+        names = re.findall(r"sdy\.mesh @(\S+) =", text)
+        return closest(f"@{mesh[1]}", [f"@{name}" for name in names]) if names else ""
+    if axis := re.search(r'unknown axis name: ("[^"]*")', message):
+        meshes = re.findall(r"sdy\.mesh @\S+ = [^\[\n]*\[(.*?)\]", text)
+        names = [name for axes in meshes for name in re.findall(r'("[^"]*")=', axes)]
+        return closest(axis[1], dict.fromkeys(names)) if names else ""
+    return ""
