@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -135,6 +137,32 @@ def run(
     """
     if strategy not in STRATEGIES:
         raise ShardlogError(f"unknown strategy {strategy!r}", hint=closest(strategy, STRATEGIES))
+    with _without_collection():
+        return _run(source, strategy, closed, mesh, annotate, rules, progress)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """No garbage collection: a run makes many objects and hardly any garbage, which a collection would look through
+    again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _run(
+    source: Any,
+    strategy: str,
+    closed: bool,
+    mesh: str | None,
+    annotate: Sequence[str],
+    rules: Sequence[Path | str],
+    progress: Callable[[str, float], None] | None,
+) -> Result:
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
     text = read_source(source)
@@ -148,7 +176,8 @@ def run(
         tell("importing", 0.25)
         program = import_program(module, book)
     except ShardlogError as error:
-        raise ShardlogError(error.message, where=text.place(error.where), hint=error.hint) from None
+        where = text.place(error.where) or text.name
+        raise ShardlogError(error.message, where=where, hint=error.hint) from None
     unknown_ops = _unknown_ops(program, text)
     fixpoint = propagate(program, book, strategy, lambda done: tell("propagating", 0.5 + 0.25 * done))
     kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})

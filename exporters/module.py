@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -10,7 +11,6 @@ from jaxlib.mlir import ir
 from ..importers.classes import Classes
 from ..importers.function import RESULT_SHARDING
 from ..importers.graph import Graph
-from ..importers.signature import attributes
 from ..importers.shardings import Sharding
 from .functions import Version, choose_versions
 from .meshes import write_meshes
@@ -123,7 +123,7 @@ class _Body:
             source = function.originals.get(node, node)
             if source not in exact:
                 exact[source] = tuple(
-                    (name, value) for name, value in attributes(self.ops[source]) if name != "sdy.sharding"
+                    (name, value) for name, value in function.details[source] if name != "sdy.sharding"
                 )
             held = int(contents[base + int(place[function.results[node][0]])])
             key = (
@@ -164,11 +164,12 @@ class _Body:
     def rewire(self) -> None:
         function = self.function
         for node in function.order:
-            op = self.ops[node]
-            if node in self.same or (node not in function.rewired and node not in function.originals):
+            if node in self.same:
                 continue
-            for index, value in enumerate(function.operands[node]):
-                op.operands[index] = self.ir_value(value)
+            operands = function.operands[node]
+            changed = range(len(operands)) if node in function.originals else sorted(function.rewired.get(node, ()))
+            for index in changed:
+                self.ops[node].operands[index] = self.ir_value(operands[index])
         for node, other in self.same.items():
             if self.ops[node] is not None:
                 for mine, theirs in zip(self.ops[node].results, self.ops[other].results, strict=True):
@@ -185,11 +186,11 @@ class _Body:
         parent, region, index = self.region_arguments[value]
         return self.ops[parent].regions[region].blocks[0].arguments[index]
 
-    @property
+    @cached_property
     def argument_numbers(self) -> dict[int, int]:
         return {value: index for index, value in enumerate(self.function.arguments)}
 
-    @property
+    @cached_property
     def region_arguments(self) -> dict[int, tuple[int, int, int]]:
         return {
             value: (node, number, index)

@@ -37,7 +37,7 @@ class Written:
         self.unchanged = unchanged  # place -> a sharding that still has its priorities
         self._facts, self._fit = facts, fit
         self._read: dict[tuple[int, int], Sharding | None] = {}
-        self._fitted: dict[tuple[int, Shape, bool], Sharding | None] = {}
+        self._fitted: dict[tuple[Sharding | None, Shape, bool], Sharding | None] = {}
         self._attributes: dict[Any, ir.Attribute] = {}
 
     def sharding(self, place: int, rank: int) -> Sharding | None:
@@ -58,6 +58,12 @@ class Written:
 
         ``entry``: it is an argument or result of the main function, which may not have sub-axes in open dimensions.
         """
+        key = (sharding, shape, entry)
+        if key not in self._fitted:
+            self._fitted[key] = self._fitting(sharding, shape, entry)
+        return self._fitted[key]
+
+    def _fitting(self, sharding: Sharding | None, shape: Shape, entry: bool) -> Sharding | None:
         if sharding is None or not sharding.dimensions:
             return sharding
         facts = self.shardings.facts(sharding)

@@ -6,7 +6,7 @@ say about its signature is looked up later.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,7 @@ class Signatures:
     examples: list[Any] = field(default_factory=list)  # an op per signature
     counts: list[int] = field(default_factory=list)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
-    _keys: dict[ir.Attribute, Any] = field(default_factory=dict)
+    attribute_keys: dict[ir.Attribute, Any] = field(default_factory=dict)
 
     def type(self, type_: ir.Type, where: Any) -> int:
         number = self.types.get(type_)
@@ -62,11 +62,11 @@ class Signatures:
 
     def attribute(self, attribute: ir.Attribute) -> Any:
         """What tells an attribute from others: itself, or for the elements of a tensor an ``_Elements``."""
-        key = self._keys.get(attribute)
+        key = self.attribute_keys.get(attribute)
         if key is None:
             elements = isinstance(attribute, (ir.DenseElementsAttr, ir.DenseResourceElementsAttr))
             key = _Elements(self.types.get(attribute.type, -2), attribute) if elements else attribute
-            self._keys[attribute] = key
+            self.attribute_keys[attribute] = key
         return key
 
     def number(self, key: Hashable, op: Any) -> int:
@@ -113,6 +113,7 @@ class Function:
     terminator: int = -1
     ops: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    details: list[Sequence[tuple[str, ir.Attribute]]] = field(default_factory=list)  # attributes by name
     signature: list[int] = field(default_factory=list)
     operands: list[tuple[int, ...]] = field(default_factory=list)
     results: list[range] = field(default_factory=list)
@@ -131,7 +132,7 @@ class Function:
     originals: dict[int, int] = field(default_factory=dict)  # copy of a constant's node -> the node
     flows: set[int] = field(default_factory=set)  # values whose sharding is that of a data-flow edge
     removed: set[int] = field(default_factory=set)
-    rewired: set[int] = field(default_factory=set)  # nodes whose operands are no longer what the module says
+    rewired: dict[int, set[int]] = field(default_factory=dict)  # operands (by node) that are not the module's any more
     moved: set[int] = field(default_factory=set)  # constraints that stand elsewhere than in the module
 
     def new_value(self, type_: int, definer: int) -> int:
@@ -145,6 +146,7 @@ def read_function(func: Any, signatures: Signatures) -> Function:
     function = Function(func.sym_name.value, func)
     reader = _Reader(function, signatures)
     region = reader.read_region(func.regions[0], -1, func)
+    function.order = list(range(len(function.ops)))
     function.arguments = list(region.arguments)
     function.terminator = region.nodes[-1]
     attributes = func.attributes
@@ -169,7 +171,7 @@ class _Reader:
         blocks = list(region.blocks)
         if len(blocks) != 1:
             raise ShardlogError(
-                f"a region of {around.name} has {len(blocks)} blocks",
+                f"a region of {around.operation.name} has {len(blocks)} blocks",
                 where=location(around),
                 hint="only structured control flow (stablehlo.while, stablehlo.case) is supported",
             )
@@ -180,56 +182,58 @@ class _Reader:
             numbers[argument] = value = function.new_value(signatures.type(argument.type, around), -1)
             arguments.append(value)
         nodes: list[int] = []
-        types, definer, names, attribute_key = function.types, function.definer, function.names, signatures.attribute
-        type_number, looks_at = signatures.types, signatures.looks_at
+        # Names of the hot loop: it runs once per op of the program.
+        types, definer, ops, names = function.types, function.definer, function.ops, function.names
+        signature, details = function.signature, function.details
+        add_operands, add_results = function.operands.append, function.results.append
+        type_number, key_of, number_of = signatures.types, signatures.attribute_keys, signatures.number
+        looks_at = signatures.looks_at
         for op in blocks[0].operations:
-            node = len(function.ops)
+            node = len(ops)
             nodes.append(node)
-            function.ops.append(op)
-            function.signature.append(-1)
-            function.order.append(node)
+            ops.append(op)
+            signature.append(-1)
             function.parent.append(parent)
             function.region.append(number)
             operands = tuple([numbers[value] for value in op.operands])
-            function.operands.append(operands)
+            add_operands(operands)
             first = len(types)
-            kinds = [types[value] for value in operands]
-            kinds.append(-1)
             for result in op.results:
                 numbers[result] = len(types)
                 kind = type_number.get(result.type)
-                if kind is None:
-                    kind = signatures.type(result.type, op)
-                types.append(kind)
+                types.append(signatures.type(result.type, op) if kind is None else kind)
                 definer.append(node)
-                kinds.append(kind)
-            function.results.append(range(first, len(types)))
+            results = range(first, len(types))
+            add_results(results)
             name = op.name
             if name.__class__ is not str:  # some ops have an attribute called name
                 name = op.operation.name
             names.append(name)
-            key: list[Hashable] = [name, tuple(kinds)]
-            for label, attribute in attributes(op):
+            pairs = attributes(op)
+            details.append(pairs)
+            key: list[Hashable] = [name, *[types[value] for value in operands], -1, *types[first:]]
+            for label, attribute in pairs:
                 if "." in label and label != _RULE:  # annotations of values, and notes of other tools
                     if label == "sdy.sharding":
                         self._annotate(node, attribute)
                     continue
-                if label in _ANNOTATIONS and name.startswith("sdy."):
-                    continue
-                told = attribute_key(attribute)
-                if told.__class__ is _Elements and told.type in kinds:
+                told = key_of.get(attribute)
+                if told is None:
+                    told = signatures.attribute(attribute)
+                if told.__class__ is _Elements and told.type in types[first:]:
                     told = told.type
                 key.append((label, told))
             inner = op.regions
             if len(inner):
                 key.append(self._read_regions(inner, node, op))
-            elif name.startswith("sdy."):
-                self._read_sdy(node, op)
             if name in looks_at:
                 key.append(repr(surroundings(op, looks_at[name])))
-            function.signature[node] = signatures.number(tuple(key), op)
-            if name == "func.call":
+            if name.startswith("sdy."):
+                key = [k for k in key if not (k.__class__ is tuple and k[0] in _ANNOTATIONS)]
+                self._read_sdy(node, op)
+            elif name == "func.call":
                 function.calls[node] = op.attributes["callee"].value
+            signature[node] = number_of(tuple(key), op)
         return Region(tuple(arguments), tuple(nodes))
 
     def _read_regions(self, regions: Any, node: int, op: Any) -> Hashable:

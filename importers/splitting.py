@@ -8,6 +8,7 @@ by an op that is no constant gets a copy of the whole sub-computation of its own
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from .function import Function
 
@@ -40,13 +41,13 @@ class _Splitter:
             for value in function.results[node]
             if not scalar[types[value]]
         }
-        for node in list(function.order):
-            if node in constants or node in self.group_nodes or constant_values.isdisjoint(function.operands[node]):
+        users = [n for n in function.order if not constant_values.isdisjoint(function.operands[n])]
+        for node in users:
+            if node in constants or node in self.group_nodes:
                 continue
-            function.rewired.add(node)
-            function.operands[node] = tuple(
-                [self.copy(v, {}) if v in constant_values else v for v in function.operands[node]]
-            )
+            operands = function.operands[node]
+            function.operands[node] = tuple([self.copy(v, {}) if v in constant_values else v for v in operands])
+            function.rewired.setdefault(node, set()).update(i for i, v in enumerate(operands) if v in constant_values)
         self.remove_unused()
         order: list[int] = []
         for node in function.order:
@@ -67,6 +68,7 @@ class _Splitter:
         twin = len(function.ops)
         function.ops.append(function.ops[node])
         function.names.append(function.names[node])
+        function.details.append(function.details[node])
         function.signature.append(function.signature[node])
         function.operands.append(operands)
         function.parent.append(function.parent[node])
@@ -88,19 +90,19 @@ class _Splitter:
     def remove_unused(self) -> None:
         """Removes constants without uses other than by sharding groups, users before what they use."""
         function = self.function
-        uses: dict[int, int] = {}
-        for node in function.order:
-            if node not in self.group_nodes:
-                for value in function.operands[node]:
-                    uses[value] = uses.get(value, 0) + 1
-        for twin in function.originals:
-            for value in function.operands[twin]:
-                uses[value] = uses.get(value, 0) + 1
+        defined = {value for node in self.constants for value in function.results[node]}
+        uses = dict.fromkeys(defined, 0)
+        for node in chain(function.order, function.originals):
+            operands = function.operands[node]
+            if node not in self.group_nodes and not defined.isdisjoint(operands):
+                for value in defined.intersection(operands):
+                    uses[value] += operands.count(value)
         for node in reversed(function.order):
-            if node in self.constants and not any(uses.get(value) for value in function.results[node]):
+            if node in self.constants and not any(uses[value] for value in function.results[node]):
                 function.removed.add(node)
                 for value in function.operands[node]:
-                    uses[value] -= 1
+                    if value in uses:
+                        uses[value] -= 1
         gone = {value for node in function.removed for value in function.results[node]}
         for value, _, node in function.groups:
             if value in gone:

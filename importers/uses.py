@@ -71,7 +71,7 @@ class Uses:
         self.value[at] = value
         self.age[at] = self._newest
         self._newest += 1
-        self.function.rewired.add(node)
+        self.function.rewired.setdefault(node, set()).add(index)
         operands = list(self.function.operands[node])
         operands[index] = value
         self.function.operands[node] = tuple(operands)
