@@ -59,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import warnings
 
     options = parser().parse_args(arguments)
+    for stream in ("stdin", "stdout", "stderr"):
+        if getattr(sys, stream) is None:  # it was closed: as good as the null device
+            setattr(sys, stream, open(os.devnull, "r+", encoding="utf-8"))
     commands: dict[str, Callable[[argparse.Namespace], None]]
     commands = {"run": _run, "facts": _facts, "query": _query}
     try:
@@ -66,13 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = lambda message, *_, **__: _warn(str(message))
             commands[options.command](options)
             sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone; nothing may be flushed to it at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # as a process that SIGPIPE ends
     except KeyboardInterrupt:
         print("shardlog: interrupted", file=sys.stderr)
         return 130  # as a process that SIGINT ends
+    except OSError as error:  # of standard output: others are told where they happen
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or what is left is written at exit
+        if isinstance(error, BrokenPipeError):
+            return 141  # as a process that SIGPIPE ends
+        print(f"<stdout>: error: cannot write: {error.strerror}", file=sys.stderr)
+        return 2
     except Exception as error:
         if not _bad_input(error):
             raise
