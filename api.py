@@ -151,7 +151,9 @@ def _without_collection() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            gc.freeze()  # what was made counts as old at once
             gc.enable()
+            gc.unfreeze()
 
 
 def _run(

@@ -89,6 +89,7 @@ class Classes:
     describe: Callable[[Any, bool], Facts]
     known: list[Knowledge] = field(default_factory=list)  # per class, a representative
     _by_signature: dict[tuple[int, bool], tuple[int, Knowledge]] = field(default_factory=dict)
+    _described: dict[int, Facts] = field(default_factory=dict)
     _by_facts: dict[Any, int] = field(default_factory=dict)
     _identities: dict[tuple[str, int, int], int] = field(default_factory=dict)
 
@@ -104,7 +105,11 @@ class Classes:
     def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, Knowledge]:
         key = (signature, multiple_uses)
         if key not in self._by_signature:
-            facts = self.describe(self.signatures.examples[signature], multiple_uses)
+            if signature not in self._described:
+                self._described[signature] = self.describe(self.signatures.examples[signature], False)
+            facts = self._described[signature]
+            if multiple_uses:
+                facts = {**facts, "multiple_uses": [()]}
             found = knowledge(facts, self.solve(facts))
             self._by_signature[key] = (self._intern(found), found)
         return self._by_signature[key]

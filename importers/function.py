@@ -19,6 +19,7 @@ from .signature import LooksAt, attributes, surroundings
 _RULE = "sdy.sharding_rule"
 # The attributes that hold the sharding of an op's only result.
 RESULT_SHARDING = ("sharding", "out_sharding")
+_EDGES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
 _ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
 
 
@@ -27,7 +28,7 @@ class _Elements:
     """The elements of a tensor. They are data, which no rule reads, where a result has the same type."""
 
     type: int
-    attribute: ir.Attribute
+    number: int
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,13 @@ class Signatures:
         return number
 
     def attribute(self, attribute: ir.Attribute) -> Any:
-        """What tells an attribute from others: itself, or for the elements of a tensor an ``_Elements``."""
+        """What tells an attribute from others: a number below those of types, or for the elements of a tensor an
+        ``_Elements`` with such a number."""
         key = self.attribute_keys.get(attribute)
         if key is None:
             elements = isinstance(attribute, (ir.DenseElementsAttr, ir.DenseResourceElementsAttr))
-            key = _Elements(self.types.get(attribute.type, -2), attribute) if elements else attribute
+            number = len(self.attribute_keys)
+            key = _Elements(self.types.get(attribute.type, -2), -3 - number) if elements else -3 - number
             self.attribute_keys[attribute] = key
         return key
 
@@ -128,7 +131,7 @@ class Function:
     result_annotations: list[Sharding | None] = field(default_factory=list)
     groups: list[tuple[int, int, int]] = field(default_factory=list)  # value, group id, node
     constraints: list[int] = field(default_factory=list)
-    flow_edges: list[int] = field(default_factory=list)  # nodes that are data-flow edges already
+    flow_edges: dict[int, int] = field(default_factory=dict)  # node that is a data-flow edge already -> its owner
     originals: dict[int, int] = field(default_factory=dict)  # copy of a constant's node -> the node
     flows: set[int] = field(default_factory=set)  # values whose sharding is that of a data-flow edge
     removed: set[int] = field(default_factory=set)
@@ -146,7 +149,7 @@ def read_function(func: Any, signatures: Signatures) -> Function:
     function = Function(func.sym_name.value, func)
     reader = _Reader(function, signatures)
     region = reader.read_region(func.regions[0], -1, func)
-    function.order = list(range(len(function.ops)))
+    function.order = [n for n in range(len(function.ops)) if n not in function.flow_edges]
     function.arguments = list(region.arguments)
     function.terminator = region.nodes[-1]
     attributes = func.attributes
@@ -158,6 +161,17 @@ def read_function(func: Any, signatures: Signatures) -> Function:
     entries = attributes["res_attrs"] if "res_attrs" in attributes else [{}] * len(returned)
     function.result_attributes = [entry["sdy.sharding"] if "sdy.sharding" in entry else None for entry in entries]
     return function
+
+
+def _without_annotations(key: list[Hashable]) -> list[Hashable]:
+    """A key without the attributes of sdy ops that annotate values; attributes stand as label and what tells them."""
+    found: list[Hashable] = []
+    skip = False
+    for part in key:
+        if not skip and part not in _ANNOTATIONS:
+            found.append(part)
+        skip = not skip and part in _ANNOTATIONS
+    return found
 
 
 class _Reader:
@@ -183,54 +197,61 @@ class _Reader:
             arguments.append(value)
         nodes: list[int] = []
         # Names of the hot loop: it runs once per op of the program.
-        types, definer, ops, names = function.types, function.definer, function.ops, function.names
-        signature, details = function.signature, function.details
-        add_operands, add_results = function.operands.append, function.results.append
+        types, ops, signature = function.types, function.ops, function.signature
+        add_node, add_op, add_signature = nodes.append, ops.append, signature.append
+        add_parent, add_region, add_name = function.parent.append, function.region.append, function.names.append
+        add_operands, add_results, add_details = (
+            function.operands.append,
+            function.results.append,
+            function.details.append,
+        )
+        add_type, add_definer = types.append, function.definer.append
         type_number, key_of, number_of = signatures.types, signatures.attribute_keys, signatures.number
         looks_at = signatures.looks_at
         for op in blocks[0].operations:
             node = len(ops)
-            nodes.append(node)
-            ops.append(op)
-            signature.append(-1)
-            function.parent.append(parent)
-            function.region.append(number)
+            add_node(node)
+            add_op(op)
+            add_signature(-1)
+            add_parent(parent)
+            add_region(number)
             operands = tuple([numbers[value] for value in op.operands])
             add_operands(operands)
             first = len(types)
             for result in op.results:
+                type_ = result.type
+                kind = type_number.get(type_)
                 numbers[result] = len(types)
-                kind = type_number.get(result.type)
-                types.append(signatures.type(result.type, op) if kind is None else kind)
-                definer.append(node)
-            results = range(first, len(types))
-            add_results(results)
+                add_type(signatures.type(type_, op) if kind is None else kind)
+                add_definer(node)
+            add_results(range(first, len(types)))
             name = op.name
             if name.__class__ is not str:  # some ops have an attribute called name
                 name = op.operation.name
-            names.append(name)
+            add_name(name)
             pairs = attributes(op)
-            details.append(pairs)
+            add_details(pairs)
             key: list[Hashable] = [name, *[types[value] for value in operands], -1, *types[first:]]
             for label, attribute in pairs:
+                told = key_of.get(attribute)
+                if told is None:
+                    told = signatures.attribute(attribute)
                 if "." in label and label != _RULE:  # annotations of values, and notes of other tools
                     if label == "sdy.sharding":
                         self._annotate(node, attribute)
                     continue
-                told = key_of.get(attribute)
-                if told is None:
-                    told = signatures.attribute(attribute)
-                if told.__class__ is _Elements and told.type in types[first:]:
-                    told = told.type
-                key.append((label, told))
+                if told.__class__ is _Elements:
+                    told = told.type if told.type in types[first:] else told.number
+                key.append(label)
+                key.append(told)
             inner = op.regions
             if len(inner):
                 key.append(self._read_regions(inner, node, op))
             if name in looks_at:
                 key.append(repr(surroundings(op, looks_at[name])))
             if name.startswith("sdy."):
-                key = [k for k in key if not (k.__class__ is tuple and k[0] in _ANNOTATIONS)]
                 self._read_sdy(node, op)
+                key = _without_annotations(key)
             elif name == "func.call":
                 function.calls[node] = op.attributes["callee"].value
             signature[node] = number_of(tuple(key), op)
@@ -254,10 +275,10 @@ class _Reader:
         if name == "sdy.sharding_group":
             function.groups.append((function.operands[node][0], op.attributes["group_id"].value, node))
             return
+        if name in _EDGES:  # its result is another name for the value that owns the edge
+            function.flow_edges[node] = self.numbers[op.results[0]] = function.operands[node][0]
         for label in RESULT_SHARDING:
             if label in op.attributes and len(function.results[node]) == 1:
-                function.attributes[function.results[node][0]] = op.attributes[label]
+                function.attributes[self.numbers[op.results[0]]] = op.attributes[label]
         if name == "sdy.sharding_constraint":
             function.constraints.append(node)
-        elif name == "sdy.data_flow_edge":
-            function.flow_edges.append(node)

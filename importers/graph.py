@@ -39,6 +39,7 @@ class Graph:
     """Arrays for the agenda. ``order`` has the items in program order; func-result items are apart."""
 
     instances: tuple[Instance, ...]  # main first, then depth first in program order
+    roots: tuple[Instance, ...]  # main, and the functions besides it that nothing calls
     classes: Ints  # item -> class
     slot_offsets: Ints
     slots: Ints  # places, by item
@@ -95,11 +96,16 @@ class _Builder:
 
 
 def build_graph(
-    functions: dict[str, Function], structures: dict[str, Structure], main: str, classes: Classes
+    functions: dict[str, Function],
+    structures: dict[str, Structure],
+    main: str,
+    classes: Classes,
+    others: Sequence[str] = (),
 ) -> Graph:
-    """The graph of the function ``main`` and all that it calls."""
+    """The graph of the function ``main``, of the ``others`` after it, and of all that they call."""
     builder = _Builder(functions, structures, classes)
-    root = builder.instantiate(main, cloned=False)
+    roots = [builder.instantiate(name, cloned=False) for name in (main, *others)]
+    root = roots[0]
     instances = builder.instances
     slots = [i.layout.slots + i.place for i in instances]
     neighbours = [i.layout.neighbours + i.item for i in instances]
@@ -118,10 +124,11 @@ def build_graph(
     neighbour_lengths.append(np.zeros(len(returned), np.int32))
     return Graph(
         instances=tuple(instances),
+        roots=tuple(roots),
         classes=_join([i.layout.classes for i in instances] + [result_classes]),
         slot_offsets=_offsets(lengths),
         slots=_join([*slots, result_slots]),
-        order=_join(builder.order(root)),
+        order=_join([part for instance in roots for part in builder.order(instance)]),
         neighbour_offsets=_offsets(neighbour_lengths),
         neighbours=_join(neighbours),
         places=first_place + len(returned),

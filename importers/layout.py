@@ -63,10 +63,11 @@ def lay_out(
 
     # Items: nodes, then edges of arguments, of ops, of call results.
     class_of = np.full(nodes, -1, np.int32)
-    class_of[order] = [
-        classes.number(function.signature[n], multiple_uses=structure.multiple[n], dying=n in structure.dying)
-        for n in order
-    ]
+    kind = np.asarray(function.signature, np.int64) * 4 + structure.multiple
+    kind[list(structure.dying)] += 2
+    distinct, which = np.unique(kind[order], return_inverse=True)
+    numbers = [classes.number(k // 4, multiple_uses=bool(k & 1), dying=bool(k & 2)) for k in distinct.tolist()]
+    class_of[order] = np.asarray(numbers, np.int32)[which]
     item = nodes
     edge_classes: list[int] = []
     edge_slots: list[tuple[int, ...]] = []
@@ -95,16 +96,18 @@ def lay_out(
             result_items[node] = [add_edge(v, (-1 - k,)) for k, v in enumerate(function.results[node])]
 
     # Slots.
-    lengths = np.zeros(item, np.int64)
-    live = np.asarray(order, np.int64)
-    operand_flat = list(chain.from_iterable([(*function.operands[n], *function.results[n]) for n in order]))
-    counts = np.fromiter((len(function.operands[n]) + len(function.results[n]) for n in order), np.int64, len(order))
-    lengths[live] = counts
-    lengths[nodes:] = [len(s) for s in edge_slots]
+    uses = ordered_uses(function, set(), callee=structure.callee) if cloned else structure.uses
+    definers = np.asarray(function.definer, np.int64)
+    defined = np.nonzero(definers >= 0)[0]
+    operands = np.bincount(uses.node, minlength=nodes)
+    results = np.bincount(definers[defined], minlength=nodes)
+    lengths = np.concatenate([operands + results, [len(s) for s in edge_slots]]).astype(np.int64)
     slot_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     slots = np.zeros(int(slot_offsets[-1]), np.int64)
-    starts = np.repeat(slot_offsets[live] - (np.cumsum(counts) - counts), counts)
-    slots[starts + np.arange(len(operand_flat))] = place[np.asarray(operand_flat, np.int64)] if operand_flat else 0
+    slots[slot_offsets[uses.node] + uses.index] = place[uses.value]
+    first = np.asarray([r.start for r in function.results], np.int64)  # the results of an op have adjacent numbers
+    owner = definers[defined]
+    slots[slot_offsets[owner] + operands[owner] + defined - first[owner]] = place[defined]
     edge_flat = np.asarray(list(chain.from_iterable(edge_slots)), np.int64)
     slots[int(slot_offsets[nodes]) :] = edge_flat
     argument_sources = [(int(slot_offsets[it]), k) for k, it in enumerate(argument_items)]
@@ -112,7 +115,6 @@ def lay_out(
     slots[slots < 0] = 0
 
     # Neighbours, one entry per use and per definition.
-    uses = ordered_uses(function, set(), callee=structure.callee) if cloned else structure.uses
     item_of_use = uses.node.copy()
     open_end = np.full(len(uses.node), _LOCAL)  # number of the returned value where the item is the caller's
     special = np.zeros(nodes, bool)
@@ -136,7 +138,6 @@ def lay_out(
     target_rank = is_target[uses.value]
     group = np.where(target_rank > 0, 0, 2)
     owned = np.asarray(sorted(owner_item), np.int64)
-    definers = np.asarray(function.definer, np.int64)
     definers[owned] = [owner_item[v] for v in owned.tolist()]
     defined = np.nonzero((definers >= 0) & (place == np.arange(values)))[0]
     entry_place = np.concatenate([use_place, defined])

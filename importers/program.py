@@ -21,7 +21,7 @@ from .shardings import Sharding, Shardings, read_mesh
 from .signature import describe, looks_at
 from .source import main_function, symbols
 from .splitting import split_constants
-from .structure import prepare
+from .structure import Structure, prepare
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +40,12 @@ class Program:
 def import_program(module: ir.Module, rules: RuleBook) -> Program:
     """Reads a module. Raises ShardlogError for what cannot be propagated."""
     with module.context:
-        reader = _Reader(module, rules)
-        return reader.read()
+        return Reader(module, rules).read()
 
 
-class _Reader:
+class Reader:
+    """Reads a module step by step."""
+
     def __init__(self, module: ir.Module, rules: RuleBook) -> None:
         self.module, self.rules = module, rules
         around = looks_at(rules.looks_at)
@@ -95,10 +96,10 @@ class _Reader:
     def read(self) -> Program:
         functions, classes = self.functions, self.classes
         self.check_recursion(self.main, ())
-        self.annotate_calls()
-        self.split()
-        structures = {n: prepare(f, classes, callee=n != self.main) for n, f in functions.items()}
-        graph = build_graph(functions, structures, self.main, classes)
+        structures = self.structures()
+        called = {callee for function in functions.values() for callee in function.calls.values()}
+        others = [name for name in functions if name not in called and name != self.main]
+        graph = build_graph(functions, structures, self.main, classes, others)
         for function in functions.values():
             function.order = [n for n in function.order if n not in function.removed]
         groups = self.read_groups(graph)
@@ -106,6 +107,12 @@ class _Reader:
         for members in groups:
             cells[list(members)] = min(members)
         return Program(self.module, self.shardings, classes, graph, cells, self.read_initial(graph, groups, cells), groups)
+
+    def structures(self) -> dict[str, Structure]:
+        """What import makes of the functions."""
+        self.annotate_calls()
+        self.split()
+        return {n: prepare(f, self.classes, callee=n != self.main) for n, f in self.functions.items()}
 
     def check_recursion(self, name: str, around: tuple[str, ...]) -> None:
         if name in around:
@@ -128,37 +135,53 @@ class _Reader:
 
     def split(self) -> None:
         """Splits constants, see ``splitting.py``; which ops are constants is said by the rules."""
-        functions, classes = self.functions, self.classes
-        numbers = {name: i for i, name in enumerate(functions)}
-        first, at = {}, 0
-        columns: dict[str, list[npt.NDArray[np.int64]]] = {n: [] for n in ("op_class", "operand", "defines", "inside", "calls")}
-        values = 0
-        for name, function in functions.items():
-            first[name] = at
-            nodes = np.arange(len(function.ops), dtype=np.int64) + at
-            counts = np.fromiter(map(len, function.operands), np.int64, len(nodes))
-            flat = np.fromiter(chain.from_iterable(function.operands), np.int64, int(counts.sum())) + values
+        classes, functions = self.classes, list(self.functions.values())
+        signatures = range(len(classes.signatures.examples))
+        kinds = ("constant", "keeps_constant", "expands_scalar", "computes_nothing")
+        facts: dict[str, Any] = {k: [(s,) for s in signatures if getattr(classes.of(s), k)] for k in kinds}
+        # Only calls and ops of the first three kinds can be constants: the others need not be told of.
+        may_be = np.zeros(len(signatures), bool)
+        may_be[[s for k in kinds[:3] for (s,) in facts[k]]] = True
+        numbers = {function.name: i for i, function in enumerate(functions)}
+        facts["holds"] = sorted(
+            {
+                (numbers[f.name], s)
+                for f in functions
+                for s in set(f.signature) - {f.signature[n] for n in f.calls}
+            }
+        )
+        columns: dict[str, list[npt.NDArray[np.int64]]] = {
+            "op_class": [], "operand": [], "defines": [], "calls": [], "inside": []
+        }  # fmt: skip
+        first_node, first_value = [0], [0]
+        for number, function in enumerate(functions):
+            nodes, values = first_node[-1], first_value[-1]
+            signature = np.asarray(function.signature, np.int64)
+            told = may_be[signature]
+            told[list(function.calls)] = True
+            chosen = np.nonzero(told)[0]
+            operands = [function.operands[n] for n in chosen.tolist()]
+            counts = np.fromiter(map(len, operands), np.int64, len(chosen))
+            flat = np.fromiter(chain.from_iterable(operands), np.int64, int(counts.sum()))
             index = np.arange(len(flat)) - np.repeat(np.cumsum(counts) - counts, counts)
             definer = np.asarray(function.definer, np.int64)
-            defined = np.nonzero(definer >= 0)[0]
-            columns["op_class"].append(np.column_stack([nodes, np.asarray(function.signature, np.int64)]))
-            columns["operand"].append(np.column_stack([np.repeat(nodes, counts), index, flat]))
-            columns["defines"].append(np.column_stack([definer[defined] + at, defined + values]))
-            columns["inside"].append(np.column_stack([nodes, np.full(len(nodes), numbers[name])]))
-            calls = [(node + at, numbers[callee]) for node, callee in function.calls.items()]
+            defined = np.nonzero((definer >= 0) & told[definer])[0]
+            columns["op_class"].append(np.column_stack([chosen + nodes, signature[chosen]]))
+            columns["operand"].append(np.column_stack([np.repeat(chosen, counts) + nodes, index, flat + values]))
+            columns["defines"].append(np.column_stack([definer[defined] + nodes, defined + values]))
+            calls = [(node + nodes, numbers[callee]) for node, callee in function.calls.items()]
             columns["calls"].append(np.asarray(calls, np.int64).reshape(-1, 2))
-            at += len(nodes)
-            values += len(function.types)
-        facts: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
-        signatures = range(len(classes.signatures.examples))
-        for relation in ("constant", "keeps_constant", "expands_scalar", "computes_nothing"):
-            facts[relation] = [(s,) for s in signatures if getattr(classes.of(s), relation)]
+            inside = [(node + nodes, number) for node in function.calls]
+            columns["inside"].append(np.asarray(inside, np.int64).reshape(-1, 2))
+            first_node.append(nodes + len(function.ops))
+            first_value.append(values + len(function.types))
+        facts.update((name, np.concatenate(parts)) for name, parts in columns.items())
         answers = self.rules.constants(facts)
-        found = {o for relation in ("constant_expression", "scalar_expansion") for (o,) in answers[relation]}
+        found = np.sort([o for k in ("constant_expression", "scalar_expansion") for (o,) in answers[k]])
         scalar = [shape == () for shape in classes.signatures.shapes]
-        for name, function in functions.items():
-            mine = {o - first[name] for o in found if first[name] <= o < first[name] + len(function.ops)}
-            split_constants(function, mine, scalar)
+        bounds = np.searchsorted(found, first_node)
+        for function, start, end, nodes in zip(functions, bounds, bounds[1:], first_node, strict=False):
+            split_constants(function, set((found[start:end] - nodes).tolist()), scalar)
 
     def read_groups(self, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Sharding groups: values that share a group id, directly or through other groups."""

@@ -33,13 +33,14 @@ class Structure:
     edges: list[DataFlow]
     place: dict[int, int]  # target of an edge -> its owner
     uses: Uses
-    multiple: list[bool] = field(default_factory=list)  # by node: some operand that is no scalar is used again
+    multiple: npt.NDArray[np.bool_]  # by node: some operand that is no scalar is used again
     dying: frozenset[int] = frozenset()  # dead nodes that still take turns in the first stage
 
 
-def prepare(function: Function, classes: Classes, *, callee: bool) -> Structure:
+def prepare(function: Function, classes: Classes, *, callee: bool, imported: bool = False) -> Structure:
     """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and finds
-    its dead ops (``function.removed``).
+    its dead ops (``function.removed``). In a function that was ``imported`` already, only what has an edge has one, and
+    constraints have been applied.
 
     Shardy erases a dead op when its turn comes, in the first stage. So what is used by nothing never takes a turn,
     but what is used by dead ops alone does, before they are gone.
@@ -47,16 +48,17 @@ def prepare(function: Function, classes: Classes, *, callee: bool) -> Structure:
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
     function.flows = {edge.owner for edge in edges} | set(place)
-    for node in function.flow_edges:
-        place[function.results[node][0]] = place.get(function.operands[node][0], function.operands[node][0])
+    if imported:
+        edges = [edge for edge in edges if edge.owner in function.flow_edges.values()]
     owners = {edge.owner for edge in edges}
-    uses = ordered_uses(function, owners, callee=callee)
+    uses = Uses(function) if imported else ordered_uses(function, owners, callee=callee)
     owners.update(function.arguments if callee else ())
     owners.update(v for node in function.calls for v in function.results[node])
     for value, sharding in list(function.annotations.items()):
         if value in place:
             function.annotations.setdefault(place[value], sharding)
-    apply_constraints(function, uses, place, owners | set(place))
+    if not imported:
+        apply_constraints(function, uses, place, owners | set(place))
     multiple = _multiple_uses(function, classes, uses)
     grouped = [value for value, _, _ in function.groups]
     unused, dying = _dead(function, classes, uses, owners.union(grouped))
@@ -120,15 +122,19 @@ def _use(function: Function, node: int, end: End) -> tuple[int, int]:
 
 def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> tuple[set[int], set[int]]:
     """Pure ops whose results nothing uses, and those that only such ops use."""
-    counts = np.bincount(uses.value, minlength=len(function.types)).tolist()
-    used = list(counts)
+    used = np.bincount(uses.value, minlength=len(function.types))
+    used[list(keep)] += 1
+    needed = np.bincount(np.asarray(function.definer)[used > 0] + 1, minlength=len(function.ops) + 1)[1:]
+    if not any(function.results[n] for n in function.order if not needed[n]):
+        return set(), set()  # every op that has results has one that is used
+    counts = used.tolist()
     known = {s: classes.of(s) for s in set(function.signature)}
     pure = _pure_nodes(function, [known[s] for s in function.signature])
     unused: set[int] = set()
     dying: set[int] = set()
     for node in reversed(function.order):
         results = function.results[node]
-        if not results or node not in pure or any(counts[v] or v in keep for v in results):
+        if not results or node not in pure or any(counts[v] for v in results):
             continue
         kind = dying if any(used[v] for v in results) else unused
         for gone in (node, *_inside(function, node)):
@@ -161,7 +167,7 @@ def _pure_nodes(function: Function, known: Sequence[Knowledge]) -> set[int]:
     return pure
 
 
-def _multiple_uses(function: Function, classes: Classes, uses: Uses) -> list[bool]:
+def _multiple_uses(function: Function, classes: Classes, uses: Uses) -> npt.NDArray[np.bool_]:
     counts = np.bincount(uses.value, minlength=len(function.types))
     for value, _, node in function.groups:
         counts[value] += node < 0  # a copy of a constant is in the groups of the constant
@@ -169,5 +175,4 @@ def _multiple_uses(function: Function, classes: Classes, uses: Uses) -> list[boo
     again = (counts > 1) & shaped[np.asarray(function.types, np.int64)]
     multiple = np.zeros(len(function.ops), bool)
     multiple[uses.node[again[uses.value]]] = True
-    result: list[bool] = multiple.tolist()
-    return result
+    return multiple

@@ -30,11 +30,11 @@ class Uses:
         self.value: Integers = np.fromiter(chain.from_iterable([function.operands[n] for n in order]), np.int64, total)
         self.node: Integers = np.repeat(np.asarray(order, np.int64), counts)
         self.index: Integers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        self.age: npt.NDArray[np.float64] = np.repeat(np.arange(len(order), dtype=np.float64), counts)
-        self.age += self.index * 1e-6
+        born = np.asarray(self.position)
         for node in function.regions:
             if node not in function.removed:
-                self.age[self.node == node] = self.end(node) + 0.5 + self.index[self.node == node] * 1e-6
+                born[node] = self.end(node) + 0.5
+        self.age: npt.NDArray[np.float64] = born[self.node] + self.index * 1e-6
         self._newest = 2.0 * len(order) + 1
 
     def end(self, node: int) -> float:
