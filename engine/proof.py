@@ -1,0 +1,226 @@
+"""Proofs: why a tuple holds.
+
+``Derivations`` evaluates a program once more, plainly and with a note of the first derivation of every tuple.
+The notes are well-founded, as a rule sees only what earlier rounds have found. ``proof_check``
+verifies proofs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .facts import tuples
+from .functors import Registers, evaluate
+from .matching import Rules
+from .plan import Plan, Rule, Source
+from .program import Facts, Program, Row
+from .reference import Evaluation, Tuple
+
+_Key = tuple[int, Tuple]
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """A tuple and what it follows from; proofs of equal tuples are one object, shared by all that need it.
+
+    ``source`` is the rule, None for a given fact and for a pair that an eqrel has as an equivalence.
+    ``premises`` prove the atoms of the rule's body, ``counted`` the tuples that its aggregates went through,
+    ``bindings`` are the variables of the rule. In a keyed program there is no key column.
+    """
+
+    relation: str
+    row: Row
+    source: Source | None = None
+    premises: tuple[Proof, ...] = ()
+    counted: tuple[Proof, ...] = ()
+    bindings: tuple[tuple[str, Any], ...] = ()
+
+    @cached_property
+    def sentence(self) -> str:
+        """The sentence of the rule with the values of its variables; empty where it has none."""
+        return fill(self.source.sentence, {n: str(v) for n, v in self.bindings}) if self.source else ""
+
+    def steps(self) -> Iterator[Proof]:
+        """Every proof in this one, itself first, each once, nearer ones first."""
+        seen, queue = {id(self)}, deque([self])
+        while queue:
+            proof = queue.popleft()
+            yield proof
+            for premise in (*proof.premises, *proof.counted):
+                if id(premise) not in seen:
+                    seen.add(id(premise))
+                    queue.append(premise)
+
+
+def fill(sentence: str, names: Mapping[str, str]) -> str:
+    """A sentence with ``{x}`` replaced by the name of x; what has no name stays."""
+    return re.sub(r"\{(\w+)\}", lambda match: names.get(match[1], match[0]), sentence)
+
+
+class Derivations:
+    """The relations that ``outputs`` need, for given facts; in a keyed program the facts of one key and the
+    shared ones together. Raises EngineError as evaluation does."""
+
+    def __init__(self, program: Program, facts: Facts, outputs: Sequence[str] | None = None) -> None:
+        plan = self._plan = program.plan
+        self._evaluation = _Recorder(plan)
+        for name, rows in facts.items():
+            index = plan.index(name)
+            self._evaluation.insert(index, tuples(plan.relations[index], rows, plan.records))
+        wanted = program.outputs if outputs is None else outputs
+        self._evaluation.run(plan.strata, [plan.index(name) for name in wanted])
+        self._rules = rules_of(plan)
+        self._proofs: dict[_Key, Proof] = {}
+
+    def rows(self, relation: str) -> list[Row]:
+        """The tuples of a relation, sorted."""
+        return self._evaluation.rows(self._plan.index(relation))
+
+    def proof(self, relation: str, row: Row) -> Proof | None:
+        """The proof of a tuple; None where it does not hold."""
+        goal = (self._plan.index(relation), tuple(row))
+        if not self._evaluation.holds(*goal):
+            return None
+        waiting = [goal]
+        while waiting:
+            key = waiting[-1]
+            rule, premises, counted = self._evaluation.noted.get(key, (None, (), ()))
+            missing = [k for k in (*premises, *counted) if k not in self._proofs]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if key not in self._proofs:
+                self._proofs[key] = self._step(key, rule, premises, counted)
+        return self._proofs[goal]
+
+    def _step(self, key: _Key, rule: Rule | None, premises: Iterable[_Key], counted: Iterable[_Key]) -> Proof:
+        name, row = self._plan.relations[key[0]].name, key[1]
+        direct = tuple(self._proofs[k] for k in premises)
+        aggregated = tuple(dict.fromkeys(p for k in counted for p in _unprojected(self._proofs[k])))
+        if rule is None:
+            return Proof(name, row, None, direct, aggregated)
+        source = self._plan.sources[rule.source]
+        held = [(p.relation, p.row) for p in direct]
+        bindings = next(self._rules.explains(source, name, row, held, self._extent), {})
+        shown = tuple((n, v) for n, v in bindings.items() if "@" not in n and v is not None)
+        return Proof(name, row, source, direct, aggregated, shown)
+
+    def _extent(self, relation: str) -> Iterable[Row]:
+        return self._evaluation.all(self._plan.index(relation))
+
+
+def rules_of(plan: Plan) -> Rules:
+    """The rules of a plan as they are written."""
+    return Rules(plan.sources, {r.name for r in plan.relations if r.keyed})
+
+
+def _unprojected(proof: Proof) -> tuple[Proof, ...]:
+    """What stands in the program: a projection that the planner made is none of its relations."""
+    return proof.premises if "(" in proof.relation else (proof,)
+
+
+class _Recorder(Evaluation):
+    """Notes the first derivation of every tuple."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.noted: dict[_Key, tuple[Rule | None, tuple[_Key, ...], tuple[_Key, ...]]] = {}
+        self._trail: list[_Key] = []
+        self._aggregated: list[_Key] = []
+        super().__init__(plan)
+
+    def holds(self, relation: int, row: Tuple) -> bool:
+        return row in self._all[relation]
+
+    def all(self, relation: int) -> Iterable[Row]:
+        return self._all[relation].tuples
+
+    def _fire(self, rule: Rule, new: Mapping[int, dict[Tuple, None]]) -> None:
+        self._rule, self._found = rule, new[rule.head]
+        super()._fire(rule, new)
+
+    def _solve(self, steps: Sequence[Any], at: int, registers: Registers) -> Iterator[None]:
+        if at == len(steps):
+            if steps is self._rule.steps:
+                row = tuple(evaluate(argument, registers) for argument in self._rule.args)
+                note = (self._rule, tuple(self._trail), tuple(self._aggregated))
+                if row not in self._all[self._rule.head]:
+                    self.noted.setdefault((self._rule.head, row), note)
+            yield
+            return
+        step = steps[at]
+        if step[0] == "scan":
+            for row in self._rows(step, registers):
+                self._trail.append((step[1], row))
+                yield from self._solve(steps, at + 1, registers)
+                self._trail.pop()
+        elif step[0] == "aggregate":
+            before = self._aggregated
+            self._aggregated = [*before, *self._kept(step[5], registers)]
+            for _ in self._aggregate(step, registers):
+                yield from self._solve(steps, at + 1, registers)
+            self._aggregated = before
+        else:
+            for _ in getattr(self, f"_{step[0]}")(step, registers):
+                yield from self._solve(steps, at + 1, registers)
+
+    def _rows(self, step: tuple[Any, ...], registers: Registers) -> Iterator[Tuple]:
+        """The tuples of a scan, whole, each after its columns stand in the registers."""
+        _, relation, version, bound, free = step
+        tables = {"all": self._all, "delta": self._delta, "old": self._old}[version]
+        columns = tuple(column for column, _ in bound)
+        key = tuple(evaluate(expression, registers) for _, expression in bound)
+        for row in tables[relation].matching(columns, key):
+            for column, register in free:
+                registers[register] = row[column]
+            yield row
+            if not free:
+                return
+
+    def _kept(self, steps: Sequence[Any], registers: Registers) -> list[_Key]:
+        """The tuples that the solutions of an aggregate go through."""
+        outside, self._trail = self._trail, []
+        kept: dict[_Key, None] = {}
+        for _ in self._solve(steps, 0, list(registers)):
+            kept.update(dict.fromkeys(self._trail))
+        self._trail = outside
+        return list(kept)
+
+    def _closed(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
+        rows = list(rows)
+        closed = super()._closed(relation, rows)
+        added = set(closed).difference(rows)
+        if added:
+            nearby: dict[Any, list[tuple[Any, Tuple]]] = {}
+            for pair in (*self._all[relation].tuples, *rows):
+                for a, b in (pair, pair[::-1]):
+                    nearby.setdefault(a, []).append((b, pair))
+            for pair in closed:
+                if pair in added:
+                    path = _path(nearby, *pair)
+                    self.noted.setdefault((relation, pair), (None, tuple((relation, p) for p in path), ()))
+        return closed
+
+
+def _path(nearby: Mapping[Any, Sequence[tuple[Any, Tuple]]], start: Any, end: Any) -> list[Tuple]:
+    """The fewest pairs that lead from one member of a class to another."""
+    if start == end:
+        return [nearby[start][0][1]]
+    before: dict[Any, tuple[Any, Tuple]] = {}
+    queue = deque([start])
+    while end not in before:
+        member = queue.popleft()
+        for other, pair in nearby[member]:
+            if other != start and other not in before:
+                before[other] = (member, pair)
+                queue.append(other)
+    path: list[Tuple] = []
+    while end != start:
+        end, pair = before[end]
+        path.append(pair)
+    return path[::-1]

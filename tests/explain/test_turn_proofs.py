@@ -1,0 +1,31 @@
+"""Every gain of a recorded turn has a proof that the checker accepts."""
+
+from __future__ import annotations
+
+import pytest
+from shardlog.engine.proof import Derivations
+from shardlog.engine.proof_check import Checker
+
+from ..propagation.recorded import recorded
+from ..propagation.solving import turn
+
+CASES = [case for case in recorded() if case.gains][::60]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_gains(number: int) -> None:
+    case = CASES[number]
+    facts = {**case.facts(), "axis": case.mesh.facts()}
+    program = turn("blocked.dl")
+    found = Derivations(program, facts, ["becomes_sharded", "blocked"])
+    checker = Checker(program.plan, facts)
+    rows = found.rows("becomes_sharded")
+    assert rows
+    for row in rows:
+        proof = found.proof("becomes_sharded", row)
+        assert proof is not None
+        assert checker.check(proof) > 1
+    for row in found.rows("blocked"):
+        proof = found.proof("blocked", row)
+        assert proof is not None
+        assert checker.check(proof) > 1
