@@ -86,16 +86,16 @@ def _turns(result: Result) -> Lines:
         if number not in static:
             continue
         for relation, suffix in static[number]:
-            lines.setdefault(relation, []).append(f"{item}\t{suffix}")
+            lines.setdefault(relation, []).append(f"{item}{suffix}")
         for slot, cell in enumerate(cells[offsets[item] : offsets[item + 1]]):
             if cell in held:
                 if (slot, cell) not in state:
                     state[slot, cell] = _suffixes(held[cell], slot)
                 for relation, suffix in state[slot, cell]:
-                    lines.setdefault(relation, []).append(f"{item}\t{suffix}")
+                    lines.setdefault(relation, []).append(f"{item}{suffix}")
     return lines
 
 
 def _suffixes(facts: Mapping[str, Any], *before: Any) -> list[tuple[str, str]]:
-    """Facts as pairs of the relation and what stands on a line after the key."""
-    return [(relation, line) for relation, rows in facts.items() for line in _lines(rows, *before)]
+    """Facts as pairs of the relation and what stands on a line after the key, tab included."""
+    return [(relation, line) for relation, rows in facts.items() for line in _lines(rows, "", *before)]
