@@ -61,7 +61,7 @@ class _Module:
         for name in private - used:
             symbols[name].operation.erase()
         for version, func, ops in bodies:
-            _Body(self, version, func, ops).write()
+            Body(self, version, func, ops).write()
             func.attributes["sym_name"] = ir.StringAttr.get(version.name)
         for _, func, _ in bodies[1:]:
             last = list(self.module.body.operations)[-1]
@@ -83,7 +83,9 @@ def _ops(func: Any) -> list[Any]:
     return found
 
 
-class _Body:
+class Body:
+    """Writes one function."""
+
     def __init__(self, module: _Module, version: Version, func: Any, ops: list[Any]) -> None:
         self.written, self.shapes, self.classes = module.written, module.shapes, module.classes
         self.version, self.instance, self.func = version, version.instance, func
@@ -114,24 +116,18 @@ class _Body:
         if not merges:
             return
         first: dict[Hashable, int] = {}
-        exact: dict[int, Hashable] = {}
         place, contents = self.instance.layout.place, self.written.contents
-        base = self.instance.place
+        held = contents[self.instance.place + place].tolist()
         for node in function.order:
-            if function.signature[node] not in merges:
+            signature = function.signature[node]
+            if signature not in merges:
                 continue
-            source = function.originals.get(node, node)
-            if source not in exact:
-                exact[source] = tuple(
-                    (name, value) for name, value in function.details[source] if name != "sdy.sharding"
-                )
-            held = int(contents[base + int(place[function.results[node][0]])])
             key = (
-                exact[source],
+                signature,
+                function.data.get(function.originals.get(node, node)),
                 function.region[node],
-                function.types[function.results[node][0]],
-                tuple([self.representative(v) for v in function.operands[node]]),
-                held,
+                held[function.results[node][0]],
+                *[self.representative(v) for v in function.operands[node]],
             )
             other = first.setdefault(key, node)
             if other != node:
@@ -204,7 +200,7 @@ class _Body:
         function = self.function
         gone = [n for n in sorted(function.removed, reverse=True) if n not in function.originals]
         gone = [n for n in gone if n not in self.reused and function.parent[n] not in function.removed]
-        edges = [n for n in function.flow_edges if n not in function.removed]
+        edges = list(function.flow_edges)
         for node in edges:
             self.ops[node].results[0].replace_all_uses_with(self.ops[node].operands[0])
         groups = [node for _, _, node in function.groups if node >= 0]
@@ -340,10 +336,15 @@ class _Body:
         shardings = shardings or [None] * len(values)
         new = []
         for value, entry, sharding in zip(values, old, shardings, strict=True):
-            kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"} if self.main else {}
             fitted = self.written.fitted(sharding, self.shapes[self.function.types[value]] or (), entry=self.main)
-            if fitted is not None:
-                kept["sdy.sharding"] = self.written.attribute(fitted)
+            attribute = None if fitted is None else self.written.attribute(fitted)
+            known = entry["sdy.sharding"] if "sdy.sharding" in entry else None
+            if self.main and (known is attribute or (known and attribute and known == attribute)):
+                new.append(entry)
+                continue
+            kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"} if self.main else {}
+            if attribute is not None:
+                kept["sdy.sharding"] = attribute
             new.append(ir.DictAttr.get(kept))
         if any(len(entry) for entry in new):
             attributes[label] = ir.ArrayAttr.get(new)

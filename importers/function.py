@@ -6,7 +6,7 @@ say about its signature is looked up later.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,7 +116,7 @@ class Function:
     terminator: int = -1
     ops: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    details: list[Sequence[tuple[str, ir.Attribute]]] = field(default_factory=list)  # attributes by name
+    data: dict[int, tuple[Hashable, ...]] = field(default_factory=dict)  # what an op has beyond its signature
     signature: list[int] = field(default_factory=list)
     operands: list[tuple[int, ...]] = field(default_factory=list)
     results: list[range] = field(default_factory=list)
@@ -197,14 +197,10 @@ class _Reader:
             arguments.append(value)
         nodes: list[int] = []
         # Names of the hot loop: it runs once per op of the program.
-        types, ops, signature = function.types, function.ops, function.signature
+        types, ops, signature, data = function.types, function.ops, function.signature, function.data
         add_node, add_op, add_signature = nodes.append, ops.append, signature.append
         add_parent, add_region, add_name = function.parent.append, function.region.append, function.names.append
-        add_operands, add_results, add_details = (
-            function.operands.append,
-            function.results.append,
-            function.details.append,
-        )
+        add_operands, add_results = function.operands.append, function.results.append
         add_type, add_definer = types.append, function.definer.append
         type_number, key_of, number_of = signatures.types, signatures.attribute_keys, signatures.number
         looks_at = signatures.looks_at
@@ -230,7 +226,6 @@ class _Reader:
                 name = op.operation.name
             add_name(name)
             pairs = attributes(op)
-            add_details(pairs)
             key: list[Hashable] = [name, *[types[value] for value in operands], -1, *types[first:]]
             for label, attribute in pairs:
                 told = key_of.get(attribute)
@@ -239,9 +234,15 @@ class _Reader:
                 if "." in label and label != _RULE:  # annotations of values, and notes of other tools
                     if label == "sdy.sharding":
                         self._annotate(node, attribute)
+                    else:
+                        data[node] = (*data.get(node, ()), label, told)
                     continue
                 if told.__class__ is _Elements:
-                    told = told.type if told.type in types[first:] else told.number
+                    if told.type in types[first:]:
+                        data[node] = (*data.get(node, ()), label, told)
+                        told = told.type
+                    else:
+                        told = told.number
                 key.append(label)
                 key.append(told)
             inner = op.regions

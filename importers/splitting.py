@@ -68,7 +68,6 @@ class _Splitter:
         twin = len(function.ops)
         function.ops.append(function.ops[node])
         function.names.append(function.names[node])
-        function.details.append(function.details[node])
         function.signature.append(function.signature[node])
         function.operands.append(operands)
         function.parent.append(function.parent[node])
