@@ -37,10 +37,11 @@ class Structure:
     dying: frozenset[int] = frozenset()  # dead nodes that still take turns in the first stage
 
 
-def prepare(function: Function, classes: Classes, *, callee: bool, imported: bool = False) -> Structure:
+def prepare(
+    function: Function, classes: Classes, *, callee: bool, edges_as_read: bool = False, constrain: bool = True
+) -> Structure:
     """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and finds
-    its dead ops (``function.removed``). In a function that was ``imported`` already, only what has an edge has one, and
-    constraints have been applied.
+    its dead ops (``function.removed``). ``edges_as_read``: no edges but those that stand in the function.
 
     Shardy erases a dead op when its turn comes, in the first stage. So what is used by nothing never takes a turn,
     but what is used by dead ops alone does, before they are gone.
@@ -48,16 +49,16 @@ def prepare(function: Function, classes: Classes, *, callee: bool, imported: boo
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
     function.flows = {edge.owner for edge in edges} | set(place)
-    if imported:
+    if edges_as_read:
         edges = [edge for edge in edges if edge.owner in function.flow_edges.values()]
     owners = {edge.owner for edge in edges}
-    uses = Uses(function) if imported else ordered_uses(function, owners, callee=callee)
+    uses = Uses(function) if edges_as_read else ordered_uses(function, owners, callee=callee)
     owners.update(function.arguments if callee else ())
     owners.update(v for node in function.calls for v in function.results[node])
     for value, sharding in list(function.annotations.items()):
         if value in place:
             function.annotations.setdefault(place[value], sharding)
-    if not imported:
+    if constrain:
         apply_constraints(function, uses, place, owners | set(place))
     multiple = _multiple_uses(function, classes, uses)
     grouped = [value for value, _, _ in function.groups]

@@ -1,0 +1,102 @@
+"""Propagation alone: the turns without what import and export do around them.
+
+For modules that were imported already. Data flows where an edge stands and nowhere else; constants, constraints
+and calls stay as they are, and no sharding is changed to suit the boundary of the module. This is what a single
+propagation pass of Shardy does, and what the two are compared by.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from .exporters.functions import Signature, Version
+from .exporters.module import Body
+from .exporters.shardings import Shape, Written
+from .importers.function import Function, Signatures, read_function
+from .importers.program import Program, Reader
+from .importers.shardings import Sharding
+from .importers.source import parse_module, read_source, symbols
+from .importers.structure import Structure, prepare
+from .propagation import propagate
+from .rulebook import RuleBook
+
+
+def propagate_alone(source: Any, *, strategy: str, add_edges: bool = False) -> str:
+    """The module of ``source`` after the stages of ``strategy``, as text.
+
+    ``add_edges``: data-flow ops get the edges that they lack. Afterwards edges are gone: the op that they belong to
+    has their sharding. Raises ShardlogError as ``run`` does.
+    """
+    module = parse_module(read_source(source))
+    book = RuleBook()
+    with module.context, ir.Location.unknown():
+        program = _Reader(module, book, add_edges=add_edges).read()
+        fixpoint = propagate(program, book, strategy)
+        contents, facts = fixpoint.contents, fixpoint.agenda.facts
+        written = _AsTheyAre(
+            program.shardings, contents, facts, lambda f, s, e: f, fixpoint.unchanged, closed=False
+        )
+        for instance in program.graph.instances:
+            instance.function.groups.clear()  # they stay
+            version = Version(instance.function.name, instance, Signature((), ()), {})
+            _Body(_Context(program, written), version, instance.function.op, instance.function.ops).write()
+    return str(module)
+
+
+class _Reader(Reader):
+    def __init__(self, module: ir.Module, rules: RuleBook, *, add_edges: bool) -> None:
+        self.add_edges = add_edges
+        super().__init__(module, rules)
+
+    def read_functions(self, signatures: Signatures) -> dict[str, Function]:
+        declared = symbols(self.module, "func.func")
+        functions = {
+            n: read_function(op, signatures) for n, op in declared.items() if len(op.regions[0].blocks)
+        }
+        edges = (f.names[node] for f in functions.values() for node in f.flow_edges)
+        if "sdy.func_data_flow_edge" not in edges:
+            for function in functions.values():
+                function.calls.clear()
+        return functions
+
+    def structures(self) -> dict[str, Structure]:
+        functions = self.functions
+        called = {callee for f in functions.values() for callee in f.calls.values()}
+        return {
+            n: prepare(f, self.classes, callee=n in called, edges_as_read=not self.add_edges, constrain=False)
+            for n, f in functions.items()
+        }
+
+
+class _AsTheyAre(Written):
+    def fitted(self, sharding: Sharding | None, shape: Shape, *, entry: bool) -> Sharding | None:
+        return sharding
+
+
+class _Context:
+    """What ``Body`` asks of the module."""
+
+    def __init__(self, program: Program, written: Written) -> None:
+        self.graph, self.classes, self.written = program.graph, program.classes, written
+        self.shapes = program.classes.signatures.shapes
+
+
+class _Body(Body):
+    def write(self) -> None:
+        self.reused = set()
+        self.erase()
+        self.set_shardings()
+        self.set_boundary()
+
+    def set_call(self, node: int) -> None:
+        results, place = self.function.results[node], self.instance.layout.place
+        ranks = [len(self.shapes[self.function.types[v]] or ()) for v in results]
+        found = [
+            self.written.sharding(self.instance.place + int(place[v]), r)
+            for v, r in zip(results, ranks, strict=True)
+        ]
+        attribute = self.written.per_value(found, ranks)
+        if attribute is not None:
+            self.ops[node].attributes["sdy.sharding"] = attribute
