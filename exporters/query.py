@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..engine import DatalogError, load_query
-from ..errors import ShardlogError
+from ..errors import ShardlogError, closest
 from .relations import SCHEMA, declarations
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ class Query:
             self._program = load_query(body, declarations())
         except DatalogError as error:
             raise DatalogError(
-                replace(d, hint=f"there are: {', '.join(SCHEMA)}") if d.hint.startswith("declare it") else d
+                replace(d, hint=closest(d.message.split("`")[1], SCHEMA))
+                if d.hint.startswith("declare it")
+                else d
                 for d in error.diagnostics
             ) from None
         self.names = [column.name for column in self._program.relations["answer"].columns]

@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 
 from ..errors import closest
 
-_OWNER = re.compile(r"'([\w.]+)' op (?:(arg|result) (\d+) - )?")
+_OWNER = re.compile(r"'([\w.]+)' op (?:(arg|result)( \d+)? - )?")
 _HINTS = (
     ("unknown mesh", 'declare the mesh: sdy.mesh @name = <["axis"=size]>'),
     ("unknown axis name", "use an axis of the mesh"),
@@ -38,7 +38,7 @@ def explain(error: ir.MLIRError, text: str) -> tuple[str, str]:
 
 def _owner(match: re.Match[str]) -> str:
     op, role, number = match.groups()
-    return f"{'argument' if role == 'arg' else 'result'} {number} of {op}: " if role else f"{op}: "
+    return f"{'argument' if role == 'arg' else 'result'}{number or ''} of {op}: " if role else f"{op}: "
 
 
 def _suggestion(message: str, text: str) -> str:

@@ -1,0 +1,392 @@
+"""Bad input gets one message with the place, what was expected and a hint, exit status 2, and no output."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shardlog import cli
+
+MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>\n'
+IDENTITY = """\
+func.func @main(%arg0: {type}{sharding}) -> {type} {{
+  return %arg0 : {type}
+}}
+"""
+GOOD = (
+    MESH
+    + """\
+func.func @main(%arg0: tensor<8x16xf32>, %arg1: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = stablehlo.add %arg0, %arg1 : tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+"""
+)
+
+
+def identity(sharding: str, type_: str = "tensor<8x16xf32>") -> str:
+    """A function that returns its argument, which has this sharding."""
+    attribute = f" {{sdy.sharding = #sdy.sharding<{sharding}>}}"
+    return MESH + IDENTITY.format(type=type_, sharding=attribute)
+
+
+def body(*ops: str, result: str = "tensor<8x16xf32>") -> str:
+    """A function with two arguments and these ops, of which the last defines %0."""
+    arguments = "%arg0: tensor<8x16xf32>, %arg1: tensor<2xi32>"
+    lines = [f"func.func @main({arguments}) -> {result} {{", *(f"  {op}" for op in ops)]
+    return MESH + "\n".join([*lines, f"  return %0 : {result}", "}", ""])
+
+
+MODULES = {
+    "nothing": (
+        "",
+        "m.mlir: error: the module is empty\n  hint: expected StableHLO as MLIR text or bytecode",
+    ),
+    "no text": (
+        bytes(range(256)),
+        "m.mlir: error: neither MLIR text nor MLIR bytecode\n  hint: expected a .mlir or .mlirbc file",
+    ),
+    "damaged bytecode": (
+        b"ML\xefR",
+        "m.mlir:0:0: error: attempting to parse a byte at the end of the bytecode\n"
+        "  hint: the bytecode is damaged, or newer than this jaxlib can read",
+    ),
+    "undefined value": (
+        GOOD.replace("return %0", "return %1"),
+        "m.mlir:4:10: error: use of undeclared SSA value name",
+    ),
+    "wrong type": (
+        body("%0 = stablehlo.abs %arg0 : tensor<8x17xf32>"),
+        "m.mlir:3:22: error: use of value '%arg0' expects different type than prior uses: "
+        "'tensor<8x17xf32>' vs 'tensor<8x16xf32>'; prior use here",
+    ),
+    "unknown op": (
+        GOOD.replace(".add", ".ad"),
+        "m.mlir:3:8: error: custom op 'stablehlo.ad' is unknown\n"
+        "  hint: is the name of the op right? ops of other dialects are written in generic form",
+    ),
+    "dynamic shape": (
+        body(
+            "%1 = stablehlo.dynamic_reshape %arg0, %arg1 : "
+            "(tensor<8x16xf32>, tensor<2xi32>) -> tensor<?x16xf32>",
+            "%0 = stablehlo.abs %arg0 : tensor<8x16xf32>",
+        ),
+        "m.mlir:3:8: error: dynamic shape tensor<?x16xf32>\n  hint: lower the program with static shapes",
+    ),
+    "dynamic argument": (
+        MESH + IDENTITY.format(type="tensor<?xf32>", sharding=""),
+        "m.mlir:2:1: error: dynamic shape tensor<?xf32>\n  hint: lower the program with static shapes",
+    ),
+    "unranked tensor": (
+        MESH + IDENTITY.format(type="tensor<*xf32>", sharding=""),
+        "m.mlir:2:1: error: unranked tensor tensor<*xf32>\n  hint: give the tensor a static shape",
+    ),
+    "tuple": (
+        body("%0 = stablehlo.tuple %arg0 : tuple<tensor<8x16xf32>>", result="tuple<tensor<8x16xf32>>"),
+        "m.mlir:3:8: error: tuple type tuple<tensor<8x16xf32>>\n  hint: return the parts as separate results",
+    ),
+    "several blocks": (
+        MESH + IDENTITY.format(type="tensor<f32>", sharding="").replace("{\n", "{\n  cf.br ^next\n^next:\n"),
+        "m.mlir:2:1: error: a region of func.func has 2 blocks\n"
+        "  hint: only structured control flow (stablehlo.while, stablehlo.case) is supported",
+    ),
+    "no function": (MESH, "m.mlir: error: the module has no function\n  hint: expected a func.func"),
+    "no main": (
+        GOOD.replace("@main", "@step")
+        + IDENTITY.format(type="tensor<f32>", sharding="").replace("@main", "@init"),
+        "m.mlir: error: the module has several functions and none is called main\n"
+        "  hint: there are: step, init",
+    ),
+    "recursion": (
+        GOOD.replace("stablehlo.add %arg0, %arg1 :", "call @main(%arg0, %arg1) :").replace(
+            ": tensor<8x16xf32>\n  return",
+            ": (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>\n  return",
+        ),
+        "m.mlir:2:1: error: recursive call: @main -> @main\n  hint: a loop is a stablehlo.while",
+    ),
+    "call of a declaration": (
+        "func.func private @f(tensor<f32>) -> tensor<f32>\n"
+        + IDENTITY.format(type="tensor<f32>", sharding="").replace(
+            "{\n", "{\n  %0 = call @f(%arg0) : (tensor<f32>) -> tensor<f32>\n"
+        ),
+        "m.mlir:1:1: error: @f is called, but has no body\n"
+        "  hint: define the function, or call it by stablehlo.custom_call",
+    ),
+    "unknown mesh": (
+        identity('@mash, [{"data"}, {}]'),
+        "m.mlir:2:1: error: argument 0 of func.func: unknown mesh: @mash\n  hint: did you mean @mesh?",
+    ),
+    "unknown axis": (
+        identity('@mesh, [{"dota"}, {}]'),
+        'm.mlir:2:1: error: argument 0 of func.func: unknown axis name: "dota"\n  hint: did you mean "data"?',
+    ),
+    "axis of another name": (
+        identity('@mesh, [{"expert"}, {}]'),
+        'm.mlir:2:1: error: argument 0 of func.func: unknown axis name: "expert"\n'
+        '  hint: there are: "data", "model"',
+    ),
+    "axis used twice": (
+        identity('@mesh, [{"data"}, {"data"}]'),
+        'm.mlir:2:1: error: argument 0 of func.func: duplicate axis ref: "data"\n'
+        "  hint: an axis may shard a tensor only once",
+    ),
+    "axis replicated and used": (
+        identity('@mesh, [{"data"}, {}], replicated={"data"}'),
+        'm.mlir:2:1: error: argument 0 of func.func: duplicate axis ref: "data"\n'
+        "  hint: an axis may shard a tensor only once",
+    ),
+    "overlapping sub-axes": (
+        MESH.replace("4", "8") + identity('@mesh, [{"model":(1)4}, {"model":(2)4}]').removeprefix(MESH),
+        'm.mlir:2:1: error: argument 0 of func.func: overlapping sub-axes: "model":(1)4, "model":(2)4\n'
+        "  hint: an axis may shard a tensor only once, sub-axes included",
+    ),
+    "axis and sub-axis": (
+        identity('@mesh, [{"model":(1)2}, {"model"}]'),
+        "m.mlir:2:1: error: argument 0 of func.func: "
+        'both sub-axis and full-axis are used for axis name: "model"\n'
+        "  hint: an axis may shard a tensor only once, sub-axes included",
+    ),
+    "wrong sub-axis": (
+        identity('@mesh, [{"model":(1)3}, {}]'),
+        "m.mlir:2:1: error: argument 0 of func.func: "
+        'sub-axis next pre-size 3 doesn\'t divide the size of the full axis 4: "model":(1)3\n'
+        '  hint: "x":(pre)size is part of the axis "x": pre * size divides its size, and size is smaller',
+    ),
+    "wrong rank": (
+        identity('@mesh, [{"data"}]'),
+        "m.mlir:2:1: error: argument 0 of func.func: sharding doesn't match tensor rank: 1 != 2\n"
+        "  hint: give one {...} for each dimension of the tensor",
+    ),
+    "axis declared twice": (
+        GOOD.replace("model", "data"),
+        "m.mlir:1:18: error: custom op 'sdy.mesh' duplicate axis name: \"data\"\n"
+        "  hint: name every axis of a mesh once",
+    ),
+    "members of a group that disagree": (
+        identity('@mesh, [{"data"}, {}]').replace(
+            "{\n",
+            "{\n  %0 = stablehlo.abs %arg0 "
+            '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"model"}]>]>}'
+            " : tensor<8x16xf32>\n"
+            "  sdy.sharding_group %arg0 group_id = 7 : tensor<8x16xf32>\n"
+            "  sdy.sharding_group %0 group_id = 7 : tensor<8x16xf32>\n",
+        ),
+        "m.mlir:3:8: error: members of a sharding group have different shardings: "
+        '#sdy.sharding<@mesh, [{"data"}, {}]> and #sdy.sharding<@mesh, [{}, {"model"}]>\n'
+        "  hint: give the members equal shardings, or leave all but one without",
+    ),
+    "members of a group with different shapes": (
+        body(
+            "sdy.sharding_group %arg0 group_id = 7 : tensor<8x16xf32>",
+            "sdy.sharding_group %arg1 group_id = 7 : tensor<2xi32>",
+            "%0 = stablehlo.abs %arg0 : tensor<8x16xf32>",
+        ),
+        "m.mlir:2:1: error: sharding group 7 has values of shapes (8, 16) and (2,)\n"
+        "  hint: all members of a sharding group must have the same shape",
+    ),
+}
+
+OPTIONS = {
+    "no mesh": (
+        ["--mesh", "data"],
+        "--mesh 'data': error: not a mesh\n  hint: expected axes with sizes, as in data=2,model=4",
+    ),
+    "axis of a mesh twice": (
+        ["--mesh", "a=2,a=4"],
+        "--mesh 'a=2,a=4': error: the axis a stands there twice\n  hint: name every axis once",
+    ),
+    "axis of size 0": (
+        ["--mesh", "a=0"],
+        "--mesh 'a=0': error: the axis a has size 0\n  hint: expected a number of devices",
+    ),
+    "axis of any size": (
+        ["--mesh", "a=99999999999999999999"],
+        "--mesh 'a=99999999999999999999': error: the axis a has size 99999999999999999999\n"
+        "  hint: expected a number of devices",
+    ),
+    "mesh of another name": (
+        ["--mesh", "mash: a=2"],
+        "--mesh 'mash: a=2': error: the module has no mesh @mash\n  hint: did you mean mesh?",
+    ),
+    "no annotation": (
+        ["--annotate", "%arg0"],
+        "--annotate '%arg0': error: not an annotation\n"
+        '  hint: expected a value and its sharding, as in %arg0=[{"data"}, {}]',
+    ),
+    "value that does not exist": (
+        ["--annotate", "%arg2=[{}, {}]"],
+        "--annotate '%arg2=[{}, {}]': error: there is no value %arg2\n  hint: did you mean %arg1?",
+    ),
+    "no sharding": (
+        ["--annotate", "%arg0=[{data}, {}]"],
+        "--annotate '%arg0=[{data}, {}]': error: not a sharding: expected string\n"
+        '  hint: expected one {...} for each dimension, as in [{"data", ?}, {}]',
+    ),
+    "annotation with an unknown axis": (
+        ["--annotate", '%0=[{"dota"}, {}]'],
+        '--annotate \'%0=[{"dota"}, {}]\': error: result of stablehlo.add: unknown axis name: "dota"\n'
+        '  hint: did you mean "data"?',
+    ),
+    "annotation with an unknown mesh": (
+        ["--annotate", "%0=<@mash, [{}, {}]>"],
+        "--annotate '%0=<@mash, [{}, {}]>': error: result of stablehlo.add: unknown mesh: @mash\n"
+        "  hint: did you mean @mesh?",
+    ),
+    "annotation of the wrong rank": (
+        ["--annotate", "%0=[{}]"],
+        "--annotate '%0=[{}]': error: result of stablehlo.add: sharding doesn't match tensor rank: 1 != 2\n"
+        "  hint: give one {...} for each dimension of the tensor",
+    ),
+    "rule file that does not exist": (
+        ["--rules", "none.dl"],
+        "none.dl:1:1: error[E0106]: cannot read this file: No such file or directory",
+    ),
+    "output folder that does not exist": (
+        ["-o", "none/out.mlir"],
+        "none/out.mlir: error: cannot write: No such file or directory",
+    ),
+    "output that is a folder": (["-o", "."], ".: error: cannot write: Is a directory"),
+}
+
+RULES = {
+    "unknown relation": (
+        'ruled(s) :- opp(s, "my.op").\n',
+        'r.dl:1:13: error[E0201]: unknown relation `opp`\n    ruled(s) :- opp(s, "my.op").\n'
+        "                ^\n  hint: did you mean `op`?",
+    ),
+    "two errors": (
+        "ruled(s) :- op(s).\nruled(s) :- op(s, name) name = 1.\n",
+        "r.dl:1:13: error[E0302]: `op` has 2 columns, not 1\n    ruled(s) :- op(s).\n                ^\n"
+        "  hint: it is declared as op(s:sig, name:symbol)\n"
+        "r.dl:2:25: error[E0102]: expected `,` or `.` after the literal, found `name`\n"
+        "    ruled(s) :- op(s, name) name = 1.\n                            ^",
+    ),
+    "two keys": (
+        "ruled(s) :- op(s, n), op(r, n).\n",
+        "r.dl:1:26: error[E0404]: this rule does not speak of one `sig`: "
+        "the key of `op` is `r`, that of `ruled` is `s`\n    ruled(s) :- op(s, n), op(r, n).\n                             ^\n"
+        "  hint: every `sig` in the first column is the same variable, and it stands nowhere else",
+    ),
+    "division by zero": (
+        "ruled(s) :- dim(s, _, _, n), 1 / (n - 8) = 0.\n",
+        "r.dl:1: division by zero; test the divisor in the rule first",
+    ),
+}
+
+QUERIES = {
+    "nothing": (
+        "",
+        "query: error: the query is empty\n"
+        "  hint: expected the body of a rule, as in 'argument(v, i), value(v, t)'",
+    ),
+    "unknown relation": (
+        "argument(v, i), shard(v, d, k, x)",
+        "query:1:17: error[E0201]: unknown relation `shard`\n    argument(v, i), shard(v, d, k, x).\n"
+        "                    ^\n  hint: did you mean sharded?",
+    ),
+    "wrong type in the second line": (
+        'argument(v, i),\ni = "a"',
+        'query:2:5: error[E0301]: `"a"` is a symbol, but a number is expected here\n    i = "a".\n        ^',
+    ),
+    "no value": (
+        "argument(v, i), j < i",
+        "query:1:17: error[E0401]: the variable `j` has no value: no positive atom of the body holds it\n"
+        "    argument(v, i), j < i.\n                    ^",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test has a folder of its own, the current one, with an output that must not be touched."""
+    monkeypatch.chdir(tmp_path)
+    Path("out.mlir").write_text("before")
+    Path("m.mlir").write_text(GOOD)
+
+
+def refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command ends with status 2 and this message, and leaves all files as they were."""
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    assert cli.main(arguments) == 2
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert written.err == f"{message}\n"
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    content, message = MODULES[name]
+    Path("m.mlir").write_bytes(content.encode() if isinstance(content, str) else content)
+    refused(["run", "m.mlir", "-o", "out.mlir"], message, capsys)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_option(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options, message = OPTIONS[name]
+    refused(["run", "m.mlir", "-o", "out.mlir", *options], message, capsys)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text, message = RULES[name]
+    Path("r.dl").write_text(text)
+    refused(["run", "m.mlir", "-o", "out.mlir", "--rules", "r.dl"], message, capsys)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_query(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text, message = QUERIES[name]
+    refused(["query", "m.mlir", text], message, capsys)
+
+
+def test_annotation_without_a_mesh(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text(GOOD.removeprefix(MESH))
+    message = (
+        "--annotate '%0=[{}, {}]': error: the module has no mesh\n"
+        "  hint: give it one, as in --mesh data=2,model=4"
+    )
+    refused(["run", "m.mlir", "-o", "out.mlir", "--annotate", "%0=[{}, {}]"], message, capsys)
+
+
+def test_mesh_without_the_axes_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text(identity('@mesh, [{"data"}, {}]'))
+    message = (
+        "--mesh 'batch=2': error: the shardings of the module do not fit this mesh: argument 0 of func.func: "
+        'unknown axis name: "data"\n  hint: keep the names of the axes that the module uses'
+    )
+    refused(["run", "m.mlir", "-o", "out.mlir", "--mesh", "batch=2"], message, capsys)
+
+
+def test_mesh_without_a_name_for_several(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text('sdy.mesh @other = <["a"=2]>\n' + GOOD)
+    message = (
+        "--mesh 'a=4': error: the module has 2 meshes\n"
+        "  hint: say which one, as in 'other: a=4'; there are: other, mesh"
+    )
+    refused(["run", "m.mlir", "-o", "out.mlir", "--mesh", "a=4"], message, capsys)
+
+
+def test_module_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    message = "none.mlir: error: cannot read the module: No such file or directory"
+    refused(["run", "none.mlir", "-o", "out.mlir"], message, capsys)
+
+
+def test_facts_where_a_file_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["facts", "m.mlir", "-o", "out.mlir"]) == 2
+    assert capsys.readouterr().err == "out.mlir/ops: error: cannot write: Not a directory\n"
+    assert Path("out.mlir").read_text() == "before"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "-"], ["run", "m.mlir", "--strategy", "best"], ["query", "-", "value(v"], []]
+)
+def test_no_traceback_in_a_process_of_its_own(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "shardlog.cli", *arguments]
+    done = subprocess.run(command, input="junk", capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "error: " in done.stderr or "error[" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
