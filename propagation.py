@@ -35,10 +35,16 @@ class Stage:
 class Fixpoint:
     """Where propagation ended. ``contents``: place -> content; ``agenda`` tells what a content holds.
 
-    ``unchanged`` are the shardings of places that still have their priorities.
+    ``unchanged`` are the shardings of places that still have their priorities. The rest is what explanations need:
+    ``graph``, ``initial`` (the contents that cells had at first), ``passes`` and the stage of each of them.
     """
 
+    strategy: str
     agenda: Agenda
+    graph: AgendaGraph
+    initial: npt.NDArray[np.int32]
+    passes: tuple[Pass, ...]
+    stage_of: tuple[int, ...]
     outcome: Outcome
     contents: npt.NDArray[np.int32]
     unchanged: dict[int, Sharding]
@@ -131,7 +137,19 @@ class _Propagation:
         }
         final = self.with_siblings(outcome.contents[program.cells])
         unchanged = {p: kept[c] for p, c in enumerate(program.cells.tolist()) if c in kept} if kept else {}
-        return Fixpoint(agenda, outcome, final, unchanged, tuple(statistics))
+        stage_of = tuple(stage for stage, numbers_ in enumerate(passes_of) for _ in numbers_)
+        return Fixpoint(
+            self.strategy,
+            agenda,
+            agenda_graph,
+            contents,
+            tuple(passes),
+            stage_of,
+            outcome,
+            final,
+            unchanged,
+            tuple(statistics),
+        )
 
     def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """Shardings of an op's results stand in one attribute, and so do those of a called function's arguments: where

@@ -57,6 +57,10 @@ class RuleBook:
         """What the slots of one op gain in one turn; ``shared`` are the facts about the axes."""
         return _propagation("turn", "item").solver(shared)
 
+    def reasons(self) -> Program:
+        """The rules of ``turn`` with those that say why an axis stops short; see ``rules/propagation/blocked.dl``."""
+        return _propagation("blocked", "item")
+
     def boundary(self, shared: Facts) -> Callable[[Facts], list[tuple[Any, ...]]]:
         """What arguments and results of functions can take; see ``rules/propagation/boundary.dl``.
 
