@@ -219,20 +219,18 @@ class Body:
         function = self.function
         if not function.moved:
             return
-        for before, node in zip(function.order, function.order[1:], strict=False):
+        last: dict[int, int] = {}  # region -> the node before
+        for node in function.order:
+            if node in self.erased or self.ops[node] is None:
+                continue
+            region = function.region[node]
             if node in function.moved:
-                self._put_after(node, before)
-
-    def _put_after(self, node: int, before: int) -> None:
-        function, op = self.function, self.ops[node].operation
-        while before >= 0 and function.region[before] != function.region[node]:
-            if function.parent[node] == before:
-                op.move_before(op.block.operations[0].operation)
-                return
-            before = function.parent[before]
-        while before in self.erased:
-            before -= 1
-        op.move_after(self.ops[before].operation)
+                op = self.ops[node].operation
+                if region in last:
+                    op.move_after(self.ops[last[region]].operation)
+                elif op.block.operations[0].operation != op:
+                    op.move_before(op.block.operations[0].operation)
+            last[region] = node
 
     # ---- Shardings -----------------------------------------------------------------------------------------
 

@@ -187,39 +187,36 @@ def _program_order(
     sleeps: npt.NDArray[np.bool_],
 ) -> list[Ints | int]:
     """Items in program order without those that never do anything; the edges of an op follow its regions."""
-    order: list[Ints | int] = []
-    run: list[int] = []
-    pending: list[tuple[float, int]] = []  # (position where the op ends, node) of ops with regions and edges
-    placed = {node for nodes in followers.values() for node in nodes}
+    placed = [node for nodes in followers.values() for node in nodes]
+    nodes = np.asarray(function.order, np.int64)
+    nodes = nodes[~np.isin(nodes, placed)] if placed else nodes
+    index = np.zeros(len(function.ops), np.int64)
+    index[nodes] = np.arange(len(nodes))
 
-    def add_edges(edges: list[int]) -> None:
-        for edge in edges:
-            run.append(edge)
-            run.extend(followers.get(edge, ()))
+    def with_followers(edges: list[int]) -> list[int]:
+        return [item for edge in edges for item in (edge, *followers.get(edge, ()))]
+
+    # Where edges go: (position in `nodes`, inner ops first, edges, the call whose callee's items come before them).
+    stops = [(int(index[node]) + 1, -int(index[node]), edges, node) for node, edges in result_items.items()]
+    for node, edges in after.items():
+        last = structure.uses.last(node)
+        stops.append((int(index[last]) + 1, -int(index[node]), edges, -1))
+    order: list[Ints | int] = []
+    run: list[npt.NDArray[np.int64]] = [np.asarray(with_followers(argument_items), np.int64)]
 
     def flush() -> None:
-        items = np.asarray(run, np.int32)
-        order.append(items[~sleeps[items]] if len(items) else items)
+        items = np.concatenate(run).astype(np.int32)
+        order.append(items[~sleeps[items]])
         run.clear()
 
-    add_edges(argument_items)
-    for node in function.order:
-        if node in placed:
-            continue
-        position = structure.uses.position[node]
-        while pending and pending[-1][0] < position:
-            add_edges(after[pending.pop()[1]])
-        run.append(node)
-        if node in function.calls:
+    done = 0
+    for at, _, edges, call in sorted(stops, key=lambda stop: stop[:2]):
+        run.append(nodes[done:at])
+        done = at
+        if call >= 0:
             flush()
-            order.append(node)
-            add_edges(result_items[node])
-        elif node in after:
-            if node in function.regions:
-                pending.append((structure.uses.end(node), node))
-            else:
-                add_edges(after[node])
-    while pending:
-        add_edges(after[pending.pop()[1]])
+            order.append(call)
+        run.append(np.asarray(with_followers(edges), np.int64))
+    run.append(nodes[done:])
     flush()
     return order

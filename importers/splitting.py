@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
+import numpy as np
+
 from .function import Function
 
 
@@ -26,7 +28,6 @@ def split_constants(function: Function, constants: set[int], scalar: Sequence[bo
 class _Splitter:
     def __init__(self, function: Function, constants: set[int], scalar: Sequence[bool]) -> None:
         self.function, self.constants, self.scalar = function, constants, scalar
-        self.before: dict[int, list[int]] = {}  # node -> its copies, in order
         self.groups: dict[int, list[int]] = {}  # value -> ids of its sharding groups
         for value, group, _ in function.groups:
             self.groups.setdefault(value, []).append(group)
@@ -35,26 +36,26 @@ class _Splitter:
     def run(self) -> None:
         function, constants = self.function, self.constants
         types, scalar = function.types, self.scalar
-        constant_values = {
-            value
-            for node in constants
-            for value in function.results[node]
-            if not scalar[types[value]]
-        }
-        users = [n for n in function.order if not constant_values.isdisjoint(function.operands[n])]
-        for node in users:
-            if node in constants or node in self.group_nodes:
-                continue
+        self.values = {value for node in constants for value in function.results[node]}
+        self.users = [n for n in function.order if not self.values.isdisjoint(function.operands[n])]
+        shaped = {value for value in self.values if not scalar[types[value]]}
+        for node in self.users:
             operands = function.operands[node]
-            function.operands[node] = tuple([self.copy(v, {}) if v in constant_values else v for v in operands])
-            function.rewired.setdefault(node, set()).update(i for i, v in enumerate(operands) if v in constant_values)
+            if node in constants or node in self.group_nodes or shaped.isdisjoint(operands):
+                continue
+            function.operands[node] = tuple([self.copy(v, {}) if v in shaped else v for v in operands])
+            function.rewired[node] = {i for i, v in enumerate(operands) if v in shaped}
         self.remove_unused()
-        order: list[int] = []
-        for node in function.order:
-            order.extend(self.before.get(node, ()))
-            if node not in function.removed:
-                order.append(node)
-        function.order = order
+        self.put_in_order()
+
+    def put_in_order(self) -> None:
+        """Copies stand before what they are copied from, in the order in which they were made."""
+        function = self.function
+        copies = np.asarray(list(function.originals), np.int64)
+        kept = np.asarray([n for n in function.order if n not in function.removed], np.int64)
+        place = np.concatenate([np.asarray(list(function.originals.values()), np.int64), kept])
+        made = np.concatenate([np.arange(len(copies)), np.full(len(kept), len(copies))])
+        function.order = np.concatenate([copies, kept])[np.lexsort((made, place))].tolist()
 
     def copy(self, value: int, copies: dict[int, int]) -> int:
         """The copy of ``value``, with copies of all that it is computed from (``copies`` has those made already)."""
@@ -83,21 +84,19 @@ class _Splitter:
         if node in function.calls:
             function.calls[twin] = function.calls[node]
         function.originals[twin] = node
-        self.before.setdefault(node, []).append(twin)
         return copies[value]
 
     def remove_unused(self) -> None:
         """Removes constants without uses other than by sharding groups, users before what they use."""
         function = self.function
-        defined = {value for node in self.constants for value in function.results[node]}
-        uses = dict.fromkeys(defined, 0)
-        for node in chain(function.order, function.originals):
-            operands = function.operands[node]
-            if node not in self.group_nodes and not defined.isdisjoint(operands):
-                for value in defined.intersection(operands):
-                    uses[value] += operands.count(value)
-        for node in reversed(function.order):
-            if node in self.constants and not any(uses[value] for value in function.results[node]):
+        uses = dict.fromkeys(self.values, 0)
+        for node in chain(self.users, function.originals):
+            if node not in self.group_nodes:
+                for value in function.operands[node]:
+                    if value in uses:
+                        uses[value] += 1
+        for node in sorted(self.constants, reverse=True):
+            if not any(uses[value] for value in function.results[node]):
                 function.removed.add(node)
                 for value in function.operands[node]:
                     if value in uses:

@@ -39,13 +39,17 @@ class Uses:
 
     def end(self, node: int) -> float:
         """The position of the last node inside ``node``, or its own."""
+        return self.position[self.last(node)]
+
+    def last(self, node: int) -> int:
+        """The last node inside ``node``, or itself."""
         last = node
         while regions := self.function.regions.get(last):
             inner = [r.nodes[-1] for r in regions if r.nodes]
             if not inner:
                 break
             last = inner[-1]
-        return self.position[last]
+        return last
 
     def after(self, value: int) -> float:
         """The position right after ``value`` comes to be: after its op, or at the front of its block."""
