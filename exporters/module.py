@@ -238,7 +238,7 @@ class Body:
         function, written, shapes = self.function, self.written, self.shapes
         base, place, contents = self.instance.place, self.instance.layout.place, written.contents
         cache: dict[tuple[int, int], ir.Attribute | None] = {}
-        own = set(function.constraints)
+        own = {*function.constraints, *function.boundaries}
         held = contents[base + place].tolist()
         special = {int(p) - base for p in written.unchanged}
         types, calls = function.types, function.calls
@@ -267,11 +267,33 @@ class Body:
             else:
                 ranks = [len(shapes[types[v]] or ()) for v in results]
                 shardings = [written.sharding(base + int(place[v]), rank) for v, rank in zip(results, ranks, strict=True)]
-                if node in own:
+                if node in function.boundaries:
+                    self.set_boundaries(node)
+                elif node in own:
                     if shardings[0] is not None:
                         self.ops[node].attributes["sharding"] = written.attribute(shardings[0])
                 elif (attribute := written.per_value(shardings, ranks)) is not None:
                     self.ops[node].attributes["sdy.sharding"] = attribute
+
+    def set_boundaries(self, node: int) -> None:
+        """The shardings of what enters and leaves a computation with a body."""
+        function, written, attributes = self.function, self.written, self.ops[node].attributes
+        meshes = written.shardings.meshes
+        body = function.regions[node][0].arguments
+        for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
+            shapes = [self.shapes[function.types[v]] or () for v in values]
+            held = [self.instance.place + int(self.instance.layout.place[v]) for v in values]
+            found: list[Sharding | None] = []
+            for value, place, shape in zip(values, held, shapes, strict=True):
+                sharding = written.fitted(written.sharding(place, len(shape)), shape, entry=False)
+                inside = values is body and value in function.manual and sharding is not None
+                found.append(function.manual[value].around(sharding, meshes) if inside else sharding)
+            attribute = written.per_value(found, [len(shape) for shape in shapes])
+            if attribute is not None:
+                attributes[label] = attribute
+        if node in function.manual_axes:
+            names = ", ".join(f'"{name}"' for name in function.manual_axes[node])
+            attributes["manual_axes"] = ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>")
 
     def set_call(self, node: int) -> None:
         """A call has the shardings that its function returns; where they differ from what it needs, it is resharded."""
@@ -290,7 +312,7 @@ class Body:
             if filled is None:
                 return
             given = [_replicated(sharding) for sharding in filled]
-        for index in reversed(range(len(given))):
+        for index in range(len(given)):
             if _axes(given[index]) != _axes(wanted[index]):
                 self.reshard(op, index, wanted[index] or _replicated(given[index]))
         fitted = [written.fitted(s, shape, entry=False) for s, shape in zip(given, shapes, strict=True)]
