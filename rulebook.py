@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .engine import Program, Solver, load
+from .rulekit.discover import discovered
+from .rulekit.einsum import SUFFIXES, compile_lines, read_text
 
 RULES = Path(__file__).parent / "rules"
 STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority", "basic-then-aggressive")
@@ -22,21 +24,28 @@ def _ops() -> Program:
     return load(_OPS, key="sig")
 
 
+def load_ops(files: Iterable[Path]) -> Program:
+    """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation."""
+    lines = [f for f in files if f.suffix in SUFFIXES]
+    texts = {str(f): compile_lines(str(f), read_text(f)) for f in lines}
+    return load([*_OPS, *(f for f in files if f not in lines)], key="sig", texts=texts)
+
+
 @cache
 def _propagation(name: str, key: str | None = None) -> Program:
     return load([RULES / f"propagation/{name}.dl"], key=key)
 
 
 class RuleBook:
-    """The rules for one run: those that come with shardlog and the files in ``extra``.
+    """The rules for one run: those that come with shardlog, those of packages and the files in ``extra``.
 
     ``asked`` are the facts that programs have been asked about, by the name of the program: an entry per key,
     or a single one where the program has no key. (Turns are the agenda's.)
     """
 
     def __init__(self, extra: Iterable[Path] = ()) -> None:
-        files = tuple(extra)
-        self.ops = load([*_OPS, *files], key="sig") if files else _ops()
+        files = (*discovered(), *extra)
+        self.ops = load_ops(files) if files else _ops()
         self.asked: dict[str, list[Facts]] = {}
         self._ops = self.ops.solver({})
         self.looks_at: list[tuple[str, str]] = [

@@ -1,0 +1,1 @@
+"""The rule kit: adding op rules for any dialect, and checking and showing them."""
