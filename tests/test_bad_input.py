@@ -39,7 +39,7 @@ def body(*ops: str, result: str = "tensor<8x16xf32>") -> str:
     return MESH + "\n".join([*lines, f"  return %0 : {result}", "}", ""])
 
 
-MODULES = {
+MODULES: dict[str, tuple[str | bytes, str]] = {
     "nothing": (
         "",
         "m.mlir: error: the module is empty\n  hint: expected StableHLO as MLIR text or bytecode",
@@ -266,7 +266,8 @@ RULES = {
     "two keys": (
         "ruled(s) :- op(s, n), op(r, n).\n",
         "r.dl:1:26: error[E0404]: this rule does not speak of one `sig`: "
-        "the key of `op` is `r`, that of `ruled` is `s`\n    ruled(s) :- op(s, n), op(r, n).\n                             ^\n"
+        "the key of `op` is `r`, that of `ruled` is `s`\n"
+        "    ruled(s) :- op(s, n), op(r, n).\n                             ^\n"
         "  hint: every `sig` in the first column is the same variable, and it stands nowhere else",
     ),
     "division by zero": (

@@ -85,7 +85,7 @@ def test_souffle_reads_the_relations_of_the_result(
     rule = "split(v) :- sharded(v, _, _, x), sharded(v, _, _, y), x != y.\n"
     declarations = f'.include "{folder}/module/relations.dl"\n.decl split(v: symbol)\n.output split\n'
     (tmp_path / "split.dl").write_text(declarations + rule)
-    command = ["souffle", "-F", folder / "module", "-D", tmp_path, tmp_path / "split.dl"]
+    command: list[str | Path] = ["souffle", "-F", folder / "module", "-D", tmp_path, tmp_path / "split.dl"]
     subprocess.run(command, check=True)
     axes: dict[str, set[str]] = {}
     for v, _, _, x in result.facts["sharded"]:
