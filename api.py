@@ -127,10 +127,10 @@ def run(
 
     ``source`` is a path, MLIR text or bytecode, an ``ir.Module`` or a ``jax.stages.Lowered``; it is not
     changed. ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority". ``closed`` makes the
-    shardings ready for a compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives the
-    module a mesh, ``annotate`` (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with more op
-    rules. ``progress`` is called now and then with what is being done and how much of the whole run is done,
-    from 0 to 1.
+    shardings ready for a compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives
+    the module a mesh, ``annotate`` (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with
+    more op rules. ``progress`` is called now and then with what is being done and how much of the whole run
+    is done, from 0 to 1.
 
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
     ``engine.EngineError`` for rules that go wrong while they run.
@@ -143,8 +143,8 @@ def run(
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """No garbage collection: a run makes many objects and hardly any garbage, which a collection would look through
-    again and again."""
+    """No garbage collection: a run makes many objects and hardly any garbage, which a collection would look
+    through again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:

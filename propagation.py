@@ -35,8 +35,9 @@ class Stage:
 class Fixpoint:
     """Where propagation ended. ``contents``: place -> content; ``agenda`` tells what a content holds.
 
-    ``unchanged`` are the shardings of places that still have their priorities. The rest is what explanations need:
-    ``graph``, ``initial`` (the contents that cells had at first), ``passes`` and the stage of each of them.
+    ``unchanged`` are the shardings of places that still have their priorities. The rest is what explanations
+    need: ``graph``, ``initial`` (the contents that cells had at first), ``passes`` and the stage of each of
+    them.
     """
 
     strategy: str
@@ -54,7 +55,8 @@ class Fixpoint:
 def propagate(
     program: Program, rules: RuleBook, strategy: str, progress: Callable[[float], None] = lambda done: None
 ) -> Fixpoint:
-    """Runs the stages of ``strategy`` until nothing changes. ``progress`` is told the part of them that is done."""
+    """Runs the stages of ``strategy`` until nothing changes. ``progress`` is told the part of them that is
+    done."""
     return _Propagation(program, rules, strategy).run(progress)
 
 
@@ -104,9 +106,13 @@ class _Propagation:
         cells = np.asarray(list(self.prioritised), np.int32)
         numbers = {sharding: i for i, sharding in enumerate(self.annotation_classes)}
         classes = np.asarray([self.classes + numbers[s] for s in self.prioritised.values()], np.int32)
-        slot_offsets = np.concatenate([graph.slot_offsets, graph.slot_offsets[-1] + 1 + np.arange(len(cells))])
+        slot_offsets = np.concatenate(
+            [graph.slot_offsets, graph.slot_offsets[-1] + 1 + np.arange(len(cells))]
+        )
         agenda_graph = AgendaGraph(
-            classes=np.concatenate([np.where(graph.classes < 0, self.nothing, graph.classes), classes]).astype(np.int32),
+            classes=np.concatenate(
+                [np.where(graph.classes < 0, self.nothing, graph.classes), classes]
+            ).astype(np.int32),
             slots=Lists(slot_offsets.astype(np.int32), np.concatenate([graph.slots, cells]).astype(np.int32)),
             place_cell=program.cells,
             cells=self.cell_places(),
@@ -152,8 +158,8 @@ class _Propagation:
         )
 
     def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Shardings of an op's results stand in one attribute, and so do those of a called function's arguments: where
-        one is there, the others are too, open and without axes."""
+        """Shardings of an op's results stand in one attribute, and so do those of a called function's
+        arguments: where one is there, the others are too, open and without axes."""
         main = self.program.graph.main
         for instance in self.program.graph.instances:
             function, places = instance.function, instance.place + instance.layout.place

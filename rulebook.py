@@ -67,7 +67,8 @@ class RuleBook:
         return _propagation("turn", "item").solver(shared)
 
     def reasons(self) -> Program:
-        """The rules of ``turn`` with those that say why an axis stops short; see ``rules/propagation/blocked.dl``."""
+        """The rules of ``turn`` with those that say why an axis stops short; see
+        ``rules/propagation/blocked.dl``."""
         return _propagation("blocked", "item")
 
     def boundary(self, shared: Facts) -> Callable[[Facts], list[tuple[Any, ...]]]:

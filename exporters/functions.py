@@ -1,7 +1,8 @@
-"""Which functions the annotated module has: one per function and distinct shardings of its arguments and results.
+"""Which functions the annotated module has: one per function and distinct shardings of its arguments and
+results.
 
-Every call was propagated on its own; calls whose arguments and results ended with equal shardings share a function
-again, as after Shardy's ``sdy-unflatten-call-graph``. Names and order are those that Shardy gives.
+Every call was propagated on its own; calls whose arguments and results ended with equal shardings share a
+function again, as after Shardy's ``sdy-unflatten-call-graph``. Names and order are those that Shardy gives.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class Version:
     callees: dict[int, Version]  # call node -> function
 
 
-def ranks(instance: Instance, values: list[int] | tuple[int, ...] | range, shapes: list[tuple[int, ...] | None]) -> list[int]:
+def ranks(
+    instance: Instance, values: list[int] | tuple[int, ...] | range, shapes: list[tuple[int, ...] | None]
+) -> list[int]:
     """The rank of each value; 0 for what is no tensor."""
     return [len(shapes[instance.function.types[v]] or ()) for v in values]
 
@@ -43,7 +46,8 @@ def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] 
     def of(values: list[int] | tuple[int, ...]) -> tuple[Sharding, ...]:
         rank = ranks(instance, values, shapes)
         found = [
-            written.sharding(instance.place + int(instance.layout.place[v]), r) for v, r in zip(values, rank, strict=True)
+            written.sharding(instance.place + int(instance.layout.place[v]), r)
+            for v, r in zip(values, rank, strict=True)
         ]
         return tuple(written.filled(found, rank) or ())
 
@@ -77,7 +81,9 @@ def choose_versions(
 
     def version(instance: Instance) -> Version:
         if instance.number not in versions:
-            versions[instance.number] = made = Version(names[instance.number], instance, signatures[instance.number], {})
+            versions[instance.number] = made = Version(
+                names[instance.number], instance, signatures[instance.number], {}
+            )
             for node, child in instance.children.items():
                 made.callees[node] = version(first[child.function.name, signatures[child.number]])
         return versions[instance.number]

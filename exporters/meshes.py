@@ -9,11 +9,13 @@ from jaxlib.mlir.dialects import sdy
 
 from ..importers.meshes import Mesh
 from ..importers.shardings import Shardings
+from ..importers.source import symbols
 
 
 def write_meshes(module: ir.Module, shardings: Shardings) -> None:
-    """Keeps the first op of each mesh, adds ops for inlined meshes, and describes all of them to StableHLO."""
-    ops = {op.attributes["sym_name"].value: op for op in module.body.operations if op.operation.name == "sdy.mesh"}
+    """Keeps the first op of each mesh, adds ops for inlined meshes, and describes all of them to
+    StableHLO."""
+    ops = symbols(module, "sdy.mesh")
     kept = {mesh.name for mesh in shardings.meshes.meshes}
     last = [op for name, op in ops.items() if name in kept][-1:]
     for name, op in ops.items():
@@ -23,7 +25,9 @@ def write_meshes(module: ir.Module, shardings: Shardings) -> None:
     for mesh in shardings.meshes.meshes:
         if mesh.name not in ops:
             attribute = ir.Attribute.parse(f"#sdy.mesh<{_text(mesh)}>")
-            ops[mesh.name] = made = sdy.MeshOp(mesh.name, attribute, ip=ir.InsertionPoint.at_block_begin(module.body))
+            ops[mesh.name] = made = sdy.MeshOp(
+                mesh.name, attribute, ip=ir.InsertionPoint.at_block_begin(module.body)
+            )
             if point is not None:
                 made.operation.move_after(point)
             point = made.operation

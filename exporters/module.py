@@ -9,7 +9,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..importers.classes import Classes
-from ..importers.function import RESULT_SHARDING
+from ..importers.function import RESULT_SHARDING, sharding_of
 from ..importers.graph import Graph
 from ..importers.shardings import Sharding
 from .functions import Version, choose_versions
@@ -20,8 +20,8 @@ from .shardings import Written
 def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> None:
     """Annotates ``module`` in place: every value that has a sharding gets it as an attribute.
 
-    Constants that were split are there once per distinct sharding, functions once per distinct shardings of their
-    arguments and results; sharding groups, data-flow edges and dead ops are gone.
+    Constants that were split are there once per distinct sharding, functions once per distinct shardings of
+    their arguments and results; sharding groups, data-flow edges and dead ops are gone.
     """
     with module.context, ir.Location.unknown():
         write_meshes(module, written.shardings)
@@ -35,14 +35,16 @@ class _Module:
 
     def run(self) -> None:
         functions = {i.function.name: i.function.op for i in self.graph.instances}
-        symbols = {}
+        symbols: dict[str, Any] = {}
         for op in self.module.body.operations:
             if "sym_name" in op.attributes:
-                symbols[op.attributes["sym_name"].value] = op
+                name: Any = op.attributes["sym_name"]
+                symbols[name.value] = op
         private = {
             name
             for name, op in symbols.items()
-            if op.operation.name == "func.func" and getattr(op.attributes.get("sym_visibility"), "value", "") == "private"
+            if op.operation.name == "func.func"
+            and getattr(op.attributes.get("sym_visibility"), "value", "") == "private"
         }
         taken = set(symbols) - set(functions) - private
         versions = choose_versions(self.graph, self.written, self.shapes, taken)
@@ -163,7 +165,9 @@ class Body:
             if node in self.same:
                 continue
             operands = function.operands[node]
-            changed = range(len(operands)) if node in function.originals else sorted(function.rewired.get(node, ()))
+            changed = (
+                range(len(operands)) if node in function.originals else sorted(function.rewired.get(node, ()))
+            )
             for index in changed:
                 self.ops[node].operands[index] = self.ir_value(operands[index])
         for node, other in self.same.items():
@@ -246,7 +250,12 @@ class Body:
             results = function.results[node]
             if node in self.same or node in self.erased or not results:
                 continue
-            if len(results) == 1 and node not in own and node not in calls and place[results[0]] not in special:
+            if (
+                len(results) == 1
+                and node not in own
+                and node not in calls
+                and place[results[0]] not in special
+            ):
                 value = results[0]
                 key = (held[value], types[value])
                 if key not in cache:
@@ -266,7 +275,10 @@ class Body:
                 self.set_call(node)
             else:
                 ranks = [len(shapes[types[v]] or ()) for v in results]
-                shardings = [written.sharding(base + int(place[v]), rank) for v, rank in zip(results, ranks, strict=True)]
+                shardings = [
+                    written.sharding(base + int(place[v]), rank)
+                    for v, rank in zip(results, ranks, strict=True)
+                ]
                 if node in function.boundaries:
                     self.set_boundaries(node)
                 elif node in own:
@@ -296,7 +308,8 @@ class Body:
             attributes["manual_axes"] = ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>")
 
     def set_call(self, node: int) -> None:
-        """A call has the shardings that its function returns; where they differ from what it needs, it is resharded."""
+        """A call has the shardings that its function returns; where they differ from what it needs, it is
+        resharded."""
         function, written = self.function, self.written
         callee = self.version.callees[node]
         op = self.ops[node]
@@ -333,7 +346,9 @@ class Body:
         place = self.instance.layout.place
         if self.main:
             arguments = [
-                written.sharding(self.instance.place + int(place[v]), len(self.shapes[function.types[v]] or ()))
+                written.sharding(
+                    self.instance.place + int(place[v]), len(self.shapes[function.types[v]] or ())
+                )
                 for v in function.arguments
             ]
             results = [
@@ -342,7 +357,9 @@ class Body:
             ]
         else:
             results = [
-                written.sharding(self.instance.place + int(place[v]), len(self.shapes[function.types[v]] or ()))
+                written.sharding(
+                    self.instance.place + int(place[v]), len(self.shapes[function.types[v]] or ())
+                )
                 for v in returned
             ]
         self.set_values("arg_attrs", function.arguments, arguments)
@@ -352,13 +369,17 @@ class Body:
 
     def set_values(self, label: str, values: Any, shardings: list[Sharding | None]) -> None:
         attributes = self.func.attributes
-        old = list(attributes[label]) if label in attributes else [ir.DictAttr.get({})] * len(values)
+        old: list[Any] = (
+            list(attributes[label]) if label in attributes else [ir.DictAttr.get({})] * len(values)
+        )
         shardings = shardings or [None] * len(values)
         new = []
         for value, entry, sharding in zip(values, old, shardings, strict=True):
-            fitted = self.written.fitted(sharding, self.shapes[self.function.types[value]] or (), entry=self.main)
+            fitted = self.written.fitted(
+                sharding, self.shapes[self.function.types[value]] or (), entry=self.main
+            )
             attribute = None if fitted is None else self.written.attribute(fitted)
-            known = entry["sdy.sharding"] if "sdy.sharding" in entry else None
+            known = sharding_of(entry)
             if self.main and (known is attribute or (known and attribute and known == attribute)):
                 new.append(entry)
                 continue

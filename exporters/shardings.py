@@ -19,8 +19,8 @@ Shape = tuple[int, ...]
 class Written:
     """The shardings that the places of a graph hold at the end, and their attributes.
 
-    ``contents`` is the content of every place, ``facts`` gives the facts of a content, ``fit`` adapts a sharding to the
-    boundary of the module (``rules/propagation/boundary.dl``).
+    ``contents`` is the content of every place, ``facts`` gives the facts of a content, ``fit`` adapts a
+    sharding to the boundary of the module (``rules/propagation/boundary.dl``).
     """
 
     def __init__(
@@ -56,7 +56,8 @@ class Written:
     def fitted(self, sharding: Sharding | None, shape: Shape, *, entry: bool) -> Sharding | None:
         """The largest part of ``sharding`` that a function argument or result of this shape may have.
 
-        ``entry``: it is an argument or result of the main function, which may not have sub-axes in open dimensions.
+        ``entry``: it is an argument or result of the main function, which may not have sub-axes in open
+        dimensions.
         """
         key = (sharding, shape, entry)
         if key not in self._fitted:
@@ -91,7 +92,9 @@ class Written:
             filled = self.filled(shardings, ranks)
             if filled is None:
                 return None
-            entries = [self.shardings.text(s, closed=self.closed).removeprefix("#sdy.sharding") for s in filled]
+            entries = [
+                self.shardings.text(s, closed=self.closed).removeprefix("#sdy.sharding") for s in filled
+            ]
             self._attributes[key] = ir.Attribute.parse(f"#sdy.sharding_per_value<[{', '.join(entries)}]>")
         return self._attributes[key]
 

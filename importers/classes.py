@@ -1,7 +1,7 @@
 """What the op rules say about signatures, in the form that the graph is built from.
 
-An op's *class* is the set of facts that its turns need. Signatures whose facts are equal share a class, so that an
-addition and a multiplication of the same shape are solved once.
+An op's *class* is the set of facts that its turns need. Signatures whose facts are equal share a class, so
+that an addition and a multiplication of the same shape are solved once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from .function import Signatures
 
 Facts = Mapping[str, Sequence[tuple[Any, ...]]]
 End = tuple[Literal["operand", "result", "argument", "return"], int, int]  # what, region, index
+
+StaticFacts = tuple[tuple[str, tuple[tuple[Any, ...], ...]], ...]
 
 # What the op rules say that turns use, apart from the slots and from `flows`, which depends on the stage.
 TURN_FACTS = ("factor", "maps", "elementwise")
@@ -91,7 +93,7 @@ class Classes:
     _by_signature: dict[tuple[int, bool], tuple[int, Knowledge]] = field(default_factory=dict)
     _described: dict[int, Facts] = field(default_factory=dict)
     _by_facts: dict[Any, int] = field(default_factory=dict)
-    _identities: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    _identities: dict[Any, int] = field(default_factory=dict)
 
     def of(self, signature: int, *, multiple_uses: bool = False) -> Knowledge:
         """What the rules say about a signature."""
@@ -125,21 +127,29 @@ class Classes:
             self.known.append(found)
         return self._by_facts[facts]
 
-    def identity(self, name: str, operands: int, type_: int) -> int:
-        """The class of an op called ``name`` whose operands and only result have one type (a data-flow edge)."""
-        key = (name, operands, type_)
+    def identity(self, name: str, operands: int, type_: int, more: StaticFacts = ()) -> int:
+        """The class of an op called ``name`` whose operands and only result have one type (a data-flow edge).
+
+        ``more`` are facts for its turns that come from elsewhere.
+        """
+        key = (name, operands, type_, more)
         if key not in self._identities:
             shape = self.signatures.shapes[type_]
             slots = range(operands + 1)
             facts: dict[str, list[tuple[Any, ...]]] = {
                 "op": [(name,)],
                 "slot": [
-                    (t, *(("operand", t) if t < operands else ("result", 0)), -1 if shape is None else len(shape))
+                    (
+                        t,
+                        *(("operand", t) if t < operands else ("result", 0)),
+                        -1 if shape is None else len(shape),
+                    )
                     for t in slots
                 ],
                 "dim": [(t, d, size) for t in slots for d, size in enumerate(shape or ())],
             }
-            self._identities[key] = self._intern(knowledge(facts, self.solve(facts)))
+            found = knowledge(facts, self.solve(facts))
+            self._identities[key] = self._intern(replace(found, static={**found.static, **dict(more)}))
         return self._identities[key]
 
     def inert(self, number: int) -> bool:

@@ -1,9 +1,9 @@
 """Sharding constraints, applied before propagation as Shardy's ``sdy-apply-sharding-constraints`` does.
 
-A constraint on a value without a sharding becomes the value's own sharding, if it is fully closed and no other
-constraint disagrees. A value that data flows into (a while's result, a function's argument) keeps its sharding free:
-there the constraint takes over all uses instead. A chain of constraints takes over the later uses of the value it
-starts from.
+A constraint on a value without a sharding becomes the value's own sharding, if it is fully closed and no
+other constraint disagrees. A value that data flows into (a while's result, a function's argument) keeps its
+sharding free: there the constraint takes over all uses instead. A chain of constraints takes over the later
+uses of the value it starts from.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from .uses import Uses
 def apply_constraints(function: Function, uses: Uses, place: dict[int, int], flows_into: set[int]) -> None:
     """Applies the constraints of ``function`` in program order.
 
-    Changes its annotations, operands and order. ``place`` maps targets of data-flow edges to the value that holds their
-    sharding; ``flows_into`` are the values with a data-flow edge of their own and the other targets.
+    Changes its annotations, operands and order. ``place`` maps targets of data-flow edges to the value that
+    holds their sharding; ``flows_into`` are the values with a data-flow edge of their own and the other
+    targets.
     """
     if function.constraints:
         _Constraints(function, uses, place, flows_into).run()
@@ -47,7 +48,11 @@ class _Constraints:
     def follow_chain(self, head: int) -> None:
         function, uses = self.function, self.uses
         value = function.operands[head][0]
-        if function.definer[value] in self.nodes or self.sharding(value) is not None or self.constrained(value, head):
+        if (
+            function.definer[value] in self.nodes
+            or self.sharding(value) is not None
+            or self.constrained(value, head)
+        ):
             return
         tail = head
         while True:
@@ -59,7 +64,9 @@ class _Constraints:
         if tail == head or self.constrained(result):
             return
         for node, index in reversed(uses.of(value)):
-            later = function.region[node] == function.region[tail] and uses.position[tail] < uses.position[node]
+            later = (
+                function.region[node] == function.region[tail] and uses.position[tail] < uses.position[node]
+            )
             if node != head and node != function.terminator and later:
                 uses.move(node, index, result)
 
@@ -81,4 +88,3 @@ class _Constraints:
         for user, index in reversed(uses.of(value)):
             if user != node:
                 uses.move(user, index, function.results[node][0])
-

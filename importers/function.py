@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
@@ -16,9 +16,14 @@ from ..errors import ShardlogError
 from .shardings import Sharding
 from .signature import LooksAt, attributes, surroundings
 
+if TYPE_CHECKING:
+    from .manual import Manual
+
 _RULE = "sdy.sharding_rule"
 # The attributes that hold the sharding of an op's only result.
 RESULT_SHARDING = ("sharding", "out_sharding")
+# ... and those of what enters a computation with a body and leaves it.
+_BOUNDARIES = ("in_shardings", "out_shardings")
 _EDGES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
 _ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
 
@@ -62,8 +67,8 @@ class Signatures:
         return number
 
     def attribute(self, attribute: ir.Attribute) -> Any:
-        """What tells an attribute from others: a number below those of types, or for the elements of a tensor an
-        ``_Elements`` with such a number."""
+        """What tells an attribute from others: a number below those of types, or for the elements of a tensor
+        an ``_Elements`` with such a number."""
         key = self.attribute_keys.get(attribute)
         if key is None:
             elements = isinstance(attribute, (ir.DenseElementsAttr, ir.DenseResourceElementsAttr))
@@ -94,14 +99,20 @@ def _shape(type_: ir.Type, where: Any) -> tuple[int, ...] | None:
             f"tuple type {type_}", where=location(where), hint="return the parts as separate results"
         )
     if isinstance(type_, ir.UnrankedTensorType):
-        raise ShardlogError(f"unranked tensor {type_}", where=location(where), hint="give the tensor a static shape")
+        raise ShardlogError(
+            f"unranked tensor {type_}", where=location(where), hint="give the tensor a static shape"
+        )
     return None
 
 
 def location(op: Any) -> str:
     """Where an op comes from, as MLIR has it."""
     text = str(op.location)
-    return text.removeprefix("loc(").removesuffix(")").replace('"', "") if text != "loc(unknown)" else f"op {op.operation.name}"
+    return (
+        text.removeprefix("loc(").removesuffix(")").replace('"', "")
+        if text != "loc(unknown)"
+        else f"op {op.operation.name}"
+    )
 
 
 @dataclass
@@ -111,7 +122,9 @@ class Function:
     name: str
     op: Any
     types: list[int] = field(default_factory=list)
-    definer: list[int] = field(default_factory=list)  # the node that a value is a result of; -1: block argument
+    definer: list[int] = field(
+        default_factory=list
+    )  # the node that a value is a result of; -1: block argument
     arguments: list[int] = field(default_factory=list)
     terminator: int = -1
     ops: list[Any] = field(default_factory=list)
@@ -131,11 +144,24 @@ class Function:
     result_annotations: list[Sharding | None] = field(default_factory=list)
     groups: list[tuple[int, int, int]] = field(default_factory=list)  # value, group id, node
     constraints: list[int] = field(default_factory=list)
-    flow_edges: dict[int, int] = field(default_factory=dict)  # node that is a data-flow edge already -> its owner
+    flow_edges: dict[int, int] = field(
+        default_factory=dict
+    )  # node that is a data-flow edge already -> its owner
+    boundaries: list[int] = field(
+        default_factory=list
+    )  # nodes that name the shardings of what enters and leaves
+    manual: dict[int, Manual] = field(
+        default_factory=dict
+    )  # argument or result of a manual computation -> its axes
+    manual_axes: dict[int, list[str]] = field(
+        default_factory=dict
+    )  # manual computation -> its axes, in order
     originals: dict[int, int] = field(default_factory=dict)  # copy of a constant's node -> the node
     flows: set[int] = field(default_factory=set)  # values whose sharding is that of a data-flow edge
     removed: set[int] = field(default_factory=set)
-    rewired: dict[int, set[int]] = field(default_factory=dict)  # operands (by node) that are not the module's any more
+    rewired: dict[int, set[int]] = field(
+        default_factory=dict
+    )  # operands (by node) that are not the module's any more
     moved: set[int] = field(default_factory=set)  # constraints that stand elsewhere than in the module
 
     def new_value(self, type_: int, definer: int) -> int:
@@ -144,8 +170,17 @@ class Function:
         return len(self.types) - 1
 
 
+def sharding_of(entry: Any) -> ir.Attribute | None:
+    """The sharding in the attributes of a function argument or result."""
+    found: ir.Attribute | None = None
+    if "sdy.sharding" in entry:
+        found = entry["sdy.sharding"]
+    return found
+
+
 def read_function(func: Any, signatures: Signatures) -> Function:
-    """The body of a ``func.func``. Raises ShardlogError for dynamic shapes, tuples and regions of several blocks."""
+    """The body of a ``func.func``. Raises ShardlogError for dynamic shapes, tuples and regions of several
+    blocks."""
     function = Function(func.sym_name.value, func)
     reader = _Reader(function, signatures)
     region = reader.read_region(func.regions[0], -1, func)
@@ -158,13 +193,14 @@ def read_function(func: Any, signatures: Signatures) -> Function:
             if "sdy.sharding" in entry:
                 function.attributes[value] = entry["sdy.sharding"]
     returned = function.operands[function.terminator]
-    entries = attributes["res_attrs"] if "res_attrs" in attributes else [{}] * len(returned)
-    function.result_attributes = [entry["sdy.sharding"] if "sdy.sharding" in entry else None for entry in entries]
+    entries: Any = attributes["res_attrs"] if "res_attrs" in attributes else [{}] * len(returned)
+    function.result_attributes = [sharding_of(entry) for entry in entries]
     return function
 
 
 def _without_annotations(key: list[Hashable]) -> list[Hashable]:
-    """A key without the attributes of sdy ops that annotate values; attributes stand as label and what tells them."""
+    """A key without the attributes of sdy ops that annotate values; attributes stand as label and what tells
+    them."""
     found: list[Hashable] = []
     skip = False
     for part in key:
@@ -177,7 +213,7 @@ def _without_annotations(key: list[Hashable]) -> list[Hashable]:
 class _Reader:
     def __init__(self, function: Function, signatures: Signatures) -> None:
         self.function, self.signatures = function, signatures
-        self.numbers: dict[ir.Value, int] = {}
+        self.numbers: dict[Any, int] = {}  # by ir.Value
         self.regions = 0
 
     def read_region(self, region: Any, parent: int, around: Any) -> Region:
@@ -199,7 +235,11 @@ class _Reader:
         # Names of the hot loop: it runs once per op of the program.
         types, ops, signature, data = function.types, function.ops, function.signature, function.data
         add_node, add_op, add_signature = nodes.append, ops.append, signature.append
-        add_parent, add_region, add_name = function.parent.append, function.region.append, function.names.append
+        add_parent, add_region, add_name = (
+            function.parent.append,
+            function.region.append,
+            function.names.append,
+        )
         add_operands, add_results = function.operands.append, function.results.append
         add_type, add_definer = types.append, function.definer.append
         type_number, key_of, number_of = signatures.types, signatures.attribute_keys, signatures.number
@@ -281,5 +321,7 @@ class _Reader:
         for label in RESULT_SHARDING:
             if label in op.attributes and len(function.results[node]) == 1:
                 function.attributes[self.numbers[op.results[0]]] = op.attributes[label]
+        if any(label in op.attributes for label in _BOUNDARIES):
+            function.boundaries.append(node)
         if name == "sdy.sharding_constraint":
             function.constraints.append(node)

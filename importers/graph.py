@@ -1,8 +1,9 @@
-"""The graph of a whole module, as the agenda takes it: items, places, cells and who is pushed when a place changes.
+"""The graph of a whole module, as the agenda takes it: items, places, cells and who is pushed when a place
+changes.
 
-A call is seen as if the callee's body stood in its place: every call has an instance of the function of its own, with
-data-flow edges from the call's operands to the arguments and from the returned values to the results. Values of an
-instance are *places*; all arrays are numbered over the instances.
+A call is seen as if the callee's body stood in its place: every call has an instance of the function of its
+own, with data-flow edges from the call's operands to the arguments and from the returned values to the
+results. Values of an instance are *places*; all arrays are numbered over the instances.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Graph:
 
 
 class _Builder:
-    def __init__(self, functions: dict[str, Function], structures: dict[str, Structure], classes: Classes) -> None:
+    def __init__(
+        self, functions: dict[str, Function], structures: dict[str, Structure], classes: Classes
+    ) -> None:
         self.functions, self.structures, self.classes = functions, structures, classes
         self.layouts: dict[tuple[str, bool], Layout] = {}
         self.called: set[str] = set()
@@ -67,7 +70,9 @@ class _Builder:
     def layout(self, name: str, *, cloned: bool) -> Layout:
         key = (name, cloned)
         if key not in self.layouts:
-            self.layouts[key] = lay_out(self.functions[name], self.structures[name], self.classes, cloned=cloned)
+            self.layouts[key] = lay_out(
+                self.functions[name], self.structures[name], self.classes, cloned=cloned
+            )
         return self.layouts[key]
 
     def instantiate(self, name: str, *, cloned: bool) -> Instance:
@@ -112,7 +117,9 @@ def build_graph(
     for caller in instances:
         for node, child in caller.children.items():
             _connect(caller, node, child, slots, neighbours)
-    returned = [root.place + int(root.layout.place[v]) for v in root.function.operands[root.function.terminator]]
+    returned = [
+        root.place + int(root.layout.place[v]) for v in root.function.operands[root.function.terminator]
+    ]
     types = [root.function.types[v] for v in root.function.operands[root.function.terminator]]
     first_place, first_item = builder.places, builder.items
     result_places = np.arange(first_place, first_place + len(returned), dtype=np.int32)
@@ -140,8 +147,8 @@ def build_graph(
 def _connect(caller: Instance, node: int, child: Instance, slots: list[Ints], neighbours: list[Ints]) -> None:
     """Fills in what crosses a call.
 
-    The sources of the data-flow edges of arguments and results are values of the other side; a use by the return pushes
-    the edge of the call's result.
+    The sources of the data-flow edges of arguments and results are values of the other side; a use by the
+    return pushes the edge of the call's result.
     """
     operands = caller.function.operands[node]
     returned = child.function.operands[child.function.terminator]
@@ -158,4 +165,6 @@ def _join(parts: Sequence[npt.NDArray[np.int32]]) -> Ints:
 
 
 def _offsets(lengths: Sequence[npt.NDArray[np.int32]]) -> Ints:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths), dtype=np.int64)]).astype(np.int32)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths), dtype=np.int64)]).astype(
+        np.int32
+    )

@@ -1,11 +1,12 @@
 """A function laid out for the agenda: its items, their slots, and who is pushed when a value changes.
 
-Everything is numbered within the function; what crosses a call (the sources of data-flow edges, the edges that a use
-pushes) is listed with its place in the arrays and filled in when the function is put to a call (``graph.py``).
+Everything is numbered within the function; what crosses a call (the sources of data-flow edges, the edges
+that a use pushes) is listed with its place in the arrays and filled in when the function is put to a call
+(``graph.py``).
 
-The order of a push follows Shardy: uses of the targets of a data-flow edge, the defining op, then the uses of the
-value itself, newest use first. As in Shardy, a use by a call does not push the edge of the callee's argument: it takes
-its turn when its stage starts, and when the argument changes inside the callee.
+The order of a push follows Shardy: uses of the targets of a data-flow edge, the defining op, then the uses of
+the value itself, newest use first. As in Shardy, a use by a call does not push the edge of the callee's
+argument: it takes its turn when its stage starts, and when the argument changes inside the callee.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def lay_out(
     kind = np.asarray(function.signature, np.int64) * 4 + structure.multiple
     kind[list(structure.dying)] += 2
     distinct, which = np.unique(kind[order], return_inverse=True)
-    numbers = [classes.number(k // 4, multiple_uses=bool(k & 1), dying=bool(k & 2)) for k in distinct.tolist()]
+    numbers = [
+        classes.number(k // 4, multiple_uses=bool(k & 1), dying=bool(k & 2)) for k in distinct.tolist()
+    ]
     class_of[order] = np.asarray(numbers, np.int32)[which]
     item = nodes
     edge_classes: list[int] = []
@@ -77,13 +80,18 @@ def lay_out(
 
     def add_edge(owner: int, sources: tuple[int, ...]) -> int:
         nonlocal item
-        edge_classes.append(classes.identity("sdy.data_flow_edge", len(sources), types[owner]))
+        manual = function.manual.get(owner)
+        inside = 0 if function.definer[owner] >= 0 else len(sources)  # the slot that lies in the computation
+        more = manual.facts_of(inside) if manual else ()
+        edge_classes.append(classes.identity("sdy.data_flow_edge", len(sources), types[owner], more))
         edge_slots.append((*sources, owner))
         owner_item[owner] = item
         item += 1
         return item - 1
 
-    argument_items = [add_edge(v, (-1 - k,)) for k, v in enumerate(function.arguments)] if structure.callee else []
+    argument_items = (
+        [add_edge(v, (-1 - k,)) for k, v in enumerate(function.arguments)] if structure.callee else []
+    )
     for edge in structure.edges:
         sources = tuple(int(place[function.operands[node][index]]) for node, index in edge.sources)
         number = add_edge(edge.owner, sources)
@@ -105,13 +113,16 @@ def lay_out(
     slot_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     slots = np.zeros(int(slot_offsets[-1]), np.int64)
     slots[slot_offsets[uses.node] + uses.index] = place[uses.value]
-    first = np.asarray([r.start for r in function.results], np.int64)  # the results of an op have adjacent numbers
-    owner = definers[defined]
-    slots[slot_offsets[owner] + operands[owner] + defined - first[owner]] = place[defined]
+    # The results of an op have adjacent numbers.
+    first = np.asarray([r.start for r in function.results], np.int64)
+    definer = definers[defined]
+    slots[slot_offsets[definer] + operands[definer] + defined - first[definer]] = place[defined]
     edge_flat = np.asarray(list(chain.from_iterable(edge_slots)), np.int64)
     slots[int(slot_offsets[nodes]) :] = edge_flat
     argument_sources = [(int(slot_offsets[it]), k) for k, it in enumerate(argument_items)]
-    result_sources = {n: [(int(slot_offsets[it]), k) for k, it in enumerate(its)] for n, its in result_items.items()}
+    result_sources = {
+        n: [(int(slot_offsets[it]), k) for k, it in enumerate(its)] for n, its in result_items.items()
+    }
     slots[slots < 0] = 0
 
     # Neighbours, one entry per use and per definition.
@@ -158,8 +169,12 @@ def lay_out(
         classes=all_classes.astype(np.int32),
         slot_offsets=slot_offsets.astype(np.int32),
         slots=slots.astype(np.int32),
-        order=_program_order(function, structure, argument_items, after, result_items, _followers(function, owner_item), sleeps),
-        neighbour_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(neighbour_lengths)]).astype(np.int32),
+        order=_program_order(
+            function, structure, argument_items, after, result_items, _followers(function, owner_item), sleeps
+        ),
+        neighbour_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(neighbour_lengths)]).astype(
+            np.int32
+        ),
         neighbours=neighbours.astype(np.int32),
         argument_sources=argument_sources,
         result_items=result_items,
@@ -196,7 +211,8 @@ def _program_order(
     def with_followers(edges: list[int]) -> list[int]:
         return [item for edge in edges for item in (edge, *followers.get(edge, ()))]
 
-    # Where edges go: (position in `nodes`, inner ops first, edges, the call whose callee's items come before them).
+    # Where edges go: (position in `nodes`, inner ops first, edges, the call whose callee's items come before
+    # them).
     stops = [(int(index[node]) + 1, -int(index[node]), edges, node) for node, edges in result_items.items()]
     for node, edges in after.items():
         last = structure.uses.last(node)

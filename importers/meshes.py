@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import isqrt
 
 
@@ -21,8 +22,8 @@ class SubAxis:
 class Atom:
     """A piece of a mesh axis between two consecutive divisors ``lo`` and ``hi`` of its size.
 
-    A sub-axis ``"x":(pre)size`` is the run of atoms from ``lo == pre`` to ``hi == pre * size``; sub-axes overlap if
-    and only if they share an atom. An axis of size 1 is one atom with ``lo == hi == 1``.
+    A sub-axis ``"x":(pre)size`` is the run of atoms from ``lo == pre`` to ``hi == pre * size``; sub-axes
+    overlap if and only if they share an atom. An axis of size 1 is one atom with ``lo == hi == 1``.
     """
 
     id: int
@@ -74,8 +75,7 @@ class Meshes:
         for axis, size in mesh.axes:
             cuts = _divisors(size) if size > 1 else [1, 1]
             run = [
-                Atom(len(self.atoms) + i, number, axis, lo, hi)
-                for i, (lo, hi) in enumerate(zip(cuts, cuts[1:], strict=False))
+                Atom(len(self.atoms) + i, number, axis, lo, hi) for i, (lo, hi) in enumerate(pairwise(cuts))
             ]
             self.atoms.extend(run)
             self._runs[number, axis] = run

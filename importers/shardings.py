@@ -35,7 +35,8 @@ class Sharding:
 
 
 class Shardings:
-    """Reads and writes the shardings of one module; equal attributes are read once, equal contents written once."""
+    """Reads and writes the shardings of one module; equal attributes are read once, equal contents written
+    once."""
 
     def __init__(self, meshes: Meshes, names: dict[str, int]) -> None:
         self.meshes = meshes
@@ -72,12 +73,18 @@ class Shardings:
         if isinstance(reference, ir.FlatSymbolRefAttr):
             if reference.value not in self.names:
                 raise ShardlogError(
-                    f"unknown mesh @{reference.value}", where=where, hint=closest(reference.value, list(self.names))
+                    f"unknown mesh @{reference.value}",
+                    where=where,
+                    hint=closest(reference.value, list(self.names)),
                 )
             return self.names[reference.value]
         if reference not in self._inlined:
             mesh = read_mesh("", reference)
-            same = [m for m, other in enumerate(self.meshes.meshes) if (other.axes, other.device_ids) == (mesh.axes, mesh.device_ids)]
+            same = [
+                m
+                for m, other in enumerate(self.meshes.meshes)
+                if (other.axes, other.device_ids) == (mesh.axes, mesh.device_ids)
+            ]
             self._inlined[reference] = same[0] if same else self._lift(mesh)
         return self._inlined[reference]
 
@@ -100,8 +107,12 @@ class Shardings:
                     where=where,
                     hint=closest(axis.name, list(sizes)),
                 )
-            part = axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info)
-            found = SubAxis(axis.name, part.pre_size, part.size) if part else SubAxis(axis.name, 1, sizes[axis.name])
+            part: Any = axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info)
+            found = (
+                SubAxis(axis.name, part.pre_size, part.size)
+                if part
+                else SubAxis(axis.name, 1, sizes[axis.name])
+            )
             if found.size > 1:
                 axes.append(found)
         return tuple(axes)

@@ -1,8 +1,8 @@
 """Constants are split, so that each use of one is free to have its own sharding.
 
-Which ops are constant sub-computations is decided by ``rules/propagation/constants.dl``. Here they are copied: every use
-by an op that is no constant gets a copy of the whole sub-computation of its own, as in Shardy's
-``sdy-constant-or-scalar-splitter``. Scalars are never copied, for they cannot be sharded.
+Which ops are constant sub-computations is decided by ``rules/propagation/constants.dl``. Here they are
+copied: every use by an op that is no constant gets a copy of the whole sub-computation of its own, as in
+Shardy's ``sdy-constant-or-scalar-splitter``. Scalars are never copied, for they cannot be sharded.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class _Splitter:
         function.order = np.concatenate([copies, kept])[np.lexsort((made, place))].tolist()
 
     def copy(self, value: int, copies: dict[int, int]) -> int:
-        """The copy of ``value``, with copies of all that it is computed from (``copies`` has those made already)."""
+        """The copy of ``value``, with copies of all that it is computed from (``copies`` has those made
+        already)."""
         function = self.function
         if value in copies:
             return copies[value]

@@ -1,9 +1,10 @@
-"""What has to be known of a function before it can be laid out: its data-flow edges, constraints and dead ops."""
+"""What has to be known of a function before it can be laid out: its data-flow edges, constraints and dead
+ops."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -17,7 +18,8 @@ from .uses import Uses
 
 @dataclass(frozen=True)
 class DataFlow:
-    """A data-flow edge of ``node``: the value that holds its sharding, the uses and the other values it ties."""
+    """A data-flow edge of ``node``: the value that holds its sharding, the uses and the other values it
+    ties."""
 
     node: int
     owner: int
@@ -40,11 +42,12 @@ class Structure:
 def prepare(
     function: Function, classes: Classes, *, callee: bool, edges_as_read: bool = False, constrain: bool = True
 ) -> Structure:
-    """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and finds
-    its dead ops (``function.removed``). ``edges_as_read``: no edges but those that stand in the function.
+    """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and
+    finds its dead ops (``function.removed``). ``edges_as_read``: no edges but those that stand in the
+    function.
 
-    Shardy erases a dead op when its turn comes, in the first stage. So what is used by nothing never takes a turn,
-    but what is used by dead ops alone does, before they are gone.
+    Shardy erases a dead op when its turn comes, in the first stage. So what is used by nothing never takes a
+    turn, but what is used by dead ops alone does, before they are gone.
     """
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
@@ -73,10 +76,10 @@ def prepare(
 def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
     """The uses of a function in the order that MLIR has when Shardy propagates.
 
-    An edge is put between its owner and the owner's uses, which turns round their order; ``owners`` are those of
-    ops. A call becomes a computation in place, whose operands and returned values are new uses and whose results take
-    over the uses, which turns round their order twice, for results have edges too. So have the arguments of a function
-    that is called.
+    An edge is put between its owner and the owner's uses, which turns round their order; ``owners`` are those
+    of ops. A call becomes a computation in place, whose operands and returned values are new uses and whose
+    results take over the uses, which turns round their order twice, for results have edges too. So have the
+    arguments of a function that is called.
     """
 
     def marks(*values: Iterable[int]) -> npt.NDArray[np.bool_]:
@@ -113,7 +116,9 @@ def _edges(function: Function, classes: Classes) -> list[DataFlow]:
 
 def _value(function: Function, node: int, end: End) -> int:
     what, region, index = end
-    return function.results[node][index] if what == "result" else function.regions[node][region].arguments[index]
+    return (
+        function.results[node][index] if what == "result" else function.regions[node][region].arguments[index]
+    )
 
 
 def _use(function: Function, node: int, end: End) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """The uses of every value of a function, in the order in which they came to be.
 
-The order decides whose turn comes first when a value changes (the agenda is a stack), so it is kept as MLIR keeps
-it: an op is added after the ops in its regions, a use that is moved becomes the newest.
+The order decides whose turn comes first when a value changes (the agenda is a stack), so it is kept as MLIR
+keeps it: an op is added after the ops in its regions, a use that is moved becomes the newest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ Integers = npt.NDArray[np.int64]
 
 
 class Uses:
-    """Uses as parallel arrays: ``value`` is used by ``node`` as operand ``index``; ``age`` grows with time."""
+    """Uses as parallel arrays: ``value`` is used by ``node`` as operand ``index``; ``age`` grows with
+    time."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -27,7 +28,9 @@ class Uses:
             self.position[node] = float(i)
         counts = np.fromiter((len(function.operands[n]) for n in order), np.int64, len(order))
         total = int(counts.sum())
-        self.value: Integers = np.fromiter(chain.from_iterable([function.operands[n] for n in order]), np.int64, total)
+        self.value: Integers = np.fromiter(
+            chain.from_iterable([function.operands[n] for n in order]), np.int64, total
+        )
         self.node: Integers = np.repeat(np.asarray(order, np.int64), counts)
         self.index: Integers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
         born = np.asarray(self.position)
@@ -60,7 +63,9 @@ class Uses:
         for parent, regions in function.regions.items():
             for region in regions:
                 if value in region.arguments:
-                    return self.position[region.nodes[0]] - 0.1 if region.nodes else self.position[parent] + 0.1
+                    return (
+                        self.position[region.nodes[0]] - 0.1 if region.nodes else self.position[parent] + 0.1
+                    )
         return -0.5 + function.arguments.index(value) * 1e-4
 
     def of(self, value: int) -> list[tuple[int, int]]:
@@ -90,7 +95,8 @@ class Uses:
         self._newest += int(marked.sum()) + 1
 
     def reverse(self, values: npt.NDArray[np.bool_]) -> None:
-        """Turns round the ages of the uses of the marked values (an edge was put between them and their uses)."""
+        """Turns round the ages of the uses of the marked values (an edge was put between them and their
+        uses)."""
         marked = values[self.value]
         self.age[marked] = -self.age[marked]
 
