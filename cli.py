@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     for stream in ("stdin", "stdout", "stderr"):
         if getattr(sys, stream) is None:  # it was closed: as good as the null device
-            setattr(sys, stream, open(os.devnull, "r+", encoding="utf-8"))
+            setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
     commands: dict[str, Callable[[argparse.Namespace], None]]
     commands = {"run": _run, "facts": _facts, "query": _query}
     try:
@@ -109,7 +109,7 @@ def _run(options: argparse.Namespace) -> None:
 
         print(json.dumps(_statistics(result), indent=2), file=report)
     elif options.stats:
-        print(_stages(result), file=report)
+        print(stages_table(result), file=report)
 
 
 def _facts(options: argparse.Namespace) -> None:
@@ -188,7 +188,7 @@ def _statistics(result: Result) -> dict[str, Any]:
     return {"stages": stages, "unknown_ops": [asdict(op) for op in result.unknown_ops]}
 
 
-def _stages(result: Result) -> str:
+def stages_table(result: Result) -> str:
     """What ``--stats`` shows: a row per stage."""
     from .exporters.table import table
 
