@@ -1,8 +1,8 @@
 """Proofs: why a tuple holds.
 
-``Derivations`` evaluates a program once more, plainly and with a note of the first derivation of every tuple.
-The notes are well-founded, as a rule sees only what earlier rounds have found. ``proof_check``
-verifies proofs.
+``Derivations`` evaluates a program once more, plainly and with a note of the derivations of every tuple.
+The notes are well-founded, as a rule sees only what earlier rounds have found. ``proof_check`` verifies
+proofs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from .facts import tuples
 from .functors import Registers, evaluate
@@ -24,13 +24,24 @@ from .reference import Evaluation, Tuple
 _Key = tuple[int, Tuple]
 
 
+class _Note(NamedTuple):
+    """A derivation of a tuple. ``rule`` is None for what is given and for pairs that an eqrel adds."""
+
+    rule: Rule | None
+    premises: tuple[_Key, ...] = ()
+    counted: tuple[_Key, ...] = ()
+
+
+_GIVEN = _Note(None)
+
+
 @dataclass(frozen=True, eq=False)
 class Proof:
     """A tuple and what it follows from; proofs of equal tuples are one object, shared by all that need it.
 
     ``source`` is the rule, None for a given fact and for a pair that an eqrel has as an equivalence.
     ``premises`` prove the atoms of the rule's body, ``counted`` the tuples that its aggregates went through,
-    ``bindings`` are the variables of the rule. In a keyed program there is no key column.
+    ``bindings`` are the variables of a rule that has a sentence. In a keyed program there is no key column.
     """
 
     relation: str
@@ -75,37 +86,67 @@ class Derivations:
         wanted = program.outputs if outputs is None else outputs
         self._evaluation.run(plan.strata, [plan.index(name) for name in wanted])
         self._rules = rules_of(plan)
-        self._proofs: dict[_Key, Proof] = {}
 
     def rows(self, relation: str) -> list[Row]:
         """The tuples of a relation, sorted."""
         return self._evaluation.rows(self._plan.index(relation))
 
     def proof(self, relation: str, row: Row) -> Proof | None:
-        """The proof of a tuple; None where it does not hold."""
+        """The proof of a tuple; None where it does not hold.
+
+        Where a tuple has several derivations, the proof takes one that asks for nothing else, if it can.
+        """
         goal = (self._plan.index(relation), tuple(row))
         if not self._evaluation.holds(*goal):
             return None
+        chosen = self._chosen(goal)
+        proofs: dict[_Key, Proof] = {}
         waiting = [goal]
         while waiting:
             key = waiting[-1]
-            rule, premises, counted = self._evaluation.noted.get(key, (None, (), ()))
-            missing = [k for k in (*premises, *counted) if k not in self._proofs]
-            if missing:
-                waiting += missing
-                continue
-            waiting.pop()
-            if key not in self._proofs:
-                self._proofs[key] = self._step(key, rule, premises, counted)
-        return self._proofs[goal]
+            missing = [k for k in (*chosen[key].premises, *chosen[key].counted) if k not in proofs]
+            waiting += missing
+            if not missing:
+                waiting.pop()
+                proofs[key] = proofs.get(key) or self._step(key, chosen[key], proofs)
+        return proofs[goal]
 
-    def _step(self, key: _Key, rule: Rule | None, premises: Iterable[_Key], counted: Iterable[_Key]) -> Proof:
+    def _chosen(self, goal: _Key) -> dict[_Key, _Note]:
+        """A derivation of the goal and of everything that it needs."""
+        chosen: dict[_Key, _Note] = {}
+        waiting, open_ = [goal], dict.fromkeys([goal])
+        while waiting or open_:
+            # What can be derived in one way only comes first: it may be what others need as well.
+            key = waiting.pop() if waiting else self._settled(open_, chosen)
+            if key in chosen:
+                continue
+            notes = self._evaluation.noted.get(key, [_GIVEN])
+            if len(notes) > 1 and key not in open_:
+                open_[key] = None
+                continue
+            if len(notes) > 1 and waiting:
+                continue
+            open_.pop(key, None)
+            chosen[key] = min(notes, key=lambda note: sum(k not in chosen for k in note.premises))
+            waiting += [k for k in (*chosen[key].premises, *chosen[key].counted) if k not in chosen]
+        return chosen
+
+    def _settled(self, open_: Mapping[_Key, None], chosen: Mapping[_Key, _Note]) -> _Key:
+        """The first of several whose derivation asks for the least."""
+        noted = self._evaluation.noted
+        return min(
+            open_, key=lambda k: min(sum(p not in chosen for p in n.premises) for n in noted.get(k, [_GIVEN]))
+        )
+
+    def _step(self, key: _Key, note: _Note, proofs: Mapping[_Key, Proof]) -> Proof:
         name, row = self._plan.relations[key[0]].name, key[1]
-        direct = tuple(self._proofs[k] for k in premises)
-        aggregated = tuple(dict.fromkeys(p for k in counted for p in _unprojected(self._proofs[k])))
-        if rule is None:
+        direct = tuple(proofs[k] for k in note.premises)
+        aggregated = tuple(dict.fromkeys(p for k in note.counted for p in _unprojected(proofs[k])))
+        if note.rule is None:
             return Proof(name, row, None, direct, aggregated)
-        source = self._plan.sources[rule.source]
+        source = self._plan.sources[note.rule.source]
+        if not source.sentence:
+            return Proof(name, row, source, direct, aggregated)
         held = [(p.relation, p.row) for p in direct]
         bindings = next(self._rules.explains(source, name, row, held, self._extent), {})
         shown = tuple((n, v) for n, v in bindings.items() if "@" not in n and v is not None)
@@ -126,10 +167,10 @@ def _unprojected(proof: Proof) -> tuple[Proof, ...]:
 
 
 class _Recorder(Evaluation):
-    """Notes the first derivation of every tuple."""
+    """Notes the derivations of every tuple that the round in which it is found has."""
 
     def __init__(self, plan: Plan) -> None:
-        self.noted: dict[_Key, tuple[Rule | None, tuple[_Key, ...], tuple[_Key, ...]]] = {}
+        self.noted: dict[_Key, list[_Note]] = {}
         self._trail: list[_Key] = []
         self._aggregated: list[_Key] = []
         super().__init__(plan)
@@ -148,9 +189,9 @@ class _Recorder(Evaluation):
         if at == len(steps):
             if steps is self._rule.steps:
                 row = tuple(evaluate(argument, registers) for argument in self._rule.args)
-                note = (self._rule, tuple(self._trail), tuple(self._aggregated))
                 if row not in self._all[self._rule.head]:
-                    self.noted.setdefault((self._rule.head, row), note)
+                    note = _Note(self._rule, tuple(self._trail), tuple(self._aggregated))
+                    self.noted.setdefault((self._rule.head, row), []).append(note)
             yield
             return
         step = steps[at]
@@ -203,7 +244,8 @@ class _Recorder(Evaluation):
             for pair in closed:
                 if pair in added:
                     path = _path(nearby, *pair)
-                    self.noted.setdefault((relation, pair), (None, tuple((relation, p) for p in path), ()))
+                    note = _Note(None, tuple((relation, p) for p in path))
+                    self.noted.setdefault((relation, pair), [note])
         return closed
 
 

@@ -1,0 +1,245 @@
+"""Explanations as data. Text and JSON are views of them; ``SCHEMA`` is the JSON's schema."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from ..engine.proof import Proof
+
+
+@dataclass(frozen=True)
+class Site:
+    """A dimension of a tensor. ``value`` is its name, ``where`` the place in the user's program."""
+
+    value: str
+    type: str
+    dim: int
+    where: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """When a turn was taken: user priority, op-priority level (None: no op priorities), strategy."""
+
+    priority: int
+    level: int | None
+    strategy: str
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """``site`` gained the axis from ``source`` by a turn of an op.
+
+    ``kind`` is "propagation", or "priority": the priority of an annotated dimension came, and it got its
+    axes back. ``change`` is the number of the change in the run's log, ``rule`` the place of the rule
+    whose ``sentence`` says why, ``rests_on`` the other axes that the turn needed.
+    """
+
+    kind: str
+    site: Site
+    axis: str
+    op: str
+    where: str
+    source: Site
+    from_slot: str
+    to_slot: str
+    factor: str
+    stage: Stage
+    change: int
+    sentence: str
+    rule: str
+    rests_on: tuple[str, ...]
+    proof: Proof
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A sharding that the user gave: the name of the value, where it is, the cell that holds it, its text."""
+
+    value: str
+    where: str
+    cell: int
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a dimension of a tensor is sharded on an axis.
+
+    ``steps`` lead back from it to ``origin``, the annotation that the axis comes from. ``needs`` are all
+    annotations that the steps rest on, ``origin`` first: with these alone the axis is derived again.
+    """
+
+    site: Site
+    axis: str
+    place: int
+    atom: int
+    steps: tuple[Step, ...]
+    origin: Annotation
+    needs: tuple[Annotation, ...]
+
+    def as_json(self, *, proofs: bool = False) -> dict[str, Any]:
+        """The explanation as ``SCHEMA`` has it, with the proof of every step on demand."""
+        return {
+            "site": asdict(self.site),
+            "axis": self.axis,
+            "steps": [_step(step, proofs) for step in self.steps],
+            "origin": _annotation(self.origin),
+            "needs": [_annotation(annotation) for annotation in self.needs],
+        }
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why an op does not pass the axis on: ``reason`` is the rules' word, ``sentence`` what it means here.
+
+    ``culprit`` is where the sharding in the way comes from, empty where none is.
+    """
+
+    reason: str
+    sentence: str
+    rule: str
+    culprit: str
+    cell: int = -1  # of the culprit
+
+
+@dataclass(frozen=True)
+class Stop:
+    """An op at which the axis stopped: it is on ``near``, and does not get to ``far``."""
+
+    op: str
+    where: str
+    near: Site
+    far: Site
+    factor: str
+    distance: int
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WhyNot:
+    """Why a dimension of a tensor is not sharded on an axis.
+
+    ``here`` says what in the tensor itself is in the way. ``stops`` are the ops at which the axis stopped
+    on its way, nearest first (``distance`` ops away), ``visited`` the number of dimensions that it could
+    have come through.
+    """
+
+    site: Site
+    axis: str
+    here: tuple[Reason, ...]
+    stops: tuple[Stop, ...]
+    visited: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The explanation as ``SCHEMA`` has it."""
+        found = {
+            "site": asdict(self.site),
+            "axis": self.axis,
+            "here": [asdict(reason) for reason in self.here],
+            "stops": [asdict(stop) for stop in self.stops],
+            "visited": self.visited,
+        }
+        for reason in (*found["here"], *(r for stop in found["stops"] for r in stop["reasons"])):
+            del reason["cell"]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A proof as a table: each step once, premises by their numbers."""
+
+    proof: Proof
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The steps, the conclusion first."""
+        steps = list(self.proof.steps())
+        numbers = {id(step): i for i, step in enumerate(steps)}
+        return [
+            {
+                "tuple": tuple_text(step),
+                "rule": rule_place(step),
+                "sentence": step.sentence,
+                "premises": [numbers[id(p)] for p in step.premises],
+                "counted": [numbers[id(p)] for p in step.counted],
+            }
+            for step in steps
+        ]
+
+
+def tuple_text(proof: Proof) -> str:
+    """A tuple as Datalog has it, without its key."""
+    values = ", ".join(f'"{v}"' if isinstance(v, str) else str(v) for v in proof.row)
+    return f"{proof.relation}({values})"
+
+
+def rule_place(proof: Proof) -> str:
+    """File and line of a proof's rule, from ``rules/`` on where it is there; empty for what is given."""
+    if proof.source is None:
+        return ""
+    file = proof.source.file.replace("\\", "/")
+    at = file.rfind("/rules/")
+    return f"{file[at + 1 :] if at >= 0 else file}:{proof.source.line}"
+
+
+def _step(step: Step, proofs: bool) -> dict[str, Any]:
+    names = ("kind", "axis", "op", "where", "from_slot", "to_slot", "factor", "change", "sentence", "rule")
+    found: dict[str, Any] = {name: getattr(step, name) for name in names}
+    found |= {name: asdict(getattr(step, name)) for name in ("site", "source", "stage")}
+    found["rests_on"] = list(step.rests_on)
+    return found | ({"proof": Tree(step.proof).rows} if proofs else {})
+
+
+def _annotation(annotation: Annotation) -> dict[str, Any]:
+    return {"value": annotation.value, "where": annotation.where, "sharding": annotation.text}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _array(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
+_SITE = _object(value=_TEXT, type=_TEXT, dim=_NUMBER, where=_TEXT)
+_GIVEN = _object(value=_TEXT, where=_TEXT, sharding=_TEXT)
+_REASON = _object(reason=_TEXT, sentence=_TEXT, rule=_TEXT, culprit=_TEXT)
+_PROOF = _object(tuple=_TEXT, rule=_TEXT, sentence=_TEXT, premises=_array(_NUMBER), counted=_array(_NUMBER))
+_STEP = _object(
+    kind={"enum": ["propagation", "priority"]},
+    site=_SITE,
+    axis=_TEXT,
+    op=_TEXT,
+    where=_TEXT,
+    source=_SITE,
+    from_slot=_TEXT,
+    to_slot=_TEXT,
+    factor=_TEXT,
+    stage=_object(priority=_NUMBER, level={"type": ["integer", "null"]}, strategy=_TEXT),
+    change=_NUMBER,
+    sentence=_TEXT,
+    rule=_TEXT,
+    rests_on=_array(_TEXT),
+)
+_STEP["properties"]["proof"] = _array(_PROOF)
+_STOP = _object(
+    op=_TEXT, where=_TEXT, near=_SITE, far=_SITE, factor=_TEXT, distance=_NUMBER, reasons=_array(_REASON)
+)
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "shardlog explanations",
+    "anyOf": [
+        _object(site=_SITE, axis=_TEXT, steps=_array(_STEP), origin=_GIVEN, needs=_array(_GIVEN)),
+        _object(site=_SITE, axis=_TEXT, here=_array(_REASON), stops=_array(_STOP), visited=_NUMBER),
+    ],
+}

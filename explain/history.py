@@ -1,0 +1,145 @@
+"""What the cells of a run held when: the agenda's log, read backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..api import Result
+from ..engine.proof import Derivations
+from ..propagation import Stage
+
+Facts = dict[str, list[tuple[Any, ...]]]
+_HELD = ("mesh", "sharded", "closed", "fixed")
+
+
+@dataclass(frozen=True)
+class Event:
+    """A change: the ``number``-th of the log, by the turn of an item that gave a slot new content."""
+
+    number: int
+    stage: int
+    item: int
+    slot: int
+    cell: int
+    new: int
+
+
+class History:
+    """The log of a run by cell, and the neighbourhoods in which turns were taken."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        fixpoint = result.fixpoint
+        self.log = fixpoint.outcome.log
+        self.end = len(self.log.item)
+        self._agenda, self._graph = fixpoint.agenda, fixpoint.graph
+        self._cell_of = fixpoint.graph.place_cell
+        cells = self._cell_of[self.log.place] if self.end else np.zeros(0, np.int32)
+        self._order = np.argsort(cells, kind="stable")
+        self._cells = cells[self._order]
+        self._held: dict[int, Facts] = {}
+        self._derivations: dict[tuple[int, ...], Derivations] = {}
+        self._program = result.book.reasons()
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """The relations that a turn is given."""
+        return [r.name for r in self._program.plan.relations if r.input and r.keyed and r.name not in _HELD]
+
+    @cached_property
+    def shared(self) -> Facts:
+        """The facts that all turns share."""
+        axes = self.result.program.shardings.meshes.facts()
+        return {name: rows for name, rows in axes.items() if rows}
+
+    def stage(self, event: Event) -> Stage:
+        """The stage of a change."""
+        return self.result.fixpoint.stages[event.stage]
+
+    def slots(self, item: int) -> list[int]:
+        """The places of an item's slots."""
+        offsets, places = self._graph.slots
+        return [int(place) for place in places[offsets[item] : offsets[item + 1]]]
+
+    def cell(self, place: int) -> int:
+        """The cell of a place."""
+        return int(self._cell_of[place])
+
+    def facts(self, content: int) -> Facts:
+        """What a content says."""
+        if content not in self._held:
+            self._held[content] = self._agenda.facts(content)
+        return self._held[content]
+
+    def events(self, cell: int, before: int) -> list[int]:
+        """The changes of a cell before a change, latest first, as numbers of the log."""
+        low, high = np.searchsorted(self._cells, [cell, cell + 1])
+        return [int(n) for n in self._order[low:high][::-1] if n < before]
+
+    def content(self, cell: int, before: int) -> int:
+        """The content of a cell just before a change; ``end``: after all of them."""
+        for number in self.events(cell, before):
+            return int(self.log.new[number])
+        return int(self.result.fixpoint.initial[cell])
+
+    def holds(self, cell: int, dim: int, atom: int, before: int) -> bool:
+        """Whether a dimension is sharded on an atom just before a change."""
+        return self._has(self.content(cell, before), dim, atom)
+
+    def gained(self, cell: int, dim: int, atom: int, before: int) -> Event | None:
+        """The change that put the atom there as it is just before a change; None: it was there at first."""
+        for number in self.events(cell, before):
+            if not self._has(int(self.log.old[number]), dim, atom):
+                stage = self.result.fixpoint.stage_of[int(self.log.number[number])]
+                item, slot = int(self.log.item[number]), int(self.log.slot[number])
+                return Event(number, stage, item, slot, cell, int(self.log.new[number]))
+        return None
+
+    def start(self, event: Event) -> int:
+        """The first change of the turn that made a change."""
+        log, number = self.log, event.number
+        turn = (log.number[number], log.item[number])
+        while number > 0 and (log.number[number - 1], log.item[number - 1]) == turn:
+            number -= 1
+        return number
+
+    def turn(self, event: Event) -> Derivations:
+        """The turn that made a change, solved once more."""
+        statics = self.result.fixpoint.passes[int(self.log.number[event.number])].statics
+        return self._solved(statics, event.item, self.start(event), ("becomes_sharded",))
+
+    def last_turn(self, item: int) -> Derivations | None:
+        """A turn of an item at the end of the run, with reasons; None where shardings never pass it."""
+        statics = self.result.fixpoint.passes[-1].statics
+        if statics[self._graph.classes[item]] < 0:
+            return None
+        return self._solved(statics, item, self.end, ("becomes_sharded", "blocked", "missing"))
+
+    def neighbourhood(self, item: int, statics: Any, before: int) -> tuple[int, ...]:
+        """The static facts of an item and the contents of its slots just before a change, as numbers."""
+        contents = [self.content(self.cell(place), before) for place in self.slots(item)]
+        return (int(statics[self._graph.classes[item]]), *contents)
+
+    def turn_facts(self, key: Sequence[int]) -> Facts:
+        """The facts of a neighbourhood, the shared ones included."""
+        static, *contents = key
+        given = self._agenda.explain(static, [0] * len(contents), self.inputs)
+        facts = {name: list(rows) for name, rows in {**given, **self.shared}.items() if rows}
+        for slot, content in enumerate(contents):
+            for name, rows in self.facts(content).items():
+                facts.setdefault(name, []).extend((slot, *row) for row in rows)
+        return facts
+
+    def _solved(self, statics: Any, item: int, before: int, outputs: tuple[str, ...]) -> Derivations:
+        key = self.neighbourhood(item, statics, before)
+        if key not in self._derivations:
+            self._derivations[key] = Derivations(self._program, self.turn_facts(key), outputs)
+        return self._derivations[key]
+
+    def _has(self, content: int, dim: int, atom: int) -> bool:
+        return any(d == dim and x == atom for d, _, x in self.facts(content).get("sharded", ()))

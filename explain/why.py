@@ -1,0 +1,212 @@
+"""Why a dimension is sharded on an axis: from change to change, back to the annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..api import Result
+from ..engine.proof import Proof, fill
+from ..errors import ShardlogError, closest
+from ..exporters.relations import axis_text
+from .explanation import Annotation, Explanation, Site, Stage, Step, rule_place
+from .history import Event, History
+from .values import Value, Values
+
+_NO_OP_PRIORITIES = 9
+_LETTERS = "ijklmnopqrstuvwxyz"
+Sharded = tuple[int, int, int, int]  # cell, dimension, atom, and the change before which it is so
+
+
+class Explainer:
+    """Answers about one run."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.history = History(result)
+        self.values = Values(result)
+        self.meshes = result.program.shardings.meshes
+        self._needs: dict[Sharded, dict[int, None]] = {}
+
+    # ---- Questions --------------------------------------------------------------------------------------
+
+    def why(self, name: str, dim: int | None = None, axis: str | None = None) -> list[Explanation]:
+        """An explanation for every axis of the values called ``name``, or of those that ``dim`` and
+        ``axis`` say.
+
+        Raises ShardlogError for values, dimensions and axes that do not exist.
+        """
+        found = []
+        for value in self.values.find(name):
+            self.check(value, dim, axis)
+            found += list(self._explanations(value, dim, axis))
+        return found
+
+    def check(self, value: Value, dim: int | None, axis: str | None) -> None:
+        """Raises ShardlogError for a dimension that the value and an axis that no mesh has."""
+        if dim is not None and not 0 <= dim < len(value.shape):
+            hint = f"its dimensions are 0 to {len(value.shape) - 1}" if value.shape else "it is a scalar"
+            raise ShardlogError(f"{value.name} has no dimension {dim}", where=value.type, hint=hint)
+        known = [name for mesh in self.meshes.meshes for name, _ in mesh.axes]
+        if axis is not None and axis not in known:
+            meshes = (f"@{m.name} has {', '.join(name for name, _ in m.axes)}" for m in self.meshes.meshes)
+            near = closest(axis, known)
+            hint = "; ".join([*meshes, *([near] if near.startswith("did") else [])])
+            raise ShardlogError(f"no mesh has an axis {axis}", where=self.result.source.name, hint=hint)
+
+    def _explanations(self, value: Value, dim: int | None, axis: str | None) -> Iterator[Explanation]:
+        cell, history = self.history.cell(value.place), self.history
+        content = int(self.result.fixpoint.outcome.contents[cell])
+        seen = set()
+        for d, _, atom in sorted(history.facts(content).get("sharded", ())):
+            if (dim is None or d == dim) and axis in (None, self.meshes.atoms[atom].axis):
+                explanation = self.explain(value, d, atom)
+                # The atoms of an axis mostly go together.
+                chain = (d, explanation.axis, explanation.origin.cell, *(s.change for s in explanation.steps))
+                if chain not in seen:
+                    seen.add(chain)
+                    yield explanation
+
+    def explain(self, value: Value, dim: int, atom: int) -> Explanation:
+        """Why dimension ``dim`` of a value is sharded on an atom, as it is at the end."""
+        cell, end = self.history.cell(value.place), self.history.end
+        steps, origin = self.chain(cell, dim, atom, end)
+        needs = dict.fromkeys((origin, *self.needs((cell, dim, atom, end))))
+        site = Site(value.name, value.type, dim, self.values.born(value.place))
+        return Explanation(
+            site,
+            self.axis(atom),
+            value.place,
+            atom,
+            tuple(steps),
+            self.annotation(origin),
+            tuple(self.annotation(cell) for cell in needs),
+        )
+
+    # ---- Steps ------------------------------------------------------------------------------------------
+
+    def chain(self, cell: int, dim: int, atom: int, before: int) -> tuple[list[Step], int]:
+        """The changes that gave a dimension an atom, latest first, and the annotated cell they begin at."""
+        steps = []
+        while (event := self.history.gained(cell, dim, atom, before)) is not None:
+            step, source = self._step(event, dim, atom)
+            steps.append(step)
+            if step.kind == "priority":
+                break
+            cell, dim, before = *source, self.history.start(event)
+        return steps, cell
+
+    def _step(self, event: Event, dim: int, atom: int) -> tuple[Step, tuple[int, int]]:
+        proof = self.proof(event, dim, atom)
+        op, slots = self.values.op(event.item), self.history.slots(event.item)
+        stage = self.history.stage(event)
+        level = None if stage.level == _NO_OP_PRIORITIES else stage.level
+        gains = next((p for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
+        source = next((p for p in proof.steps() if _given(p) and p.row[3] == atom), None)
+        if gains is None or source is None:  # the annotation itself takes this turn
+            slot, from_dim, kind, factor, says = event.slot, dim, "priority", "", proof
+        else:
+            slot, from_dim, kind, factor = (
+                source.row[0],
+                source.row[1],
+                "propagation",
+                self.factor(gains.row[1]),
+            )
+            says = next((p for p in proof.steps() if _passes(p, atom)), gains)
+        others = (p.row for p in proof.steps() if _given(p) and p.row[:2] != (slot, from_dim))
+        step = Step(
+            kind,
+            self.site(slots[event.slot], dim, op.slots[event.slot]),
+            self.axis(atom),
+            op.name,
+            op.where,
+            self.site(slots[slot], from_dim, op.slots[slot]),
+            op.roles[slot],
+            op.roles[event.slot],
+            factor,
+            Stage(stage.priority, level, stage.strategy),
+            event.number,
+            self.sentence(says, event.item),
+            rule_place(says),
+            tuple(f'"{self.axis(x)}" on dim {d} of {op.slots[u]}' for u, d, _, x in dict.fromkeys(others)),
+            proof,
+        )
+        return step, (self.history.cell(slots[slot]), from_dim)
+
+    def proof(self, event: Event, dim: int, atom: int) -> Proof:
+        """The proof of what a change gave a dimension."""
+        position = next(p for d, p, x in self.history.facts(event.new)["sharded"] if (d, x) == (dim, atom))
+        turn, row = self.history.turn(event), (event.slot, dim, position, atom)
+        proof = turn.proof("puts", row) or turn.proof("becomes_sharded", row)
+        assert proof is not None, "a turn gives again what it gave"
+        return proof
+
+    def needs(self, sharded: Sharded) -> Iterable[int]:
+        """The annotated cells that an axis rests on, by way of all axes that its proofs use."""
+        waiting, seen = [sharded], {sharded}
+        found: dict[int, None] = {}
+        while waiting:
+            cell, dim, atom, before = waiting.pop()
+            event = self.history.gained(cell, dim, atom, before)
+            if event is None:
+                found[cell] = None
+                continue
+            start, slots = self.history.start(event), self.history.slots(event.item)
+            proof = self.proof(event, dim, atom)
+            used = [p.row for p in proof.steps() if _given(p)]
+            if any(p.relation == "annotation" for p in proof.steps()):
+                found[cell] = None
+            for u, d, _, x in used:
+                following = (self.history.cell(slots[u]), d, x, start)
+                if following not in seen:
+                    seen.add(following)
+                    waiting.append(following)
+        return sorted(found)
+
+    # ---- Names ------------------------------------------------------------------------------------------
+
+    def axis(self, atom: int) -> str:
+        """The axis of an atom, as a sub-axis where it is not whole: ``x``, ``x:(1)2``."""
+        found = self.meshes.atoms[atom]
+        (part,) = self.meshes.merge([atom])
+        return axis_text(part, self.meshes.meshes[found.mesh])
+
+    @staticmethod
+    def factor(f: int) -> str:
+        """The name of a factor, as sharding rules have it."""
+        return _LETTERS[f] if f < len(_LETTERS) else f"z_{f - len(_LETTERS) + 1}"
+
+    def site(self, place: int, dim: int, name: str = "") -> Site:
+        """A dimension of the value in a place."""
+        return Site(name or self.values.name(place), self.values.type(place), dim, self.values.born(place))
+
+    def annotation(self, cell: int) -> Annotation:
+        """The annotation of a cell."""
+        name, where = self.values.annotated.get(cell, (self.values.name(cell), self.values.born(cell)))
+        sharding = self.result.program.initial.get(cell)
+        text = self.result.program.shardings.text(sharding) if sharding else ""
+        return Annotation(name, where, cell, text.removeprefix("#sdy.sharding"))
+
+    def sentence(self, proof: Proof, item: int) -> str:
+        """The sentence of a proof's rule, with the names of slots, axes and factors."""
+        if proof.source is None:
+            return ""
+        op = self.values.op(item)
+        names = {}
+        for variable, value in proof.bindings:
+            if variable in ("t", "u"):
+                names[variable] = f"{value} ({op.slots[value]})"
+            elif variable in ("x", "y"):
+                names[variable] = f'"{self.axis(value)}"'
+            elif variable in ("f", "g"):
+                names[variable] = self.factor(value)
+            else:
+                names[variable] = str(value)
+        return fill(proof.source.sentence, names)
+
+
+def _given(proof: Proof) -> bool:
+    return proof.relation == "sharded" and proof.source is None
+
+
+def _passes(proof: Proof, atom: int) -> bool:
+    return proof.relation == "compatible" and proof.row[2] == atom
