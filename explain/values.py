@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -15,7 +14,7 @@ from ..errors import ShardlogError
 from ..exporters.relations import Names, read_names, value_names
 from ..importers.graph import Instance
 
-_FRAME = re.compile(r'"([^"]+)":(\d+):(\d+)')
+_FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
 _SOURCE = re.compile(r"(?P<file>[^:]+\.\w+):(?P<line>\d+)")
 
 
@@ -132,7 +131,7 @@ class Values:
         for instance, names in zip(self._graph.instances, self._names, strict=True):
             function = instance.function
             for node in function.order:
-                for path, number in _frames(function.ops[node]):
+                for path, number, _ in _FRAME.findall(self._location(instance, node)):
                     if path == file or path.endswith(f"/{file}"):
                         lines.add(int(number))
                         if int(number) == line:
@@ -214,12 +213,13 @@ class Values:
         return places[offsets[item] : offsets[item + 1]]
 
     def _where(self, instance: Instance, node: int) -> str:
+        location = self._location(instance, node)
+        return source_location(location) or location
+
+    def _location(self, instance: Instance, node: int) -> str:
+        """Where an op of a function comes from, as MLIR has it."""
         function = instance.function
-        found = source_location(function.ops[node].location)
-        if found:
-            return self._result.source.place(found)
-        original = function.originals.get(node, node)
-        return self._read[function.name].locations[original]
+        return self._read[function.name].locations[function.originals.get(node, node)]
 
     def _owner(self, place: int) -> tuple[Instance, int]:
         instance = self._graph.instances[bisect_right(self._places, place) - 1]
@@ -255,8 +255,3 @@ class Values:
 def _path(location: Any) -> str:
     """The name that a location is."""
     return str(location).removeprefix('loc("').removesuffix('")')
-
-
-def _frames(op: Any) -> Iterator[tuple[str, str]]:
-    for file, line, _ in _FRAME.findall(str(op.location)):
-        yield file, line

@@ -1,0 +1,59 @@
+"""Explanations checked by running again with other annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from ..api import Result
+from ..propagation import Fixpoint, propagate
+from .explanation import Explanation
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What running again with fewer annotations gave.
+
+    ``holds``: with the annotations of the explanation alone the axis is derived again. Otherwise ``also`` are
+    the cells of the annotations that it takes besides, because of the order in which tensors got their axes.
+    """
+
+    holds: bool
+    also: tuple[int, ...] = ()
+
+
+def replay(result: Result, explanation: Explanation) -> Replay:
+    """Keeps only the annotations that an explanation rests on and runs again."""
+    kept = [annotation.cell for annotation in explanation.needs]
+    if _derived(result, kept, explanation):
+        return Replay(True)
+    others = [cell for cell in sorted(result.program.initial) if cell not in kept]
+    also: list[int] = []
+    while others:
+        # The shortest run of others that does it with what is known to be needed; its last one is needed.
+        low, high = 0, len(others)
+        while low < high:
+            middle = (low + high) // 2
+            if _derived(result, [*kept, *also, *others[:middle]], explanation):
+                high = middle
+            else:
+                low = middle + 1
+        if low == 0:
+            break
+        also.append(others[low - 1])
+        others = others[: low - 1]
+    return Replay(False, tuple(sorted(also)))
+
+
+def again(result: Result, cells: Collection[int]) -> Fixpoint:
+    """The run with the annotations of ``cells`` only."""
+    initial = {cell: sharding for cell, sharding in result.program.initial.items() if cell in cells}
+    program = replace(result.program, initial=initial)
+    return propagate(program, result.book, result.fixpoint.strategy)
+
+
+def _derived(result: Result, cells: Sequence[int], explanation: Explanation) -> bool:
+    fixpoint = again(result, set(cells))
+    cell = int(result.program.cells[explanation.place])
+    held = fixpoint.agenda.facts(int(fixpoint.outcome.contents[cell])).get("sharded", [])
+    return any((d, x) == (explanation.site.dim, explanation.atom) for d, _, x in held)
