@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,11 @@ _OPS = (RULES / "ops/main.dl", RULES / "ops/splitting.dl")
 @cache
 def _ops() -> Program:
     return load(_OPS, key="sig")
+
+
+@cache
+def _answers() -> tuple[Solver, dict[Hashable, dict[str, list[tuple[Any, ...]]]]]:
+    return _ops().solver({}), {}
 
 
 def load_ops(files: Iterable[Path]) -> Program:
@@ -47,7 +52,8 @@ class RuleBook:
         files = (*discovered(), *extra)
         self.ops = load_ops(files) if files else _ops()
         self.asked: dict[str, list[Facts]] = {}
-        self._ops = self.ops.solver({})
+        # The rules that come with shardlog answer once per process: a signature has one answer for good.
+        self._ops, self._answers = (self.ops.solver({}), {}) if files else _answers()
         self.looks_at: list[tuple[str, str]] = [
             (str(name), str(what)) for name, what in self._ops.solve({}, ["looks_at"])["looks_at"]
         ]
@@ -60,7 +66,10 @@ class RuleBook:
     def classify(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """What the op rules say about a signature; see ``rules/ops/schema.dl``."""
         self._note("ops", signature)
-        return self._ops.solve(signature)
+        key = tuple((name, tuple(rows)) for name, rows in signature.items())
+        if key not in self._answers:
+            self._answers[key] = self._ops.solve(signature)
+        return self._answers[key]
 
     def turn(self, shared: Facts) -> Solver:
         """What the slots of one op gain in one turn; ``shared`` are the facts about the axes."""

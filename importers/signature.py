@@ -17,6 +17,7 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 
 Rows = list[tuple[Any, ...]]
 Facts = dict[str, Rows]
+Tensor = tuple[int, tuple[tuple[int, int], ...], tuple[Any, ...]]  # rank, (dimension, size), (element, bits)
 LooksAt = Mapping[str, Sequence[str]]  # op name -> "operands", "users", "regions"
 
 RULE = "sdy.sharding_rule"
@@ -75,19 +76,27 @@ def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def describe(op: ir.Operation, multiple_uses: bool, looks_at: LooksAt) -> Facts:
-    """The facts of the op's signature: relation -> tuples without the key, where there are any."""
+def describe(
+    op: ir.Operation, multiple_uses: bool, looks_at: LooksAt, tensors: dict[ir.Type, Tensor] | None = None
+) -> Facts:
+    """The facts of the op's signature: relation -> tuples without the key, where there are any.
+
+    ``tensors`` remembers what types say, for calls with ops of the same context.
+    """
     results = op.results.types
+    tensors = {} if tensors is None else tensors
     facts: Facts = {"op": [(op.name,)]}
     slots = [("operand", i, v.type) for i, v in enumerate(op.operands)]
     slots += [("result", i, kind) for i, kind in enumerate(results)]
     for t, (role, i, kind) in enumerate(slots):
-        ranked = isinstance(kind, ir.RankedTensorType)
-        _add(facts, "slot", (t, role, i, kind.rank if ranked else -1))
-        if ranked:
-            for d, size in enumerate(kind.shape):
-                _add(facts, "dim", (t, d, size))
-            _add(facts, "element", (t, str(kind.element_type), _bits(kind.element_type)))
+        if kind not in tensors:
+            tensors[kind] = _tensor(kind)
+        rank, shape, element = tensors[kind]
+        _add(facts, "slot", (t, role, i, rank))
+        if shape:
+            facts.setdefault("dim", []).extend([(t, d, size) for d, size in shape])
+        if element:
+            _add(facts, "element", (t, *element))
     for label, attribute in attributes(op):
         if label == RULE:
             _add_rule(facts, sdy.OpShardingRuleAttr(attribute))
@@ -143,6 +152,13 @@ def _is_value(attribute: ir.Attribute, results: Sequence[ir.Type]) -> bool:
 
 def _add(facts: Facts, relation: str, row: tuple[Any, ...]) -> None:
     facts.setdefault(relation, []).append(row)
+
+
+def _tensor(kind: ir.Type) -> Tensor:
+    if not isinstance(kind, ir.RankedTensorType):
+        return -1, (), ()
+    element = kind.element_type
+    return kind.rank, tuple(enumerate(kind.shape)), (str(element), _bits(element))
 
 
 def _bits(element: ir.Type) -> int:
