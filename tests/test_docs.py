@@ -1,0 +1,46 @@
+"""What the documentation shows is what happens: its files are written, its commands run, the output compared.
+
+A block that starts with "```language file" is a file. In a "```console" block a line after "$ " is a command,
+lines after "> " go on with it, and all others are its output, in which "..." stands for anything.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [
+    page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "$ " in page.read_text()
+]
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n?((?:(?!\$ ).*\n?)*)", re.MULTILINE)
+TOOLS = (
+    f'shardlog() {{ "{sys.executable}" -m shardlog.cli "$@"; }}\npython() {{ "{sys.executable}" "$@"; }}\n'
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page: Path, tmp_path: Path) -> None:
+    ran = 0
+    for language, file, content in BLOCK.findall(page.read_text()):
+        if file:
+            (tmp_path / file).write_text(content)
+        for command, expected in COMMAND.findall(content) if language == "console" else ():
+            script = TOOLS + command.replace("\n> ", "\n")
+            done = subprocess.run(
+                ["bash", "-c", script],
+                cwd=tmp_path,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            pattern = re.escape(expected.strip()).replace(r"\.\.\.", "(?:.|\n)*")
+            assert re.fullmatch(pattern, done.stdout.strip()), f"$ {command}\n{done.stdout}"
+            ran += 1
+    assert ran
