@@ -15,6 +15,7 @@ from .exporters.functions import Signature, Version
 from .exporters.module import Body
 from .exporters.shardings import Shape, Written
 from .importers.function import Function, Signatures, read_function
+from .importers.manual import read_boundaries
 from .importers.program import Program, Reader
 from .importers.shardings import Sharding
 from .importers.source import parse_module, read_source, symbols
@@ -60,6 +61,9 @@ class _Reader(Reader):
             for function in functions.values():
                 function.calls.clear()
         return functions
+
+    def read_boundaries(self, function: Function) -> None:
+        read_boundaries(function, self.shardings, clean=False)
 
     def structures(self) -> dict[str, Structure]:
         functions = self.functions

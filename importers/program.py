@@ -16,9 +16,10 @@ from ..rulebook import RuleBook
 from .classes import Classes
 from .function import Function, Signatures, location, read_function
 from .graph import Graph, build_graph
+from .manual import read_boundaries
 from .meshes import Meshes
 from .shardings import Sharding, Shardings, read_mesh
-from .signature import describe, looks_at
+from .signature import Tensor, describe, looks_at
 from .source import main_function, symbols
 from .splitting import split_constants
 from .structure import Structure, prepare
@@ -50,7 +51,10 @@ class Reader:
         self.module, self.rules = module, rules
         around = looks_at(rules.looks_at)
         signatures = Signatures(around)
-        self.classes = Classes(signatures, rules.classify, lambda op, multiple: describe(op, multiple, around))
+        tensors: dict[ir.Type, Tensor] = {}
+        self.classes = Classes(
+            signatures, rules.classify, lambda op, multiple: describe(op, multiple, around, tensors)
+        )
         self.shardings = self.read_meshes()
         self.functions = self.read_functions(signatures)
         self.main = main_function(self.functions)
@@ -76,13 +80,16 @@ class Reader:
                 continue
             if name not in ops:
                 hint = "define the function, or call it by stablehlo.custom_call"
-                raise ShardlogError(f"@{name} is called, but has no body", where=location(declared[name]), hint=hint)
+                raise ShardlogError(
+                    f"@{name} is called, but has no body", where=location(declared[name]), hint=hint
+                )
             functions[name] = read_function(ops[name], signatures)
             waiting.extend(functions[name].calls.values())
         return functions
 
     def read_shardings(self) -> None:
-        """Reads the annotations in the order of the module, so that inlined meshes are numbered in that order."""
+        """Reads the annotations in the order of the module, so that inlined meshes are numbered in that
+        order."""
         for name, op in symbols(self.module, "func.func").items():
             if name not in self.functions:
                 continue
@@ -90,8 +97,16 @@ class Reader:
             read, attributes = self.shardings.read, function.attributes
             arguments = set(function.arguments)
             function.annotations = {v: read(a, where) for v, a in attributes.items() if v in arguments}
-            function.result_annotations = [a and read(a, where) for a in function.result_attributes]
-            function.annotations.update((v, read(a, where)) for v, a in attributes.items() if v not in arguments)
+            function.result_annotations = [
+                None if a is None else read(a, where) for a in function.result_attributes
+            ]
+            function.annotations.update(
+                (v, read(a, where)) for v, a in attributes.items() if v not in arguments
+            )
+            self.read_boundaries(function)
+
+    def read_boundaries(self, function: Function) -> None:
+        read_boundaries(function, self.shardings, clean=True)
 
     def read(self) -> Program:
         functions, classes = self.functions, self.classes
@@ -106,7 +121,15 @@ class Reader:
         cells = np.arange(graph.places, dtype=np.int32)
         for members in groups:
             cells[list(members)] = min(members)
-        return Program(self.module, self.shardings, classes, graph, cells, self.read_initial(graph, groups, cells), groups)
+        return Program(
+            self.module,
+            self.shardings,
+            classes,
+            graph,
+            cells,
+            self.read_initial(graph, groups, cells),
+            groups,
+        )
 
     def structures(self) -> dict[str, Structure]:
         """What import makes of the functions."""
@@ -167,7 +190,9 @@ class Reader:
             definer = np.asarray(function.definer, np.int64)
             defined = np.nonzero((definer >= 0) & told[definer])[0]
             columns["op_class"].append(np.column_stack([chosen + nodes, signature[chosen]]))
-            columns["operand"].append(np.column_stack([np.repeat(chosen, counts) + nodes, index, flat + values]))
+            columns["operand"].append(
+                np.column_stack([np.repeat(chosen, counts) + nodes, index, flat + values])
+            )
             columns["defines"].append(np.column_stack([definer[defined] + nodes, defined + values]))
             calls = [(node + nodes, numbers[callee]) for node, callee in function.calls.items()]
             columns["calls"].append(np.asarray(calls, np.int64).reshape(-1, 2))
@@ -240,5 +265,6 @@ class Reader:
 
 def _nothing(sharding: Sharding) -> bool:
     """Fully open and without axes: as good as no sharding."""
-    return not (sharding.replicated or sharding.unreduced or any(d.axes or d.closed for d in sharding.dimensions))
-
+    return not (
+        sharding.replicated or sharding.unreduced or any(d.axes or d.closed for d in sharding.dimensions)
+    )
