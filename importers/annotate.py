@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -52,6 +53,9 @@ def replace_mesh(module: ir.Module, text: str) -> None:
     if name not in old:
         raise ShardlogError(f"the module has no mesh @{name}", where=where, hint=closest(name, old))
     old[name].attributes["mesh"] = attribute
+    if "mhlo.num_partitions" in module.operation.attributes:
+        devices = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), prod(int(size) for _, size in axes))
+        module.operation.attributes["mhlo.num_partitions"] = devices
     if "stablehlo.mesh" in old[name].attributes:
         del old[name].attributes["stablehlo.mesh"]
     try:

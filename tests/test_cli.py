@@ -79,11 +79,13 @@ def test_reader_that_goes_away(module: str) -> None:
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
-def test_mesh_and_annotations(module: str, capsys: pytest.CaptureFixture[str]) -> None:
-    mesh, annotation = "data=4,model=2", '%arg1=[{}, {"model"}]'
+def test_mesh_and_annotations(module: str) -> None:
+    Path(module).write_text(f"module attributes {{mhlo.num_partitions = 8 : i32}} {{\n{MODULE}}}\n")
+    mesh, annotation = "data=4,model=4", '%arg1=[{}, {"model"}]'
     assert cli.main(["run", module, "-o", "out.mlir", "--mesh", mesh, "--annotate", annotation]) == 0
     text = Path("out.mlir").read_text()
-    assert 'sdy.mesh @mesh = <["data"=4, "model"=2]>' in text
+    assert 'sdy.mesh @mesh = <["data"=4, "model"=4]>' in text
+    assert "mhlo.num_partitions = 16 : i32" in text
     assert text.count('<@mesh, [{"data"}, {"model"}]>]>') == 2
 
 
