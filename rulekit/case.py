@@ -1,0 +1,175 @@
+"""Cases to check: an op with concrete shapes, and what the rules say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from ..importers.signature import describe, looks_at
+from ..rulebook import RuleBook
+from .einsum import Line
+
+Array = npt.NDArray[Any]
+Reference = Callable[..., Any]  # of the operands, as NumPy arrays; one result or a sequence of them
+Rows = Mapping[str, Sequence[tuple[Any, ...]]]
+_SAMPLE = 4  # the size of a factor in a sampled shape
+_BATCH = 1  # dimensions of an ellipsis there
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An op, as the op rules see it.
+
+    ``facts`` are its signature, ``said`` is what the rules say. ``operation`` is the op where there is one (it lives
+    as long as its ``module``), ``reference`` a function that computes its results.
+    """
+
+    name: str
+    place: str
+    facts: Rows
+    said: Rows
+    operation: ir.Operation | None = None
+    module: ir.Module | None = None
+    reference: Reference | None = None
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
+        """The shapes of the slots; None where a slot is no ranked tensor."""
+        dims: dict[int, list[int]] = {}
+        for t, _, size in sorted(self.facts.get("dim", ())):
+            dims.setdefault(t, []).append(size)
+        slots = sorted(self.facts.get("slot", ()))
+        return tuple(tuple(dims.get(t, ())) if rank >= 0 else None for t, _, _, rank in slots)
+
+    @cached_property
+    def operands(self) -> int:
+        """How many of the slots are operands."""
+        return sum(role == "operand" for _, role, _, _ in self.facts.get("slot", ()))
+
+    @cached_property
+    def factors(self) -> dict[int, int]:
+        """Sizes of the factors."""
+        return dict(self.said["factor"])
+
+    @cached_property
+    def kinds(self) -> dict[int, str]:
+        """Kinds of the factors, where the rules say one."""
+        return dict(self.said["kind"])
+
+    @cached_property
+    def blocked(self) -> frozenset[int]:
+        """Factors along which nothing propagates."""
+        return frozenset(f for (f,) in self.said["blocked"])
+
+    @cached_property
+    def maps(self) -> dict[tuple[int, int], list[int]]:
+        """(slot, dimension) -> its factors, major to minor."""
+        found: dict[tuple[int, int], list[int]] = {}
+        for t, d, _, f in sorted(self.said["maps"]):
+            found.setdefault((t, d), []).append(f)
+        return found
+
+    def slot(self, t: int) -> str:
+        """What slot ``t`` is called."""
+        return f"operand {t}" if t < self.operands else f"result {t - self.operands}"
+
+    def dims(self, f: int) -> list[tuple[int, int]]:
+        """The (slot, dimension) pairs that factor ``f`` shows in."""
+        return [place for place, factors in sorted(self.maps.items()) if f in factors]
+
+    def label(self, f: int) -> str:
+        """A factor as a reader knows it: by the dimensions that it shows in."""
+        dims = ", ".join(f"dimension {d} of {self.slot(t)}" for t, d in self.dims(f))
+        return f"factor {f} (size {self.factors[f]}: {dims})"
+
+
+def module_cases(module: ir.Module, book: RuleBook, place: Callable[[Any], str]) -> list[Case]:
+    """A case for each distinct signature in a module; ``place`` says where an op stands."""
+    around = looks_at(book.looks_at)
+    found: dict[Any, Case] = {}
+    for op in _walk(module.operation):
+        facts = describe(op, False, around)
+        key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
+        if key not in found:
+            found[key] = Case(_name(facts), place(op), facts, book.classify(facts), op, module)
+    return list(found.values())
+
+
+def line_case(line: Line, book: RuleBook, reference: Reference | None) -> Case:
+    """The case of a line of einsum notation, with small shapes that fit it."""
+    sizes = dict(line.sizes)
+    rows: dict[str, list[tuple[Any, ...]]] = {"slot": [], "dim": [], "element": []}
+    for t, dims in enumerate(line.slots):
+        shape: list[int] = []
+        for dim in dims:
+            ellipsis = dim[0].startswith("...")
+            shape += [_SAMPLE] * _BATCH if ellipsis else [prod(sizes.get(f, _SAMPLE) for f in dim)]
+        role, i = ("operand", t) if t < len(line.operands) else ("result", t - len(line.operands))
+        rows["slot"].append((t, role, i, len(shape)))
+        rows["dim"] += [(t, d, size) for d, size in enumerate(shape)]
+        rows["element"].append((t, "f32", 32))
+    if line.custom_call:
+        rows["op"] = [("stablehlo.custom_call",)]
+        rows["attribute_symbol"] = [("call_target_name", line.name)]
+    else:
+        rows["op"] = [(line.name,)]
+    return Case(_name(rows), line.place, rows, book.classify(rows), reference=reference)
+
+
+def _name(facts: Rows) -> str:
+    """The name of an op; of a custom call ``@`` and its target."""
+    for attribute, value in facts.get("attribute_symbol", ()):
+        if attribute == "call_target_name":
+            return f"@{value}"
+    return str(facts["op"][0][0])
+
+
+def _walk(op: Any) -> Iterator[ir.Operation]:
+    for region in op.regions:
+        for block in region:
+            for inner in block:
+                yield inner.operation
+                yield from _walk(inner.operation)
+
+
+def random_operands(case: Case) -> list[Array]:
+    """Small random operands, the same for the same case. Raises ValueError for types that NumPy lacks."""
+    generator = np.random.default_rng(0)
+    types = {t: name for t, name, _ in case.facts.get("element", ())}
+    found = []
+    for t in range(case.operands):
+        shape = case.shapes[t]
+        if shape is None:
+            raise ValueError(f"{case.slot(t)} is no tensor")
+        kind = dtype(types[t])
+        if kind == np.bool_:
+            drawn = generator.random(shape) < 0.5
+        elif np.issubdtype(kind, np.integer):
+            drawn = generator.integers(0, 4, shape)
+        elif np.issubdtype(kind, np.complexfloating):
+            drawn = generator.random(shape) + 1j * generator.random(shape)
+        else:
+            drawn = generator.uniform(0.1, 1.0, shape)
+        found.append(np.array(drawn, dtype=kind))
+    return found
+
+
+def dtype(element: str) -> np.dtype[Any]:
+    """The NumPy type of an MLIR element type. Raises ValueError where there is none."""
+    names = {"i1": "bool", "complex<f32>": "complex64", "complex<f64>": "complex128"}
+    for letter, word in (("ui", "uint"), ("i", "int"), ("f", "float")):
+        names.update({f"{letter}{bits}": f"{word}{bits}" for bits in (8, 16, 32, 64)})
+    names["i1"] = "bool"
+    if element not in names:
+        raise ValueError(f"no arrays of {element}")
+    try:
+        return np.dtype(names[element])
+    except TypeError:
+        raise ValueError(f"no arrays of {element}") from None
