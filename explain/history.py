@@ -11,6 +11,7 @@ import numpy as np
 
 from ..api import Result
 from ..engine.proof import Derivations
+from ..engine.proof_check import Checker
 from ..propagation import Stage
 
 Facts = dict[str, list[tuple[Any, ...]]]
@@ -43,7 +44,7 @@ class History:
         self._order = np.argsort(cells, kind="stable")
         self._cells = cells[self._order]
         self._held: dict[int, Facts] = {}
-        self._derivations: dict[tuple[int, ...], Derivations] = {}
+        self._derivations: dict[tuple[tuple[int, ...], tuple[str, ...]], Derivations] = {}
         self._program = result.book.reasons()
 
     @cached_property
@@ -95,10 +96,15 @@ class History:
         """The change that put the atom there as it is just before a change; None: it was there at first."""
         for number in self.events(cell, before):
             if not self._has(int(self.log.old[number]), dim, atom):
-                stage = self.result.fixpoint.stage_of[int(self.log.number[number])]
-                item, slot = int(self.log.item[number]), int(self.log.slot[number])
-                return Event(number, stage, item, slot, cell, int(self.log.new[number]))
+                return self.event(number)
         return None
+
+    def event(self, number: int) -> Event:
+        """A change of the log."""
+        log = self.log
+        stage = self.result.fixpoint.stage_of[int(log.number[number])]
+        cell = self.cell(int(log.place[number]))
+        return Event(number, stage, int(log.item[number]), int(log.slot[number]), cell, int(log.new[number]))
 
     def start(self, event: Event) -> int:
         """The first change of the turn that made a change."""
@@ -110,17 +116,25 @@ class History:
 
     def turn(self, event: Event) -> Derivations:
         """The turn that made a change, solved once more."""
-        statics = self.result.fixpoint.passes[int(self.log.number[event.number])].statics
-        return self._solved(statics, event.item, self.start(event), ("becomes_sharded",))
+        return self._solved(self.around(event), ("becomes_sharded",))
 
     def last_turn(self, item: int) -> Derivations | None:
         """A turn of an item at the end of the run, with reasons; None where shardings never pass it."""
         statics = self.result.fixpoint.passes[-1].statics
         if statics[self._graph.classes[item]] < 0:
             return None
-        return self._solved(statics, item, self.end, ("becomes_sharded", "blocked", "missing"))
+        return self._solved(self._neighbourhood(item, statics, self.end), ("blocked", "missing"))
 
-    def neighbourhood(self, item: int, statics: Any, before: int) -> tuple[int, ...]:
+    def around(self, event: Event) -> tuple[int, ...]:
+        """The neighbourhood in which a change was made."""
+        statics = self.result.fixpoint.passes[int(self.log.number[event.number])].statics
+        return self._neighbourhood(event.item, statics, self.start(event))
+
+    def checker(self, key: Sequence[int]) -> Checker:
+        """What checks proofs about a neighbourhood."""
+        return Checker(self._program.plan, self.turn_facts(key))
+
+    def _neighbourhood(self, item: int, statics: Any, before: int) -> tuple[int, ...]:
         """The static facts of an item and the contents of its slots just before a change, as numbers."""
         contents = [self.content(self.cell(place), before) for place in self.slots(item)]
         return (int(statics[self._graph.classes[item]]), *contents)
@@ -135,11 +149,10 @@ class History:
                 facts.setdefault(name, []).extend((slot, *row) for row in rows)
         return facts
 
-    def _solved(self, statics: Any, item: int, before: int, outputs: tuple[str, ...]) -> Derivations:
-        key = self.neighbourhood(item, statics, before)
-        if key not in self._derivations:
-            self._derivations[key] = Derivations(self._program, self.turn_facts(key), outputs)
-        return self._derivations[key]
+    def _solved(self, key: tuple[int, ...], outputs: tuple[str, ...]) -> Derivations:
+        if (key, outputs) not in self._derivations:
+            self._derivations[key, outputs] = Derivations(self._program, self.turn_facts(key), outputs)
+        return self._derivations[key, outputs]
 
     def _has(self, content: int, dim: int, atom: int) -> bool:
         return any(d == dim and x == atom for d, _, x in self.facts(content).get("sharded", ()))

@@ -162,6 +162,12 @@ class Explainer:
                     waiting.append(following)
         return sorted(found)
 
+    def check_proofs(self, explanation: Explanation) -> int:
+        """Checks the proofs of all steps; the number of theirs. Raises ProofError where one does not follow."""
+        events = (self.history.event(step.change) for step in explanation.steps)
+        checkers = (self.history.checker(self.history.around(event)) for event in events)
+        return sum(c.check(step.proof) for c, step in zip(checkers, explanation.steps, strict=True))
+
     # ---- Names ------------------------------------------------------------------------------------------
 
     def axis(self, atom: int) -> str:

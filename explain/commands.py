@@ -1,0 +1,115 @@
+"""``shardlog why`` and ``shardlog why-not``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..api import Result
+    from .explanation import Explanation
+    from .why import Explainer
+
+Run = Callable[[argparse.Namespace], "Result"]
+Command = Callable[[argparse.Namespace], None]
+
+
+def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the commands; ``common`` has those that every run takes."""
+    why = commands.add_parser("why", parents=[common], help="say why a value is sharded as it is")
+    _value(why)
+    why.add_argument("--dim", type=int, metavar="D", help="this dimension only, counted from 0")
+    why.add_argument("--axis", metavar="A", help="this mesh axis only")
+    why.add_argument(
+        "--depth", type=int, default=0, metavar="N", help="show N levels of the proof of every step"
+    )
+    why.add_argument(
+        "--verify", action="store_true", help="check the proofs, and run again with only what is needed"
+    )
+    why_not = commands.add_parser(
+        "why-not", parents=[common], help="say why a value is not sharded on an axis"
+    )
+    _value(why_not)
+    why_not.add_argument("--dim", type=int, required=True, metavar="D", help="the dimension, counted from 0")
+    why_not.add_argument("--axis", required=True, metavar="A", help="the mesh axis")
+
+
+def _value(parser: argparse.ArgumentParser) -> None:
+    names = "an SSA name (%%29, %%arg3, %%29#1), result#0, a JAX path (params['w']) or a place (model.py:42)"
+    parser.add_argument("value", metavar="VALUE", help=names)
+    parser.add_argument("--full", action="store_true", help="leave nothing out")
+    parser.add_argument("--json", action="store_true", help="print JSON; docs/explanations.md has the schema")
+
+
+def handlers(run: Run) -> dict[str, Command]:
+    """The commands by name; ``run`` gives the run that the arguments ask for."""
+    return {"why": partial(_why, run), "why-not": partial(_why_not, run)}
+
+
+def _why(run: Run, options: argparse.Namespace) -> None:
+    from .why import Explainer
+
+    explainer = Explainer(run(options))
+    found = explainer.why(options.value, options.dim, options.axis)
+    verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
+    if options.json:
+        _print_json([e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)])
+        return
+    from .text import why_text
+
+    texts = [] if found else [_nothing(explainer, options)]
+    for explanation, verdict in zip(found, verdicts, strict=True):
+        text = why_text(explanation, depth=options.depth, full=options.full)
+        texts.append(f"{text}\n{_verdict_text(verdict)}" if verdict else text)
+    print("\n\n".join(texts))
+
+
+def _why_not(run: Run, options: argparse.Namespace) -> None:
+    from .why_not import why_not
+
+    found = why_not(run(options), options.value, options.dim, options.axis)
+    if options.json:
+        _print_json([explanation.as_json() for explanation in found])
+        return
+    from .text import why_not_text
+
+    print("\n\n".join(why_not_text(explanation, full=options.full) for explanation in found))
+
+
+def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:
+    """What ``--verify`` found. Raises ProofError where a proof is wrong, which the rules cannot bring about."""
+    from .replay import replay
+
+    checked = explainer.check_proofs(explanation)
+    verdict = replay(explainer.result, explanation)
+    also = [explainer.annotation(cell).value for cell in verdict.also]
+    return {"verified": {"proof_steps": checked, "derived_again": verdict.holds, "also_needed": also}}
+
+
+def _verdict_text(verdict: dict[str, Any]) -> str:
+    found = verdict["verified"]
+    again = "derived again with these annotations alone"
+    if not found["derived_again"]:
+        also = ", ".join(found["also_needed"]) or "others"
+        again = f"not derived with these annotations alone: the order of turns depends on those of {also} too"
+    return f"  verified: {found['proof_steps']} proof steps; {again}"
+
+
+def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
+    value = explainer.values.find(options.value)[0]
+    where = "" if options.dim is None else f" in dim {options.dim}"
+    axis = "any axis" if options.axis is None else f'"{options.axis}"'
+    hint = (
+        "why-not says what stopped it"
+        if options.axis
+        else "why-not --dim D --axis A says what stopped an axis"
+    )
+    return f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
+
+
+def _print_json(found: list[dict[str, Any]]) -> None:
+    import json
+
+    print(json.dumps(found, indent=2))

@@ -1,0 +1,142 @@
+"""Explanations as text that fits a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from ..engine.proof import Proof
+from .explanation import (
+    Annotation,
+    Explanation,
+    Reason,
+    Site,
+    Stage,
+    Step,
+    WhyNot,
+    rule_place,
+    tuple_text,
+)
+
+_WIDTH = 100
+_MOST_STEPS = 6
+_MOST_OTHERS = 4
+
+
+def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) -> str:
+    """The chain of an explanation, the derived axis first.
+
+    ``depth`` is how far proofs are shown below each step; ``full``: all steps and whole proofs.
+    """
+    steps, origin = explanation.steps, explanation.origin
+    lines = [_title(explanation.site, f'is sharded on "{explanation.axis}"')]
+    left_out = 0 if full else max(0, len(steps) - _MOST_STEPS)
+    head = (len(steps) - left_out + 1) // 2
+    for i, step in enumerate(steps):
+        if i < head or i >= head + left_out:
+            lines += _step(step, depth, full)
+        elif i == head:
+            lines.append(f"  ... {_more(left_out, 'step')}")
+    lines.append(_annotation(origin, "  annotated"))
+    others = [annotation for annotation in explanation.needs if annotation.cell != origin.cell]
+    if others:
+        shown = others if full else others[:_MOST_OTHERS]
+        lines.append("  which rests on the annotations of these too:")
+        lines += [_annotation(annotation, "   ") for annotation in shown]
+        if len(shown) < len(others):
+            lines.append(f"    ... {_more(len(others) - len(shown), 'annotation')}")
+    return "\n".join(lines)
+
+
+def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
+    """What stands in the way of an axis: in the tensor itself, then at the ops on the way, nearest first."""
+    lines = [_title(explanation.site, f'is not sharded on "{explanation.axis}"')]
+    for reason in explanation.here:
+        lines += _reason(reason, "  ")
+    stops = explanation.stops if full else explanation.stops[:_MOST_OTHERS]
+    for stop in stops:
+        away = "next to it" if not stop.distance else f"{stop.distance} further on"
+        lines.append(
+            f'  {_dim(stop.near)} has "{explanation.axis}", {_dim(stop.far)} does not get it  ({away})'
+        )
+        lines.append(f"      by {stop.op}{_at(stop.where)}, factor {stop.factor}")
+        for reason in stop.reasons if full else stop.reasons[:2]:
+            lines += _reason(reason, "      ")
+    if len(stops) < len(explanation.stops):
+        lines.append(f"  ... {_more(len(explanation.stops) - len(stops), 'op')}")
+    if not explanation.stops and not explanation.here:
+        ways = f"{explanation.visited} dimensions of tensors that it could come through"
+        lines.append(f"  the axis is on none of the {ways}: annotate one of them with it")
+    return "\n".join(lines)
+
+
+def proof_lines(proof: Proof, depth: int | None = None) -> Iterator[str]:
+    """A proof as indented lines, premises below what follows from them; what has been shown is not again.
+
+    ``depth`` is how many levels are shown; None: all.
+    """
+    seen: set[int] = set()
+
+    def lines(step: Proof, level: int) -> Iterator[str]:
+        again = id(step) in seen and step.source is not None
+        seen.add(id(step))
+        note = "above" if again else rule_place(step) or "given"
+        sentence = "" if again or not step.sentence else f"  {step.sentence}"
+        yield f"{'  ' * level}{tuple_text(step)}  [{note}]{sentence}"
+        if not again and (depth is None or level < depth):
+            for premise in (*step.premises, *step.counted):
+                yield from lines(premise, level + 1)
+
+    yield from lines(proof, 0)
+
+
+def _title(site: Site, what: str) -> str:
+    return f"{site.value} : {site.type}{_at(site.where)}\ndim {site.dim} {what}"
+
+
+def _step(step: Step, depth: int, full: bool) -> list[str]:
+    stage = _stage(step.stage)
+    if step.kind == "priority":
+        lines = [f'  {_dim(step.site)} gets "{step.axis}": its priority has come', f"      {stage}"]
+    else:
+        lines = [
+            f'  {_dim(step.site)} gets "{step.axis}" from {_dim(step.source)} by {step.op}{_at(step.where)}',
+            f"      {step.from_slot} -> {step.to_slot}, factor {step.factor}; {stage}",
+        ]
+    lines += _wrapped("      ", f"{step.sentence} [{step.rule}]")
+    if step.rests_on:
+        lines += _wrapped("      ", f"rests on {', '.join(step.rests_on)}")
+    if depth or full:
+        lines += [f"        {line}" for line in proof_lines(step.proof, None if full else depth)]
+    return lines
+
+
+def _reason(reason: Reason, indent: str) -> list[str]:
+    rule = f" [{reason.rule}]" if reason.rule else ""
+    culprit = _wrapped(f"{indent}    ", reason.culprit) if reason.culprit else []
+    return [*_wrapped(indent, f"{reason.reason}: {reason.sentence}{rule}"), *culprit]
+
+
+def _wrapped(indent: str, text: str) -> list[str]:
+    return wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+
+
+def _annotation(annotation: Annotation, indent: str) -> str:
+    return f"{indent} {annotation.value} {annotation.text}{_at(annotation.where)}"
+
+
+def _stage(stage: Stage) -> str:
+    level = "" if stage.level is None else f"op priority {stage.level}, "
+    return f"user priority {stage.priority}, {level}{stage.strategy}"
+
+
+def _dim(site: Site) -> str:
+    return f"{site.value} dim {site.dim}"
+
+
+def _at(where: str) -> str:
+    return f" at {where}" if where else ""
+
+
+def _more(n: int, what: str) -> str:
+    return f"{n} more {what}{'' if n == 1 else 's'} (--full shows all)"

@@ -1,0 +1,211 @@
+"""Why a dimension is not sharded on an axis: where the axis stopped on its way, and what stopped it.
+
+The way is that of factors: from a dimension to the dimensions that share a factor with it in an op, and
+on. Where one has the axis and the next has not, ``rules/propagation/blocked.dl`` says why, for a turn at
+the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from ..api import Result
+from ..engine.proof import Proof
+from ..errors import ShardlogError
+from .explanation import Reason, Site, Stop, WhyNot, rule_place
+from .values import Value
+from .why import Explainer
+
+_MOST_STOPS = 20
+_CLOSER = ("barred", "declines", "stops")  # whose sentences say most, best first
+
+
+def why_not(result: Result, name: str, dim: int, axis: str) -> list[WhyNot]:
+    """Why dimension ``dim`` of the values called ``name`` is not sharded on a mesh axis.
+
+    Raises ShardlogError for values, dimensions and axes that do not exist, and where it is sharded on the
+    axis.
+    """
+    explainer = Explainer(result)
+    search = _Search(explainer, axis)
+    found = []
+    for value in explainer.values.find(name):
+        explainer.check(value, dim, axis)
+        found.append(search.explain(value, dim))
+    return found
+
+
+class _Search:
+    def __init__(self, explainer: Explainer, axis: str) -> None:
+        self.explainer, self.axis = explainer, axis
+        self.history, self.values = explainer.history, explainer.values
+        self.atoms = {atom.id for atom in explainer.meshes.atoms if atom.axis == axis}
+        result = explainer.result
+        self.statics = result.fixpoint.passes[-1].statics
+        self.classes = result.fixpoint.graph.classes
+        self.agenda = result.fixpoint.agenda
+        offsets, self.slot_places = result.fixpoint.graph.slots
+        self.slot_items = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        self.by_cell = np.argsort(result.fixpoint.graph.place_cell[self.slot_places], kind="stable")
+        self.slot_cells = result.fixpoint.graph.place_cell[self.slot_places][self.by_cell]
+        self.maps: dict[int, list[tuple[int, ...]]] = {}
+
+    def explain(self, value: Value, dim: int) -> WhyNot:
+        cell = self.history.cell(value.place)
+        held = {x for d, x in self.sharded(cell) if d == dim}
+        if self.atoms & held and self.atoms <= held | {x for _, x in self.sharded(cell)}:
+            hint = "`shardlog why` says where it comes from"
+            raise ShardlogError(
+                f'{value.name} dim {dim} is sharded on "{self.axis}"',
+                where=self.values.born(value.place),
+                hint=hint,
+            )
+        self.visited: dict[tuple[int, int], int] = {}
+        stops = tuple(islice(self.stops(cell, dim), _MOST_STOPS))
+        here = () if any(stop.distance == 0 for stop in stops) else tuple(self.here(cell, dim))
+        site = Site(value.name, value.type, dim, self.values.born(value.place))
+        return WhyNot(site, self.axis, here, stops, len(self.visited))
+
+    def sharded(self, cell: int) -> list[tuple[int, int]]:
+        """(dimension, atom) of a cell at the end."""
+        content = self.history.content(cell, self.history.end)
+        return [(d, x) for d, _, x in self.history.facts(content).get("sharded", ())]
+
+    def here(self, cell: int, dim: int) -> Iterator[Reason]:
+        """What the tensor itself has against the axis."""
+        facts = self.history.facts(self.history.content(cell, self.history.end))
+        for d, x in self.sharded(cell):
+            if d != dim and x in self.atoms:
+                yield Reason("in use", f"dim {d} of the tensor has it", "", *self.origin(cell, d, x))
+                break
+        for x, why in facts.get("fixed", ()):
+            if x in self.atoms:
+                yield Reason(why, f"the tensor is explicitly {why} on it", "", *self.annotated(cell))
+                break
+        if (dim,) in facts.get("closed", ()):
+            yield Reason("closed", "the dimension is closed", "", *self.annotated(cell))
+
+    # ---- The way ----------------------------------------------------------------------------------------
+
+    def stops(self, cell: int, dim: int) -> Iterator[Stop]:
+        """The ops at which the axis stopped, nearest first."""
+        queue = deque([(cell, dim, 0)])
+        self.visited[cell, dim] = 0
+        while queue:
+            cell, dim, distance = queue.popleft()
+            for item, slot in self.turns(cell):
+                places = self.history.slots(item)
+                near: dict[tuple[int, int, int], None] = {}
+                for f, u, d in self.shared(item, slot, dim):
+                    other = self.history.cell(places[u])
+                    if any(e == d and x in self.atoms for e, x in self.sharded(other)):
+                        near[f, u, d] = None
+                    elif (other, d) not in self.visited:
+                        self.visited[other, d] = distance + 1
+                        queue.append((other, d, distance + 1))
+                for f, u, d in list(near)[:1]:
+                    yield self.stop(item, slot, dim, f, u, d, distance)
+
+    def turns(self, cell: int) -> list[tuple[int, int]]:
+        """The items that take turns with a cell, and the slots in which they hold it."""
+        low, high = np.searchsorted(self.slot_cells, [cell, cell + 1])
+        offsets = self.explainer.result.fixpoint.graph.slots.offsets
+        found = []
+        for at in sorted(self.by_cell[low:high].tolist()):
+            item = int(self.slot_items[at])
+            if self.statics[self.classes[item]] >= 0:
+                found.append((item, at - int(offsets[item])))
+        return found
+
+    def shared(self, item: int, slot: int, dim: int) -> Iterator[tuple[int, int, int]]:
+        """(factor, slot, dimension) of other slots that share a factor with a dimension."""
+        static = int(self.statics[self.classes[item]])
+        if static not in self.maps:
+            slots = len(self.history.slots(item))
+            self.maps[static] = self.agenda.explain(static, [0] * slots, ["maps"])["maps"]
+        maps = self.maps[static]
+        factors = [f for t, d, _, f in maps if (t, d) == (slot, dim)]
+        return ((f, t, d) for f in factors for t, d, _, g in maps if f == g and t != slot)
+
+    # ---- What stopped it --------------------------------------------------------------------------------
+
+    def stop(
+        self, item: int, slot: int, dim: int, factor: int, near: int, near_dim: int, distance: int
+    ) -> Stop:
+        op, places, explainer = self.values.op(item), self.history.slots(item), self.explainer
+        return Stop(
+            op.name,
+            op.where,
+            explainer.site(places[near], near_dim, op.slots[near]),
+            explainer.site(places[slot], dim, op.slots[slot]),
+            explainer.factor(factor),
+            distance,
+            tuple(dict.fromkeys(self.reasons(item, slot, factor))),
+        )
+
+    def reasons(self, item: int, slot: int, factor: int) -> Iterator[Reason]:
+        turn = self.history.last_turn(item)
+        assert turn is not None, "items that take no turns are not on the way"
+        rows = [row for row in turn.rows("blocked") if row[:2] == (slot, factor) and row[3] in self.atoms]
+        for row in rows:
+            proof = turn.proof("blocked", row)
+            assert proof is not None
+            says = _says(proof)
+            culprit = self.culprit(item, row, says)
+            yield Reason(row[4], self.explainer.sentence(says, item), rule_place(says), *culprit)
+        if not rows:
+            yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
+
+    def culprit(self, item: int, row: Sequence[int | str], says: Proof) -> tuple[str, int]:
+        """Where what is in the way comes from."""
+        slot, _, _, atom, reason, other, factor = row
+        assert isinstance(slot, int) and isinstance(atom, int) and isinstance(other, int)
+        cells = [self.history.cell(place) for place in self.history.slots(item)]
+        if reason in ("closed", "replicated", "unreduced", "mesh"):
+            return self.annotated(cells[other])
+        if reason == "clash":
+            rivals = {value for name, value in says.bindings if name in ("x", "y")} - {atom}
+        elif reason in ("in use", "taken"):
+            rivals = {atom}
+        else:
+            return "", -1
+        static = int(self.statics[self.classes[item]])
+        dims = [(t, d) for t, d, _, g in self.maps[static] if g == factor]
+        for t, d in sorted(dims, key=lambda at: at[0] != other):
+            for e, x in self.sharded(cells[t]):
+                if e == d and x in rivals:
+                    return self.origin(cells[t], d, x)
+        return "", -1
+
+    def origin(self, cell: int, dim: int, atom: int) -> tuple[str, int]:
+        """Where a dimension got an atom from, and the annotated cell."""
+        steps, annotated = self.explainer.chain(cell, dim, atom, self.history.end)
+        annotation = self.explainer.annotation(annotated)
+        where = f" at {annotation.where}" if annotation.where else ""
+        name = steps[0].site.value if steps else annotation.value
+        by = f", by {len(steps)} turn{'s' if len(steps) > 1 else ''}" if steps else ""
+        axis = self.explainer.axis(atom)
+        return (
+            f'{name} dim {dim} has "{axis}" from the annotation of {annotation.value}{where}{by}',
+            annotated,
+        )
+
+    def annotated(self, cell: int) -> tuple[str, int]:
+        """What the user said of a cell."""
+        if cell not in self.explainer.result.program.initial:
+            return "", -1
+        annotation = self.explainer.annotation(cell)
+        where = f" at {annotation.where}" if annotation.where else ""
+        return f"{annotation.value} is annotated {annotation.text}{where}", cell
+
+
+def _says(proof: Proof) -> Proof:
+    """The step of a proof whose sentence says most."""
+    steps = list(proof.steps())
+    return next(
+        (p for name in _CLOSER for p in steps if p.relation == name and p.source and p.source.sentence), proof
+    )
