@@ -7,6 +7,7 @@ propagation pass of Shardy does, and what the two are compared by.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -94,13 +95,25 @@ class _Body(Body):
         self.set_shardings()
         self.set_boundary()
 
+    def set_boundary(self) -> None:
+        function = self.function
+        self.set_values("arg_attrs", function.arguments, self.held(function.arguments))
+        if self.main:
+            returned = function.operands[function.terminator]
+            ranks = [len(self.shapes[function.types[v]] or ()) for v in returned]
+            places = self.graph.result_places.tolist()
+            found = [self.written.sharding(p, rank) for p, rank in zip(places, ranks, strict=True)]
+            self.set_values("res_attrs", returned, found)
+
+    def held(self, values: Sequence[int]) -> list[Sharding | None]:
+        """The shardings of values of the function."""
+        place, first = self.instance.layout.place, self.instance.place
+        ranks = [len(self.shapes[self.function.types[v]] or ()) for v in values]
+        return [self.written.sharding(first + int(place[v]), r) for v, r in zip(values, ranks, strict=True)]
+
     def set_call(self, node: int) -> None:
-        results, place = self.function.results[node], self.instance.layout.place
+        results = self.function.results[node]
         ranks = [len(self.shapes[self.function.types[v]] or ()) for v in results]
-        found = [
-            self.written.sharding(self.instance.place + int(place[v]), r)
-            for v, r in zip(results, ranks, strict=True)
-        ]
-        attribute = self.written.per_value(found, ranks)
+        attribute = self.written.per_value(self.held(results), ranks)
         if attribute is not None:
             self.ops[node].attributes["sdy.sharding"] = attribute

@@ -75,7 +75,7 @@ def knowledge(signature: Facts, facts: Facts) -> Knowledge:
         pure_inside=bool(facts["pure_inside"]),
         edges=tuple(edges),
         static={
-            "tensor": [(t, role) for t, role, _, _ in signature["slot"]],
+            "tensor": [(t, role) for t, role, _, _ in signature.get("slot", ())],
             **{name: facts[name] for name in TURN_FACTS},
         },
         flows={level: tuple(entries) for level, entries in flows.items()},

@@ -110,7 +110,12 @@ def propagate(text: str, *, strategy: str = "user-priority", closed: bool = True
     Raises OracleError.
     """
     result = run_passes(text, *pipeline(strategy, closed=closed))
-    return reprinted(re.sub(r"(?m)^( *%\w+ = )sdy\.constant ", r"\1stablehlo.constant ", result))
+    return reprinted(with_constants(result))
+
+
+def with_constants(text: str) -> str:
+    """The module with `sdy.constant` written as `stablehlo.constant`."""
+    return re.sub(r"(?m)^( *%\w+ = )sdy\.constant ", r"\1stablehlo.constant ", text)
 
 
 def reprinted(text: str) -> str:
