@@ -79,7 +79,7 @@ def _why_not(run: Run, options: argparse.Namespace) -> None:
 
 
 def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:
-    """What ``--verify`` found. Raises ProofError where a proof is wrong, which the rules cannot bring about."""
+    """What ``--verify`` found. Raises ProofError where a proof is wrong."""
     from .replay import replay
 
     checked = explainer.check_proofs(explanation)

@@ -75,7 +75,7 @@ class Explanation:
     site: Site
     axis: str
     place: int
-    atom: int
+    atoms: tuple[int, ...]
     steps: tuple[Step, ...]
     origin: Annotation
     needs: tuple[Annotation, ...]
@@ -135,16 +135,16 @@ class WhyNot:
 
     def as_json(self) -> dict[str, Any]:
         """The explanation as ``SCHEMA`` has it."""
-        found = {
+        return {
             "site": asdict(self.site),
             "axis": self.axis,
-            "here": [asdict(reason) for reason in self.here],
-            "stops": [asdict(stop) for stop in self.stops],
+            "here": [_reason(reason) for reason in self.here],
+            "stops": [
+                {**asdict(stop), "reasons": [_reason(reason) for reason in stop.reasons]}
+                for stop in self.stops
+            ],
             "visited": self.visited,
         }
-        for reason in (*found["here"], *(r for stop in found["stops"] for r in stop["reasons"])):
-            del reason["cell"]
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +191,11 @@ def _step(step: Step, proofs: bool) -> dict[str, Any]:
     found |= {name: asdict(getattr(step, name)) for name in ("site", "source", "stage")}
     found["rests_on"] = list(step.rests_on)
     return found | ({"proof": Tree(step.proof).rows} if proofs else {})
+
+
+def _reason(reason: Reason) -> dict[str, str]:
+    names = ("reason", "sentence", "rule", "culprit")
+    return {name: getattr(reason, name) for name in names}
 
 
 def _annotation(annotation: Annotation) -> dict[str, Any]:

@@ -56,4 +56,4 @@ def _derived(result: Result, cells: Sequence[int], explanation: Explanation) -> 
     fixpoint = again(result, set(cells))
     cell = int(result.program.cells[explanation.place])
     held = fixpoint.agenda.facts(int(fixpoint.outcome.contents[cell])).get("sharded", [])
-    return any((d, x) == (explanation.site.dim, explanation.atom) for d, _, x in held)
+    return set(explanation.atoms) <= {x for d, _, x in held if d == explanation.site.dim}

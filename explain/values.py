@@ -162,7 +162,8 @@ class Values:
     def born(self, place: int) -> str:
         """Where a value comes from: a line of the user's program or of the module, or a JAX path."""
         if place >= self._first_result:
-            return self._result_path(place - self._first_result)
+            path = self._result_path(place - self._first_result)
+            return "" if path == self.name(place) else path
         instance, v = self._owner(place)
         function = instance.function
         node = function.definer[v]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..api import Result
 from ..engine.proof import Proof, fill
@@ -25,7 +25,7 @@ class Explainer:
         self.history = History(result)
         self.values = Values(result)
         self.meshes = result.program.shardings.meshes
-        self._needs: dict[Sharded, dict[int, None]] = {}
+        self._proofs: dict[tuple[int, int, int], Proof] = {}
 
     # ---- Questions --------------------------------------------------------------------------------------
 
@@ -56,88 +56,99 @@ class Explainer:
     def _explanations(self, value: Value, dim: int | None, axis: str | None) -> Iterator[Explanation]:
         cell, history = self.history.cell(value.place), self.history
         content = int(self.result.fixpoint.outcome.contents[cell])
-        seen = set()
+        # The atoms of an axis mostly go together.
+        together: dict[tuple[object, ...], list[int]] = {}
         for d, _, atom in sorted(history.facts(content).get("sharded", ())):
-            if (dim is None or d == dim) and axis in (None, self.meshes.atoms[atom].axis):
-                explanation = self.explain(value, d, atom)
-                # The atoms of an axis mostly go together.
-                chain = (d, explanation.axis, explanation.origin.cell, *(s.change for s in explanation.steps))
-                if chain not in seen:
-                    seen.add(chain)
-                    yield explanation
+            name = self.meshes.atoms[atom].axis
+            if (dim is None or d == dim) and axis in (None, name):
+                way, origin = self._way(cell, d, atom)
+                key = (d, name, origin, *(event.number for event, _ in way))
+                together.setdefault(key, []).append(atom)
+        for (d, *_), atoms in together.items():
+            assert isinstance(d, int)
+            yield self.explain(value, d, atoms)
 
-    def explain(self, value: Value, dim: int, atom: int) -> Explanation:
-        """Why dimension ``dim`` of a value is sharded on an atom, as it is at the end."""
+    def explain(self, value: Value, dim: int, atoms: Sequence[int]) -> Explanation:
+        """Why dimension ``dim`` of a value is sharded on atoms of an axis that went the same way."""
         cell, end = self.history.cell(value.place), self.history.end
-        steps, origin = self.chain(cell, dim, atom, end)
-        needs = dict.fromkeys((origin, *self.needs((cell, dim, atom, end))))
-        site = Site(value.name, value.type, dim, self.values.born(value.place))
+        way, origin = self._way(cell, dim, atoms[0])
+        needs = sorted({n for atom in atoms for n in self.needs((cell, dim, atom, end))} - {origin})
+        parts = self.meshes.merge(atoms)
+        mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
+        axis = ", ".join(axis_text(part, mesh) for part in parts)
         return Explanation(
-            site,
-            self.axis(atom),
+            Site(value.name, value.type, dim, self.values.born(value.place)),
+            axis,
             value.place,
-            atom,
-            tuple(steps),
+            tuple(atoms),
+            tuple(self._step(event, d, atoms[0], dict.fromkeys(atoms, axis)) for event, d in way),
             self.annotation(origin),
-            tuple(self.annotation(cell) for cell in needs),
+            tuple(map(self.annotation, (origin, *needs))),
         )
 
     # ---- Steps ------------------------------------------------------------------------------------------
 
-    def chain(self, cell: int, dim: int, atom: int, before: int) -> tuple[list[Step], int]:
-        """The changes that gave a dimension an atom, latest first, and the annotated cell they begin at."""
-        steps = []
-        while (event := self.history.gained(cell, dim, atom, before)) is not None:
-            step, source = self._step(event, dim, atom)
-            steps.append(step)
-            if step.kind == "priority":
-                break
-            cell, dim, before = *source, self.history.start(event)
-        return steps, cell
+    def origin(self, cell: int, dim: int, atom: int) -> tuple[int, int]:
+        """The number of changes by which a dimension got an atom, and the annotated cell they begin at."""
+        way, origin = self._way(cell, dim, atom)
+        return len(way), origin
 
-    def _step(self, event: Event, dim: int, atom: int) -> tuple[Step, tuple[int, int]]:
+    def _way(self, cell: int, dim: int, atom: int) -> tuple[list[tuple[Event, int]], int]:
+        """The changes that brought an atom to a dimension, with the dimension that got it, latest first."""
+        way = []
+        before = self.history.end
+        while (event := self.history.gained(cell, dim, atom, before)) is not None:
+            way.append((event, dim))
+            source = self._source(event, dim, atom)
+            if source is None:
+                break
+            slot, dim = source
+            cell, before = self.history.cell(self.history.slots(event.item)[slot]), self.history.start(event)
+        return way, cell
+
+    def _source(self, event: Event, dim: int, atom: int) -> tuple[int, int] | None:
+        """The slot and dimension an atom comes from; None where the annotation itself took the turn."""
+        proof = self.proof(event, dim, atom)
+        return next((p.row[:2] for p in proof.steps() if _given(p) and p.row[3] == atom), None)
+
+    def _step(self, event: Event, dim: int, atom: int, names: Mapping[int, str]) -> Step:
         proof = self.proof(event, dim, atom)
         op, slots = self.values.op(event.item), self.history.slots(event.item)
         stage = self.history.stage(event)
         level = None if stage.level == _NO_OP_PRIORITIES else stage.level
+        source = self._source(event, dim, atom)
+        slot, from_dim = source or (event.slot, dim)
         gains = next((p for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
-        source = next((p for p in proof.steps() if _given(p) and p.row[3] == atom), None)
-        if gains is None or source is None:  # the annotation itself takes this turn
-            slot, from_dim, kind, factor, says = event.slot, dim, "priority", "", proof
-        else:
-            slot, from_dim, kind, factor = (
-                source.row[0],
-                source.row[1],
-                "propagation",
-                self.factor(gains.row[1]),
-            )
-            says = next((p for p in proof.steps() if _passes(p, atom)), gains)
+        says = next((p for p in proof.steps() if _passes(p, atom)), gains or proof)
         others = (p.row for p in proof.steps() if _given(p) and p.row[:2] != (slot, from_dim))
-        step = Step(
-            kind,
+        return Step(
+            "propagation" if source else "priority",
             self.site(slots[event.slot], dim, op.slots[event.slot]),
-            self.axis(atom),
+            names[atom],
             op.name,
             op.where,
             self.site(slots[slot], from_dim, op.slots[slot]),
             op.roles[slot],
             op.roles[event.slot],
-            factor,
+            self.factor(gains.row[1]) if gains else "",
             Stage(stage.priority, level, stage.strategy),
             event.number,
-            self.sentence(says, event.item),
+            self.sentence(says, event.item, names),
             rule_place(says),
             tuple(f'"{self.axis(x)}" on dim {d} of {op.slots[u]}' for u, d, _, x in dict.fromkeys(others)),
             proof,
         )
-        return step, (self.history.cell(slots[slot]), from_dim)
 
     def proof(self, event: Event, dim: int, atom: int) -> Proof:
         """The proof of what a change gave a dimension."""
+        key = (event.number, dim, atom)
+        if key in self._proofs:
+            return self._proofs[key]
         position = next(p for d, p, x in self.history.facts(event.new)["sharded"] if (d, x) == (dim, atom))
         turn, row = self.history.turn(event), (event.slot, dim, position, atom)
         proof = turn.proof("puts", row) or turn.proof("becomes_sharded", row)
         assert proof is not None, "a turn gives again what it gave"
+        self._proofs[key] = proof
         return proof
 
     def needs(self, sharded: Sharded) -> Iterable[int]:
@@ -163,7 +174,7 @@ class Explainer:
         return sorted(found)
 
     def check_proofs(self, explanation: Explanation) -> int:
-        """Checks the proofs of all steps; the number of theirs. Raises ProofError where one does not follow."""
+        """Checks the proofs of all steps; returns the number of theirs. Raises ProofError."""
         events = (self.history.event(step.change) for step in explanation.steps)
         checkers = (self.history.checker(self.history.around(event)) for event in events)
         return sum(c.check(step.proof) for c, step in zip(checkers, explanation.steps, strict=True))
@@ -192,17 +203,17 @@ class Explainer:
         text = self.result.program.shardings.text(sharding) if sharding else ""
         return Annotation(name, where, cell, text.removeprefix("#sdy.sharding"))
 
-    def sentence(self, proof: Proof, item: int) -> str:
-        """The sentence of a proof's rule, with the names of slots, axes and factors."""
+    def sentence(self, proof: Proof, item: int, axes: Mapping[int, str] | None = None) -> str:
+        """The sentence of a proof's rule, with the names of slots, axes (``axes`` has some) and factors."""
         if proof.source is None:
             return ""
         op = self.values.op(item)
-        names = {}
+        names, known = {}, axes or {}
         for variable, value in proof.bindings:
             if variable in ("t", "u"):
                 names[variable] = f"{value} ({op.slots[value]})"
             elif variable in ("x", "y"):
-                names[variable] = f'"{self.axis(value)}"'
+                names[variable] = f'"{known.get(value) or self.axis(value)}"'
             elif variable in ("f", "g"):
                 names[variable] = self.factor(value)
             else:

@@ -183,11 +183,11 @@ class _Search:
 
     def origin(self, cell: int, dim: int, atom: int) -> tuple[str, int]:
         """Where a dimension got an atom from, and the annotated cell."""
-        steps, annotated = self.explainer.chain(cell, dim, atom, self.history.end)
+        turns, annotated = self.explainer.origin(cell, dim, atom)
         annotation = self.explainer.annotation(annotated)
         where = f" at {annotation.where}" if annotation.where else ""
-        name = steps[0].site.value if steps else annotation.value
-        by = f", by {len(steps)} turn{'s' if len(steps) > 1 else ''}" if steps else ""
+        name = self.values.name(cell)
+        by = f", by {turns} turn{'s' if turns > 1 else ''}" if turns else ""
         axis = self.explainer.axis(atom)
         return (
             f'{name} dim {dim} has "{axis}" from the annotation of {annotation.value}{where}{by}',
