@@ -402,7 +402,7 @@ def _axes(sharding: Sharding | None) -> Any:
     if sharding is None:
         return None
     axes = tuple(d.axes for d in sharding.dimensions)
-    return (axes, sharding.unreduced) if any(axes) or sharding.unreduced else None
+    return axes if any(axes) else None
 
 
 def _replicated(sharding: Sharding) -> Sharding:

@@ -9,7 +9,7 @@ uses of the value it starts from.
 from __future__ import annotations
 
 from .function import Function
-from .shardings import Sharding
+from .shardings import Dimension, Sharding
 from .uses import Uses
 
 
@@ -20,7 +20,7 @@ def apply_constraints(function: Function, uses: Uses, place: dict[int, int], flo
     holds their sharding; ``flows_into`` are the values with a data-flow edge of their own and the other
     targets.
     """
-    if function.constraints:
+    if function.constraints or function.entering:
         _Constraints(function, uses, place, flows_into).run()
 
 
@@ -29,13 +29,16 @@ class _Constraints:
         self.function, self.uses, self.place, self.flows_into = function, uses, place, flows_into
         self.nodes = set(function.constraints)
         self.moves = 0
+        # What nodes want of their operands: constraints, and manual computations.
+        own = {n: (function.annotations[function.results[n][0]],) for n in function.constraints}
+        self.wanted_by = {n: s for n, s in (own | function.entering).items() if n not in function.removed}
 
     def run(self) -> None:
-        for node in self.function.constraints:
-            if node in self.function.removed:
-                continue
-            self.follow_chain(node)
-            self.apply(node)
+        for node in sorted(self.wanted_by, key=self.uses.end):
+            if node not in self.function.entering:
+                self.follow_chain(node)
+            for index, sharding in enumerate(self.wanted_by[node]):
+                self.apply(node, index, sharding)
         if self.moves:
             self.function.order.sort(key=lambda n: self.uses.position[n])
 
@@ -43,7 +46,7 @@ class _Constraints:
         return self.function.annotations.get(self.place.get(value, value))
 
     def constrained(self, value: int, but: int = -1) -> bool:
-        return any(node in self.nodes and node != but for node, _ in self.uses.of(value))
+        return any(node in self.wanted_by and node != but for node, _ in self.uses.of(value))
 
     def follow_chain(self, head: int) -> None:
         function, uses = self.function, self.uses
@@ -70,18 +73,23 @@ class _Constraints:
             if node != head and node != function.terminator and later:
                 uses.move(node, index, result)
 
-    def apply(self, node: int) -> None:
+    def apply(self, node: int, index: int, sharding: Sharding) -> None:
         function, uses = self.function, self.uses
-        value = function.operands[node][0]
-        sharding = function.annotations[function.results[node][0]]
+        value = function.operands[node][index]
         if self.sharding(value) is not None or not all(d.closed for d in sharding.dimensions):
             return
-        others = (n for n, _ in uses.of(value) if n in self.nodes)
-        if any(function.annotations[function.results[n][0]] != sharding for n in others):
+        others = ((n, i) for n, i in uses.of(value) if n in self.wanted_by)
+        if any(self.wanted_by[n][i] != sharding for n, i in others):
             return
+        place = self.place.get(value, value)
         if value not in self.flows_into:
-            function.annotations[self.place.get(value, value)] = sharding
+            function.annotations[place] = sharding
             return
+        if node in function.entering:
+            return
+        if sharding.unreduced:  # which does not propagate
+            open_dimensions = (Dimension(),) * len(sharding.dimensions)
+            function.annotations[place] = Sharding(sharding.mesh, open_dimensions, (), sharding.unreduced)
         self.moves += 1
         self.function.moved.add(node)
         uses.position[node] = uses.after(value) - self.moves * 1e-9

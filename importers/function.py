@@ -153,6 +153,7 @@ class Function:
     manual: dict[int, Manual] = field(
         default_factory=dict
     )  # argument or result of a manual computation -> its axes
+    entering: dict[int, tuple[Sharding, ...]] = field(default_factory=dict)  # what one wants of its operands
     manual_axes: dict[int, list[str]] = field(
         default_factory=dict
     )  # manual computation -> its axes, in order

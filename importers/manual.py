@@ -61,6 +61,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
         names: Sequence[str] = ()
         if "manual_axes" in op.attributes:
             names = list(sdy.ManualAxesAttr(op.attributes["manual_axes"]))
+        outside: list[Sharding] = []
         for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
             if label not in op.attributes:
                 continue
@@ -69,6 +70,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
                 outer = shardings.read(entry, location(op))
                 if clean and outer.dimensions:
                     outer = _with_all(outer, names, shardings.meshes)
+                outside.append(outer)
                 inner, manual = _parts(outer, names)
                 if names:
                     facts = shardings.facts(manual)
@@ -79,6 +81,8 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
                 if clean and names:
                     sizes = shardings.meshes.meshes[outer.mesh].sizes
                     function.manual_axes[node] = [n for n, size in sizes.items() if size > 1 and n in names]
+        if "manual_axes" in op.attributes:
+            function.entering[node] = tuple(outside[: len(body)])
 
 
 def _with_all(sharding: Sharding, names: Sequence[str], meshes: Meshes) -> Sharding:
