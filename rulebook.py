@@ -49,8 +49,8 @@ class RuleBook:
     """
 
     def __init__(self, extra: Iterable[Path] = ()) -> None:
-        files = (*discovered(), *extra)
-        self.ops = load_ops(files) if files else _ops()
+        self.files = (*discovered(), *extra)
+        self.ops = load_ops(self.files) if self.files else _ops()
         self.asked: dict[str, list[Facts]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good.
         self._ops, self._answers = (self.ops.solver({}), {}) if files else _answers()

@@ -27,8 +27,8 @@ _BATCH = 1  # dimensions of an ellipsis there
 class Case:
     """An op, as the op rules see it.
 
-    ``facts`` are its signature, ``said`` is what the rules say. ``operation`` is the op where there is one (it lives
-    as long as its ``module``), ``reference`` a function that computes its results.
+    ``facts`` are its signature, ``said`` is what the rules say. ``operation`` is the op where there is one;
+    it lives as long as its ``module``. ``reference`` is a function that computes the results.
     """
 
     name: str
@@ -149,6 +149,7 @@ def random_operands(case: Case) -> list[Array]:
         if shape is None:
             raise ValueError(f"{case.slot(t)} is no tensor")
         kind = dtype(types[t])
+        drawn: Any
         if kind == np.bool_:
             drawn = generator.random(shape) < 0.5
         elif np.issubdtype(kind, np.integer):

@@ -2,8 +2,9 @@
 
 Statically: sizes match the dimensions, a factor is used once in a tensor, kinds are known. Numerically, as in
 tests of partitioners: small random operands are cut along a factor, the op is computed on each part, and the
-results are put together as the kind of the factor says; they must equal the results for whole operands. A local op
-may have other attributes than the whole one (the sizes in a slice are local sizes); the rule holds if one does.
+results are put together as the kind of the factor says; they must equal the results for whole operands. A
+local op may have other attributes than the whole one (the sizes in a slice are local sizes); the rule holds
+if one does.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Finding:
 
 @dataclass
 class Report:
-    """What a check found: ``computed`` counts factors that were verified by computing, ``skipped`` has the reasons
-    why others were not, with how many."""
+    """What a check found: ``computed`` counts factors that were verified by computing, ``skipped`` has the
+    reasons why others were not, with how many."""
 
     cases: int = 0
     computed: int = 0
@@ -67,6 +68,8 @@ def check(cases: Sequence[Case]) -> Report:
     """Checks what the rules say about each case."""
     report = Report()
     for case in cases:
+        if not case.said["factor"] and not case.said["maps"]:
+            continue
         report.cases += 1
         errors = [Finding(case.place, case.name, message, True) for message in static_errors(case)]
         report.findings += errors
@@ -102,13 +105,13 @@ def static_errors(case: Case) -> Iterator[str]:
             yield f"dimension {d} of {where} has factors, but there is no such dimension"
             continue
         size = prod(case.factors.get(f, 0) for f in factors)
-        # Windows, slices and joins may change the size of a dimension; what is passed through keeps it. A factor
-        # of size one is never sharded.
+        # Windows, slices and joins may change the size of a dimension; what is passed through keeps it. A
+        # factor of size one is never sharded.
         kept = all(case.kinds.get(f) == "pass_through" for f in factors)
         known = all(_shows_whole(case, f) for f in factors)
         if size not in (1, shape[d]) and (kept or not known):
-            sizes = " x ".join(f"{case.factors.get(f)}" for f in factors)
-            yield f"dimension {d} of {case.slot(t)} has size {shape[d]}, but its factors {sizes} = {size}"
+            made = " x ".join(str(case.factors.get(f)) for f in factors)
+            yield f"dimension {d} of {case.slot(t)} has size {shape[d]}, but its factors make {made}"
 
 
 def _shows_whole(case: Case, f: int) -> bool:
@@ -170,7 +173,7 @@ def _claims(case: Case) -> tuple[list[_Claim], list[str]]:
     claims, skipped = [], []
     for f, size in sorted(case.factors.items()):
         kind = case.kinds.get(f, "pass_through")
-        if size < 2 or len(case.dims(f)) < 2 and kind == "pass_through":
+        if size < 2 or (len(case.dims(f)) < 2 and kind == "pass_through"):
             continue
         if kind in ("permutation", "need_replication"):
             skipped.append(f"{kind} promises nothing about shards")
@@ -192,14 +195,12 @@ def _cuts(case: Case, f: int) -> dict[int, Cut]:
 
 
 def _guesses(case: Case) -> list[_Claim]:
-    """Sets of dimensions of one size that no factor joins: what a rule may leave out."""
-    joined = {place for f in case.factors if len(case.dims(f)) > 1 or case.kinds.get(f) for place in case.dims(f)}
-    alone = {place for f in case.factors if len(case.dims(f)) == 1 for place in case.dims(f)}
-    joined -= {p for p in alone if all(case.kinds.get(f, "pass_through") == "pass_through" for f in case.maps[p])}
+    """What a rule may leave out: dimensions of one size that no factor joins."""
     free: dict[int, dict[int, list[int]]] = {}  # size -> slot -> dims
     for t, shape in enumerate(case.shapes):
         for d, size in enumerate(shape or ()):
-            if size > 1 and (t, d) not in joined:
+            factors = case.maps.get((t, d), [])
+            if size > 1 and all(len(case.dims(f)) == 1 and case.kinds[f] == "pass_through" for f in factors):
                 free.setdefault(size, {}).setdefault(t, []).append(d)
     found = []
     for size, slots in sorted(free.items()):
@@ -222,7 +223,7 @@ def _verify(case: Case, claims: Sequence[_Claim]) -> list[bool | None]:
     shapes: list[Any] = [shape or () for shape in case.shapes]
     results = shapes[case.operands :]
     calls = [Call(operands, results)]
-    tried: list[list[tuple[int, int]]] = []  # per claim: where its trials' calls begin, and how many there are
+    tried: list[list[tuple[int, int]]] = []  # per claim: where each trial's calls begin, and how many
     for claim in claims:
         trials = []
         for trial in _trials(case, claim, operands, results):
@@ -237,7 +238,8 @@ def _verify(case: Case, claims: Sequence[_Claim]) -> list[bool | None]:
     for claim, trials in zip(claims, tried, strict=True):
         done = [answers[start : start + n] for start, n in trials]
         complete = [shards for shards in done if all(a is not None for a in shards)]
-        verdicts.append(any(_matches(case, claim, whole, shards) for shards in complete) if complete else None)
+        true = any(_matches(case, claim, whole, shards) for shards in complete)
+        verdicts.append(true if complete else None)
     return verdicts
 
 
@@ -246,30 +248,30 @@ def _trials(
 ) -> Iterator[list[Call]]:
     """The ways to call the op on the shards.
 
-    Its attributes may be local sizes or not. Where results are reduced, operands that are not sharded may be whole
-    everywhere, or in the first shard only and neutral in the others. Or every device has operands of the whole
-    size, zero outside of its shard: this is how ops that look up indices are partitioned.
+    Its attributes may be local sizes or not. Where results are reduced, operands that are not sharded may be
+    whole everywhere, or in the first shard only and neutral in the others. Or every device has operands of
+    the whole size, zero outside of its shard: this is how ops that look up indices are partitioned.
     """
     n = parts(claim.size)
-    cut = [split(a, claim.cuts[t], n) if t in claim.cuts else [a] * n for t, a in enumerate(operands)]
+    cut = {t: split(operands[t], c, n) for t, c in claim.cuts.items() if t < case.operands}
     local = [
         local_shape(shape, claim.cuts[t], n) if t in claim.cuts else shape
         for t, shape in enumerate(results, case.operands)
     ]
-    for attributes in _local_attributes(case, claim, n):
-        yield [Call([c[i] for c in cut], local, attributes) for i in range(n)]
-        for neutral in (0, 1) if claim.reduces else ():
-            filled = [
-                c if t in claim.cuts else [c[0], *[np.full_like(c[0], neutral)] * (n - 1)] for t, c in enumerate(cut)
-            ]
-            yield [Call([c[i] for c in filled], local, attributes) for i in range(n)]
+    ways = [(cut, local, attributes) for attributes in _local_attributes(case, claim, n)]
     if claim.factor is not None:
-        masked = [masks(a, claim.cuts[t], n) if t in claim.cuts else [a] * n for t, a in enumerate(operands)]
-        yield [Call([m[i] for m in masked], results) for i in range(n)]
+        ways.append(({t: masks(operands[t], claim.cuts[t], n) for t in cut}, list(results), {}))
+    for sharded, shapes, attributes in ways:
+        for neutral in (None, 0, 1) if claim.reduces else (None,):
+            shards = []
+            for i in range(n):
+                rest = [a if neutral is None or i == 0 else np.full_like(a, neutral) for a in operands]
+                shards.append([sharded[t][i] if t in sharded else a for t, a in enumerate(rest)])
+            yield [Call(shard, shapes, attributes) for shard in shards]
 
 
 def _local_attributes(case: Case, claim: _Claim, n: int) -> Iterator[dict[str, int | tuple[int, ...]]]:
-    """The attributes that a local op may have: none differ, or some that are sizes are those of the shards."""
+    """The attributes that a local op may have: those of the op, or some that are sizes are local ones."""
     options: dict[str, int | tuple[int, ...]] = {}
     lists: dict[str, dict[int, int]] = {}
     for name, i, value in case.facts.get("attribute_item", ()):

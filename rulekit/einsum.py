@@ -10,8 +10,8 @@ dimensions; a dimension is a factor or a product of factors, major to minor; ``.
 leading dimensions. Equal names are one factor. ``{h=4}`` gives the sizes that dimensions do not tell. Factors
 pass through unless listed as ``reduction``, ``need_replication`` or ``permutation``; along those in
 ``blocked_propagation`` no sharding propagates. A line holds for ops whose shapes fit it, so that a name may
-have a line for each form of its op. It goes before other rules for the op, and an attached `sdy.sharding_rule`
-before it.
+have a line for each form of its op. It goes before other rules for the op, and an `sdy.sharding_rule` that is
+attached to an op before it.
 
 ``compile_lines`` makes a Datalog rule of each line, on the same line, so that places are those of the file.
 """

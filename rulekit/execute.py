@@ -1,13 +1,18 @@
 """Computing what an op computes: by a reference function, or by compiling the op for the CPU.
 
-All calls for an op are compiled as one program without arguments, since compiling takes far longer than running.
+All calls for an op are compiled as one program without arguments, since compiling takes far longer than
+running.
 """
 
 from __future__ import annotations
 
+import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 import numpy as np
@@ -59,14 +64,15 @@ def _compile(op: ir.Operation, calls: Sequence[Call]) -> list[Answer]:
         module = ir.Module.create()
         made: list[list[Any] | None] = []
         with ir.InsertionPoint(module.body):
-            function = func.FuncOp("main", ([], []))
+            function: Any = func.FuncOp("main", ([], []))
             with ir.InsertionPoint(function.add_entry_block()):
                 constants: dict[int, Any] = {}
                 made = [_clone(op, call, constants) for call in calls]
                 values = [v for results in made if results for v in results]
                 func.ReturnOp(values)
-        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([], [v.type for v in values]))
-        arrays = iter(_run(str(module).encode()) if values else [])
+        returned = ir.FunctionType.get([], [v.type for v in values])
+        function.attributes["function_type"] = ir.TypeAttr.get(returned)
+        arrays = iter(_run(str(module)) if values else [])
         return [None if results is None else [next(arrays) for _ in results] for results in made]
 
 
@@ -98,13 +104,15 @@ def _clone(op: ir.Operation, call: Call, constants: dict[int, Any]) -> list[Any]
 
 def _constant(array: Array) -> Any:
     if array.dtype == np.bool_:
+        packed: Any = np.packbits(array, bitorder="little")
         bits = ir.IntegerType.get_signless(1)
-        attribute = ir.DenseElementsAttr.get(np.packbits(array, bitorder="little"), type=bits, shape=array.shape)
+        attribute = ir.DenseElementsAttr.get(packed, type=bits, shape=array.shape)
     elif np.issubdtype(array.dtype, np.complexfloating):
         real, imaginary = (np.array(part, order="C") for part in (array.real, array.imag))
         return stablehlo.ComplexOp(_constant(real), _constant(imaginary)).result
     else:
-        attribute = ir.DenseElementsAttr.get(array, **_signless(array))
+        buffer: Any = array
+        attribute = ir.DenseElementsAttr.get(buffer, **_signless(array))
     return stablehlo.ConstantOp(attribute).result
 
 
@@ -116,19 +124,24 @@ def _signless(array: Array) -> dict[str, Any]:
 
 
 @cache
-def _client() -> Any:
-    from jaxlib import xla_client
+def _worker() -> Popen[bytes]:
+    # By its path, so that it needs no import path; XLA logs what is no news here.
+    command = [sys.executable, str(Path(__file__).with_name("worker.py"))]
+    return Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
 
-    return xla_client.make_cpu_client()
 
-
-def _run(text: bytes) -> list[Array]:
-    from jaxlib import _jax, xla_client
-
-    client, options = _client(), xla_client.CompileOptions()
-    options.executable_build_options.debug_options.xla_backend_optimization_level = 0
-    devices = _jax.DeviceList(tuple(client.local_devices()[:1]))
+def _run(program: str) -> list[Array]:
+    worker = _worker()
+    assert worker.stdin is not None and worker.stdout is not None
     try:
-        return [np.asarray(a) for a in client.compile_and_load(text, devices, options).execute([])]
-    except _jax.JaxRuntimeError as error:
-        raise NotExecutableError(str(error).splitlines()[0]) from None
+        pickle.dump(program.encode(), worker.stdin)
+        worker.stdin.flush()
+        answer: list[Array] | str = pickle.load(worker.stdout)
+    except (EOFError, OSError):
+        worker.kill()
+        worker.wait()
+        _worker.cache_clear()
+        raise NotExecutableError("computing it ends the process") from None
+    if isinstance(answer, str):
+        raise NotExecutableError(answer)
+    return answer

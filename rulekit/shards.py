@@ -31,9 +31,9 @@ def split(array: Array, cut: Cut, n: int) -> list[Array]:
 def join(arrays: Sequence[Array], cut: Cut) -> Array:
     """What ``split`` cut, whole again."""
     d, before, size = cut
-    shape = arrays[0].shape
-    n = len(arrays)
-    shards = [a.reshape(*shape[:d], before, size // n, shape[d] * n // (before * size), *shape[d + 1 :]) for a in arrays]
+    shape, n = arrays[0].shape, len(arrays)
+    after = shape[d] * n // (before * size)
+    shards = [a.reshape(*shape[:d], before, size // n, after, *shape[d + 1 :]) for a in arrays]
     return np.concatenate(shards, axis=d + 1).reshape(*shape[:d], shape[d] * n, *shape[d + 1 :])
 
 
