@@ -1,4 +1,4 @@
-"""The command line: ``shardlog run``, ``facts`` and ``query``."""
+"""The command line: ``shardlog run``, ``facts``, ``query``, and those of ``explain/commands.py``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
+
+from .explain.commands import add_commands, handlers
 
 if TYPE_CHECKING:
     from .api import Result
@@ -51,6 +53,8 @@ def parser() -> argparse.ArgumentParser:
     body = "the body of a rule, as in 'argument(v, i), sharded(v, d, k, x)'"
     query.add_argument("body", metavar="QUERY", help=body)
     query.add_argument("--json", action="store_true", help="print rows as JSON instead of a table")
+
+    add_commands(commands, common)
     return top
 
 
@@ -63,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(sys, stream) is None:  # it was closed: as good as the null device
             setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
     commands: dict[str, Callable[[argparse.Namespace], None]]
-    commands = {"run": _run, "facts": _facts, "query": _query}
+    commands = {"run": _run, "facts": _facts, "query": _query, **handlers(_result)}
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: _warn(str(message))
