@@ -53,7 +53,7 @@ class RuleBook:
         self.ops = load_ops(self.files) if self.files else _ops()
         self.asked: dict[str, list[Facts]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good.
-        self._ops, self._answers = (self.ops.solver({}), {}) if files else _answers()
+        self._ops, self._answers = (self.ops.solver({}), {}) if self.files else _answers()
         self.looks_at: list[tuple[str, str]] = [
             (str(name), str(what)) for name, what in self._ops.solve({}, ["looks_at"])["looks_at"]
         ]
