@@ -1,8 +1,8 @@
 """Propagation alone: the turns without what import and export do around them.
 
-For modules that were imported already. Data flows where an edge stands and nowhere else; constants, constraints
-and calls stay as they are, and no sharding is changed to suit the boundary of the module. This is what a single
-propagation pass of Shardy does, and what the two are compared by.
+For modules that were imported already. Data flows where an edge stands and nowhere else; constants,
+constraints and calls stay as they are, and no sharding is changed to suit the boundary of the module. This is what a
+propagation pass of Shardy does by itself, and what the two are compared by.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from .exporters.functions import Signature, Version
-from .exporters.module import Body
+from .exporters.module import Body, Context
 from .exporters.shardings import Shape, Written
 from .importers.function import Function, Signatures, read_function
 from .importers.manual import read_boundaries
-from .importers.program import Program, Reader
+from .importers.program import Reader
 from .importers.shardings import Sharding
 from .importers.source import parse_module, read_source, symbols
 from .importers.structure import Structure, prepare
@@ -28,8 +28,8 @@ from .rulebook import RuleBook
 def propagate_alone(source: Any, *, strategy: str, add_edges: bool = False) -> str:
     """The module of ``source`` after the stages of ``strategy``, as text.
 
-    ``add_edges``: data-flow ops get the edges that they lack. Afterwards edges are gone: the op that they belong to
-    has their sharding. Raises ShardlogError as ``run`` does.
+    ``add_edges``: data-flow ops get the edges that they lack. Afterwards edges are gone: the op that they
+    belong to has their sharding. Raises ShardlogError as ``run`` does.
     """
     module = parse_module(read_source(source))
     book = RuleBook()
@@ -43,7 +43,12 @@ def propagate_alone(source: Any, *, strategy: str, add_edges: bool = False) -> s
         for instance in program.graph.instances:
             instance.function.groups.clear()  # they stay
             version = Version(instance.function.name, instance, Signature((), ()), {})
-            _Body(_Context(program, written), version, instance.function.op, instance.function.ops).write()
+            _Body(
+                Context(program.graph, program.classes, written),
+                version,
+                instance.function.op,
+                instance.function.ops,
+            ).write()
     return str(module)
 
 
@@ -78,14 +83,6 @@ class _Reader(Reader):
 class _AsTheyAre(Written):
     def fitted(self, sharding: Sharding | None, shape: Shape, *, entry: bool) -> Sharding | None:
         return sharding
-
-
-class _Context:
-    """What ``Body`` asks of the module."""
-
-    def __init__(self, program: Program, written: Written) -> None:
-        self.graph, self.classes, self.written = program.graph, program.classes, written
-        self.shapes = program.classes.signatures.shapes
 
 
 class _Body(Body):

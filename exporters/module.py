@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
 
 from ..importers.classes import Classes
 from ..importers.function import RESULT_SHARDING, sharding_of
@@ -28,10 +29,18 @@ def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written
         _Module(module, graph, classes, written).run()
 
 
-class _Module:
-    def __init__(self, module: ir.Module, graph: Graph, classes: Classes, written: Written) -> None:
-        self.module, self.graph, self.classes, self.written = module, graph, classes, written
+class Context:
+    """What the writing of a function needs to know."""
+
+    def __init__(self, graph: Graph, classes: Classes, written: Written) -> None:
+        self.graph, self.classes, self.written = graph, classes, written
         self.shapes = classes.signatures.shapes
+
+
+class _Module(Context):
+    def __init__(self, module: ir.Module, graph: Graph, classes: Classes, written: Written) -> None:
+        super().__init__(graph, classes, written)
+        self.module = module
 
     def run(self) -> None:
         functions = {i.function.name: i.function.op for i in self.graph.instances}
@@ -88,7 +97,7 @@ def _ops(func: Any) -> list[Any]:
 class Body:
     """Writes one function."""
 
-    def __init__(self, module: _Module, version: Version, func: Any, ops: list[Any]) -> None:
+    def __init__(self, module: Context, version: Version, func: Any, ops: list[Any]) -> None:
         self.written, self.shapes, self.classes = module.written, module.shapes, module.classes
         self.version, self.instance, self.func = version, version.instance, func
         self.function = version.instance.function
@@ -149,6 +158,12 @@ class Body:
         for node in function.order:
             if node in function.originals and node not in self.same:
                 copies.setdefault(function.originals[node], []).append(node)
+        for node, (near, index) in function.created.items():
+            operation = self.ops[near].operation
+            attribute = self.written.attribute(function.annotations[function.results[node][0]])
+            point = ir.InsertionPoint(operation)
+            value = operation.operands[index]
+            self.ops[node] = sdy.ShardingConstraintOp(value, attribute, loc=operation.location, ip=point)
         self.reused: set[int] = set()
         for source, nodes in copies.items():
             free = source in function.removed
@@ -298,8 +313,9 @@ class Body:
             found: list[Sharding | None] = []
             for value, place, shape in zip(values, held, shapes, strict=True):
                 sharding = written.fitted(written.sharding(place, len(shape)), shape, entry=False)
-                inside = values is body and value in function.manual and sharding is not None
-                found.append(function.manual[value].around(sharding, meshes) if inside else sharding)
+                if sharding is not None and values is body and value in function.manual:
+                    sharding = function.manual[value].around(sharding, meshes)
+                found.append(sharding)
             attribute = written.per_value(found, [len(shape) for shape in shapes])
             if attribute is not None:
                 attributes[label] = attribute
@@ -332,8 +348,6 @@ class Body:
         op.attributes["sdy.sharding"] = written.per_value(fitted, [len(s) for s in shapes])
 
     def reshard(self, call: Any, index: int, sharding: Sharding) -> None:
-        from jaxlib.mlir.dialects import sdy
-
         result = call.results[index]
         reshard = sdy.ReshardOp(result, self.written.attribute(sharding), loc=call.location, ip=_after(call))
         result.replace_all_uses_except(reshard.results[0], reshard.operation)

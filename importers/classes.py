@@ -134,23 +134,25 @@ class Classes:
         """
         key = (name, operands, type_, more)
         if key not in self._identities:
-            shape = self.signatures.shapes[type_]
-            slots = range(operands + 1)
-            facts: dict[str, list[tuple[Any, ...]]] = {
-                "op": [(name,)],
-                "slot": [
-                    (
-                        t,
-                        *(("operand", t) if t < operands else ("result", 0)),
-                        -1 if shape is None else len(shape),
-                    )
-                    for t in slots
-                ],
-                "dim": [(t, d, size) for t in slots for d, size in enumerate(shape or ())],
-            }
+            facts = self._same_types(name, operands, type_)
             found = knowledge(facts, self.solve(facts))
             self._identities[key] = self._intern(replace(found, static={**found.static, **dict(more)}))
         return self._identities[key]
+
+    def add(self, name: str, type_: int) -> int:
+        """The signature of an op that is not in the module, whose operand and result have one type."""
+        number = self.signatures.number((name, type_), None)
+        self._described[number] = self._same_types(name, 1, type_)
+        return number
+
+    def _same_types(self, name: str, operands: int, type_: int) -> Facts:
+        shape = self.signatures.shapes[type_]
+        rank, slots = -1 if shape is None else len(shape), range(operands + 1)
+        return {
+            "op": [(name,)],
+            "slot": [(t, *(("operand", t) if t < operands else ("result", 0)), rank) for t in slots],
+            "dim": [(t, d, size) for t in slots for d, size in enumerate(shape or ())],
+        }
 
     def inert(self, number: int) -> bool:
         """No sharding ever flows through ops of this class."""

@@ -8,12 +8,15 @@ uses of the value it starts from.
 
 from __future__ import annotations
 
+from .classes import Classes
 from .function import Function
 from .shardings import Dimension, Sharding
 from .uses import Uses
 
 
-def apply_constraints(function: Function, uses: Uses, place: dict[int, int], flows_into: set[int]) -> None:
+def apply_constraints(
+    function: Function, classes: Classes, uses: Uses, place: dict[int, int], flows_into: set[int]
+) -> None:
     """Applies the constraints of ``function`` in program order.
 
     Changes its annotations, operands and order. ``place`` maps targets of data-flow edges to the value that
@@ -21,11 +24,14 @@ def apply_constraints(function: Function, uses: Uses, place: dict[int, int], flo
     targets.
     """
     if function.constraints or function.entering:
-        _Constraints(function, uses, place, flows_into).run()
+        _Constraints(function, classes, uses, place, flows_into).run()
 
 
 class _Constraints:
-    def __init__(self, function: Function, uses: Uses, place: dict[int, int], flows_into: set[int]) -> None:
+    def __init__(
+        self, function: Function, classes: Classes, uses: Uses, place: dict[int, int], flows_into: set[int]
+    ) -> None:
+        self.classes = classes
         self.function, self.uses, self.place, self.flows_into = function, uses, place, flows_into
         self.nodes = set(function.constraints)
         self.moves = 0
@@ -85,14 +91,35 @@ class _Constraints:
         if value not in self.flows_into:
             function.annotations[place] = sharding
             return
-        if node in function.entering:
-            return
+        if node in function.entering:  # which cannot stand elsewhere: a constraint of its own does
+            node = self.create(node, index, sharding)
         if sharding.unreduced:  # which does not propagate
             open_dimensions = (Dimension(),) * len(sharding.dimensions)
             function.annotations[place] = Sharding(sharding.mesh, open_dimensions, (), sharding.unreduced)
         self.moves += 1
         self.function.moved.add(node)
         uses.position[node] = uses.after(value) - self.moves * 1e-9
-        for user, index in reversed(uses.of(value)):
+        for user, at in reversed(uses.of(value)):
             if user != node:
-                uses.move(user, index, function.results[node][0])
+                uses.move(user, at, function.results[node][0])
+
+    def create(self, near: int, index: int, sharding: Sharding) -> int:
+        """A constraint on operand ``index`` of ``near``, in the block of that value."""
+        function, value = self.function, self.function.operands[near][index]
+        node = len(function.ops)
+        function.ops.append(None)
+        function.names.append("sdy.sharding_constraint")
+        function.signature.append(self.classes.add("sdy.sharding_constraint", function.types[value]))
+        function.operands.append((value,))
+        function.results.append(range(len(function.types), len(function.types) + 1))
+        function.annotations[function.new_value(function.types[value], node)] = sharding
+        parent, region = function.block(value)
+        function.parent.append(parent)
+        function.region.append(region)
+        function.order.append(node)
+        function.constraints.append(node)
+        function.created[node] = (near, index)
+        self.nodes.add(node)
+        self.wanted_by[node] = (sharding,)
+        self.uses.add(node, value)
+        return node

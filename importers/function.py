@@ -144,19 +144,13 @@ class Function:
     result_annotations: list[Sharding | None] = field(default_factory=list)
     groups: list[tuple[int, int, int]] = field(default_factory=list)  # value, group id, node
     constraints: list[int] = field(default_factory=list)
-    flow_edges: dict[int, int] = field(
-        default_factory=dict
-    )  # node that is a data-flow edge already -> its owner
-    boundaries: list[int] = field(
-        default_factory=list
-    )  # nodes that name the shardings of what enters and leaves
-    manual: dict[int, Manual] = field(
-        default_factory=dict
-    )  # argument or result of a manual computation -> its axes
-    entering: dict[int, tuple[Sharding, ...]] = field(default_factory=dict)  # what one wants of its operands
-    manual_axes: dict[int, list[str]] = field(
-        default_factory=dict
-    )  # manual computation -> its axes, in order
+    flow_edges: dict[int, int] = field(default_factory=dict)  # a node that is a data-flow edge -> its owner
+    # Nodes that name the shardings of what enters and leaves; of manual computations: the axes of what does, what
+    # they want of their operands, and their axes in order.
+    boundaries: list[int] = field(default_factory=list)
+    manual: dict[int, Manual] = field(default_factory=dict)
+    entering: dict[int, tuple[Sharding, ...]] = field(default_factory=dict)
+    manual_axes: dict[int, list[str]] = field(default_factory=dict)
     originals: dict[int, int] = field(default_factory=dict)  # copy of a constant's node -> the node
     flows: set[int] = field(default_factory=set)  # values whose sharding is that of a data-flow edge
     removed: set[int] = field(default_factory=set)
@@ -164,6 +158,18 @@ class Function:
         default_factory=dict
     )  # operands (by node) that are not the module's any more
     moved: set[int] = field(default_factory=set)  # constraints that stand elsewhere than in the module
+    # Constraints that are not in the module: whose operand they constrain, and its index.
+    created: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def block(self, value: int) -> tuple[int, int]:
+        """The node around ``value`` (-1: the function) and the number of its region."""
+        if self.definer[value] >= 0:
+            return self.parent[self.definer[value]], self.region[self.definer[value]]
+        for parent, regions in self.regions.items():
+            for region in regions:
+                if value in region.arguments:
+                    return parent, self.region[region.nodes[0]]
+        return -1, 0
 
     def new_value(self, type_: int, definer: int) -> int:
         self.types.append(type_)

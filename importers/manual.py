@@ -60,7 +60,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
         op, body = function.ops[node], function.regions[node][0].arguments
         names: Sequence[str] = ()
         if "manual_axes" in op.attributes:
-            names = list(sdy.ManualAxesAttr(op.attributes["manual_axes"]))
+            names = [*sdy.ManualAxesAttr(op.attributes["manual_axes"])]  # type: ignore[misc]
         outside: list[Sharding] = []
         for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
             if label not in op.attributes:

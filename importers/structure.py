@@ -62,7 +62,7 @@ def prepare(
         if value in place:
             function.annotations.setdefault(place[value], sharding)
     if constrain:
-        apply_constraints(function, uses, place, owners | set(place))
+        apply_constraints(function, classes, uses, place, owners | set(place))
     multiple = _multiple_uses(function, classes, uses)
     grouped = [value for value, _, _ in function.groups]
     unused, dying = _dead(function, classes, uses, owners.union(grouped))

@@ -74,6 +74,14 @@ class Uses:
         at = at[np.argsort(self.age[at], kind="stable")]
         return list(zip(self.node[at].tolist(), self.index[at].tolist(), strict=True))
 
+    def add(self, node: int, value: int) -> None:
+        """The use of ``value`` by a new ``node``, its only operand; it is the newest one."""
+        self.value, self.node = np.append(self.value, value), np.append(self.node, node)
+        self.index, self.age = np.append(self.index, 0), np.append(self.age, self._newest)
+        self._newest += 1
+        self.position.append(-1.0)
+        self.function.rewired[node] = {0}
+
     def move(self, node: int, index: int, value: int) -> None:
         """Operand ``index`` of ``node`` becomes ``value``; the use is the newest one of ``value``."""
         at = np.nonzero((self.node == node) & (self.index == index))[0]

@@ -2,9 +2,9 @@
 
     SHARDY=<a checkout of openxla/shardy> python -m shardlog.tests.conformance [-v] [FILE ...]
 
-Each file is split at `// -----`; its RUN line says which passes the pieces go through. What is expected is what
-the Shardy in jaxlib makes of a piece, not what the file says. Prints a table: how many functions a file has, how
-many are equal and different, and how many Shardy cannot run, and why; -v says what differs.
+Each file is split at `// -----`; its RUN line says which passes the pieces go through. What is expected is
+what the Shardy in jaxlib makes of a piece, not what the file says. Prints a table: how many functions a file
+has, how many are equal and different, and how many Shardy cannot run, and why; -v says what differs.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def functions(text: str) -> dict[str, str]:
     """The functions of a module by name, as text."""
     with oracle.context():
         return {
-            op.attributes["sym_name"].value: str(op)
+            ir.StringAttr(op.attributes["sym_name"]).value: str(op)
             for op in ir.Module.parse(text).body.operations
             if op.operation.name == "func.func"
         }
