@@ -1,4 +1,4 @@
-"""The command line: ``shardlog run``, ``facts``, ``query``, and those of ``explain/commands.py``."""
+"""The command line: ``run``, ``facts``, ``query``, those of ``explain/`` and those of ``rulekit/``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from .explain.commands import add_commands, handlers
+from .rulekit import commands as rulekit
 
 if TYPE_CHECKING:
     from .api import Result
@@ -55,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     query.add_argument("--json", action="store_true", help="print rows as JSON instead of a table")
 
     add_commands(commands, common)
+    rulekit.add_commands(commands)
     return top
 
 
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(sys, stream) is None:  # it was closed: as good as the null device
             setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
     commands: dict[str, Callable[[argparse.Namespace], None]]
-    commands = {"run": _run, "facts": _facts, "query": _query, **handlers(_result)}
+    commands = {"run": _run, "facts": _facts, "query": _query, **handlers(_result), **rulekit.HANDLERS}
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: _warn(str(message))

@@ -6,19 +6,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from ..importers.function import location
 from ..importers.signature import describe, looks_at
+from ..importers.source import parse_module, read_source
 from ..rulebook import RuleBook
-from .einsum import Line
+from .einsum import SUFFIXES, Line, parse_lines, read_text
 
 Array = npt.NDArray[Any]
 Reference = Callable[..., Any]  # of the operands, as NumPy arrays; one result or a sequence of them
 Rows = Mapping[str, Sequence[tuple[Any, ...]]]
+NONE: Mapping[str, Reference] = {}
+EXAMPLES = Path(__file__).with_name("examples.mlir")  # of every op that has a rule
 _SAMPLE = 4  # the size of a factor in a sampled shape
 _BATCH = 1  # dimensions of an ellipsis there
 
@@ -90,7 +95,30 @@ class Case:
         return f"factor {f} (size {self.factors[f]}: {dims})"
 
 
-def module_cases(module: ir.Module, book: RuleBook, place: Callable[[Any], str]) -> list[Case]:
+def file_cases(source: Any, book: RuleBook, references: Mapping[str, Reference] = NONE) -> list[Case]:
+    """The cases of a module in a file, or any other source that ``shardlog.run`` takes."""
+    text = read_source(source)
+    module = parse_module(text)
+    return module_cases(module, book, lambda op: text.place(location(op)), references)
+
+
+def line_cases(book: RuleBook, references: Mapping[str, Reference] = NONE) -> list[Case]:
+    """The cases of the lines of einsum notation in the files of a book."""
+    lines = [
+        line
+        for path in book.files
+        if path.suffix in SUFFIXES
+        for line in parse_lines(str(path), read_text(path))
+    ]
+    return [line_case(line, book, references) for line in lines]
+
+
+def module_cases(
+    module: ir.Module,
+    book: RuleBook,
+    place: Callable[[Any], str],
+    references: Mapping[str, Reference] = NONE,
+) -> list[Case]:
     """A case for each distinct signature in a module; ``place`` says where an op stands."""
     around = looks_at(book.looks_at)
     found: dict[Any, Case] = {}
@@ -98,11 +126,12 @@ def module_cases(module: ir.Module, book: RuleBook, place: Callable[[Any], str])
         facts = describe(op, False, around)
         key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
         if key not in found:
-            found[key] = Case(_name(facts), place(op), facts, book.classify(facts), op, module)
+            name, said = _name(facts), book.classify(facts)
+            found[key] = Case(name, place(op), facts, said, op, module, references.get(name))
     return list(found.values())
 
 
-def line_case(line: Line, book: RuleBook, reference: Reference | None) -> Case:
+def line_case(line: Line, book: RuleBook, references: Mapping[str, Reference] = NONE) -> Case:
     """The case of a line of einsum notation, with small shapes that fit it."""
     sizes = dict(line.sizes)
     rows: dict[str, list[tuple[Any, ...]]] = {"slot": [], "dim": [], "element": []}
@@ -120,7 +149,8 @@ def line_case(line: Line, book: RuleBook, reference: Reference | None) -> Case:
         rows["attribute_symbol"] = [("call_target_name", line.name)]
     else:
         rows["op"] = [(line.name,)]
-    return Case(_name(rows), line.place, rows, book.classify(rows), reference=reference)
+    name = _name(rows)
+    return Case(name, line.place, rows, book.classify(rows), reference=references.get(name))
 
 
 def _name(facts: Rows) -> str:

@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .case import Array, Case, random_operands
+from ..rulebook import RuleBook
+from .case import EXAMPLES, Array, Case, Reference, file_cases, line_cases, random_operands
 from .execute import Answer, Call, NotExecutableError, execute
 from .shards import Cut, equal, join, local_shape, masks, parts, reductions, split
 
@@ -62,6 +64,23 @@ class Report:
 
 def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def check_rules(
+    rules: Sequence[Path], examples: Sequence[Path] = (), references: Mapping[str, Reference] | None = None
+) -> Report:
+    """Checks the rules in files, on the ops that they are about.
+
+    Lines of einsum notation are checked on small shapes that fit them, other rules on the ops in the modules
+    ``examples``; without ``rules``, those of shardlog on an example of each op. ``references`` compute ops, by
+    name (``@target`` for a custom call), from NumPy arrays. Raises ShardlogError and DatalogError for files
+    that are no rules.
+    """
+    book = RuleBook(rules)
+    cases = line_cases(book, references or {})
+    for path in (*examples, *(() if rules else (EXAMPLES,))):
+        cases += file_cases(path, book, references or {})
+    return check(cases)
 
 
 def check(cases: Sequence[Case]) -> Report:

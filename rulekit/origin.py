@@ -1,0 +1,107 @@
+"""Where what the rules say about an op comes from: rules that fired, with their places and sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ..engine.proof import Derivations, Proof
+from ..rulebook import RULES, RuleBook
+from .case import Case
+from .einsum import SUFFIXES, parse_lines, read_text
+
+# What every op shares: the vocabulary, and the numbering of factors.
+_SHARED = {RULES / "ops" / name for name in ("schema.dl", "factors.dl", "splitting.dl")} | {
+    RULES / "propagation" / "op_priorities.dl"
+}
+_SAID = (
+    "edge",
+    "edge_owner",
+    "edge_source",
+    "edge_target",
+    "factor",
+    "maps",
+    "kind",
+    "blocked",
+    "no_rule",
+    "known",
+)
+_FACT = re.compile(r'(\w+)\("([^"]+)"[^:]*?\)\s*\.')
+
+
+@dataclass(frozen=True, order=True)
+class Origin:
+    """A rule or fact that says something about an op; ``sentences`` have the values of this op."""
+
+    file: str
+    line: int
+    text: str
+    sentences: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """``file:line``; built-in files are named from the folder of the package."""
+        root = str(RULES.parent)
+        name = self.file.removeprefix(root + "/") if self.file.startswith(root + "/rules/") else self.file
+        return f"{name}:{self.line}"
+
+
+class Origins:
+    """Looks up origins in the rules of a book."""
+
+    def __init__(self, book: RuleBook) -> None:
+        self._book = book
+
+    def of(self, case: Case) -> list[Origin]:
+        """The origins of all that the rules say about a case, by place."""
+        derivations = Derivations(self._book.ops, case.facts, _SAID)
+        found: dict[tuple[str, int, str], dict[str, None]] = {}
+        for name in _SAID:
+            for row in derivations.rows(name):
+                proof = derivations.proof(name, row)
+                for step in proof.steps() if proof else ():
+                    place = self._place(step)
+                    if place is not None:
+                        found.setdefault(place, {}).setdefault(step.sentence)
+        return sorted(Origin(*place, tuple(s for s in sentences if s)) for place, sentences in found.items())
+
+    def first(self, case: Case) -> Origin | None:
+        """The origin that names the op, or else the first one; None where no rule is about the op."""
+        origins = self.of(case)
+        quoted = f'"{case.name.removeprefix("@")}"'
+        naming = (o for o in origins if quoted in o.text and not o.text.startswith("looks_at"))
+        return next(naming, origins[0] if origins else None)
+
+    def _place(self, step: Proof) -> tuple[str, int, str] | None:
+        if step.source is None:
+            names = [v for v in step.row if isinstance(v, str)]
+            return self._facts.get((step.relation, names[0])) if names else None
+        if Path(step.source.file) in _SHARED:
+            return None
+        written = self._lines.get((step.source.file, step.source.line), step.source.text)
+        return (step.source.file, step.source.line, written)
+
+    @cached_property
+    def _facts(self) -> dict[tuple[str, str], tuple[str, int, str]]:
+        """Facts about names: (relation, name) -> place and text."""
+        files = [p for p in (*sorted(RULES.rglob("ops/**/*.dl")), *self._book.files) if p.suffix == ".dl"]
+        found: dict[tuple[str, str], tuple[str, int, str]] = {}
+        for path in files:
+            for number, line in enumerate(read_text(path).splitlines(), 1):
+                for match in _FACT.finditer(line.partition("//")[0]) if ":-" not in line else ():
+                    found.setdefault((match[1], match[2]), (str(path), number, match[0]))
+        return found
+
+    @cached_property
+    def _lines(self) -> dict[tuple[str, int], str]:
+        """Lines of einsum notation as they are written, by file and line."""
+        return dict(self._written())
+
+    def _written(self) -> Iterator[tuple[tuple[str, int], str]]:
+        for path in self._book.files:
+            if path.suffix in SUFFIXES:
+                for line in parse_lines(str(path), read_text(path)):
+                    yield (line.file, line.number), line.text

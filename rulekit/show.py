@@ -1,0 +1,98 @@
+"""Rules as a reader wants them: where they stand, what they say, and what that means for an op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import ShardlogError, closest
+from ..rulebook import RuleBook
+from .case import EXAMPLES, Case, file_cases, line_cases
+from .origin import Origins
+
+_LETTERS = "ijklmnopqrstuvwxyz"
+
+
+def notation(case: Case) -> str:
+    """The factors of a case as Shardy writes them: ``([i, k], [k])->([i]) {i=8, k=2} reduction={k}``."""
+    tensors = []
+    for t, shape in enumerate(case.shapes):
+        dims = ["".join(map(_letter, case.maps.get((t, d), []))) for d in range(len(shape or ()))]
+        tensors.append(f"[{', '.join(dims)}]")
+    sizes = ", ".join(f"{_letter(f)}={n}" for f, n in sorted(case.factors.items()))
+    text = f"({', '.join(tensors[: case.operands])})->({', '.join(tensors[case.operands :])})"
+    text += f" {{{sizes}}}" if sizes else ""
+    for kind in ("reduction", "need_replication", "permutation"):
+        factors = [_letter(f) for f, k in sorted(case.kinds.items()) if k == kind]
+        text += f" {kind}={{{', '.join(factors)}}}" if factors else ""
+    blocked = [_letter(f) for f in sorted(case.blocked)]
+    return text + (f" blocked_propagation={{{', '.join(blocked)}}}" if blocked else "")
+
+
+def _letter(f: int) -> str:
+    return _LETTERS[f] if f < len(_LETTERS) else f"z_{f - len(_LETTERS) + 1}"
+
+
+def edges(case: Case) -> list[str]:
+    """The data-flow edges of a case: which values share a sharding."""
+    found = []
+    for (e,) in sorted(case.said["edge"]):
+        sources = [_end(row) for row in case.said["edge_source"] if row[0] == e]
+        owner = [_end(row) for row in case.said["edge_owner"] if row[0] == e]
+        others = [_end(row) for row in case.said["edge_target"] if row[0] == e and _end(row) not in owner]
+        found.append(f"{' and '.join(sources)} -> {' and '.join([*owner, *others])}")
+    return found
+
+
+def _end(row: tuple[int, str, int, int]) -> str:
+    _, what, r, i = row
+    return f"{what} {i}" + (f" of region {r}" if what in ("argument", "return") else "")
+
+
+def summary(case: Case) -> str:
+    """What the rules say about a case, in one line."""
+    if case.said["edge"]:
+        return f"data flow: {'; '.join(edges(case))}"
+    if case.said["no_rule"]:
+        return f"no rule: {case.said['no_rule'][0][0]}"
+    return notation(case) if case.said["known"] else "no rule"
+
+
+def show(name: str, book: RuleBook) -> str:
+    """The rules for the op called ``name`` (``@target`` for a custom call), with a worked example.
+
+    Raises ShardlogError where there is none.
+    """
+    cases = [*line_cases(book), *file_cases(EXAMPLES, book)]
+    named = sorted((c for c in cases if c.name == name), key=lambda c: not c.said["edge"] and not c.factors)
+    case = named[0] if named else _bare(name, book)
+    if case is None:
+        names = sorted({c.name for c in cases})
+        raise ShardlogError(f"there is no rule for {name}", hint=closest(name, names))
+    return "\n".join(_shown(case, Origins(book)))
+
+
+def _shown(case: Case, origins: Origins) -> Iterator[str]:
+    yield case.name
+    for origin in origins.of(case):
+        yield f"\n  {origin.place}"
+        yield from (f"    {line.strip()}" for line in origin.text.splitlines())
+        yield from (f"      {sentence}" for sentence in origin.sentences)
+    if case.operation is not None:
+        yield f"\n  for example, in {Path(case.place).name}:"
+        with case.operation.context:
+            text = str(case.operation.get_asm(use_local_scope=True))
+        yield from (f"    {line}" for line in text.splitlines())
+    yield f"  {summary(case)}"
+
+
+def _bare(name: str, book: RuleBook) -> Case | None:
+    """The op alone, without operands, where the rules know its name."""
+    facts: dict[str, list[tuple[str, ...]]] = {
+        "op": [("stablehlo.custom_call" if name.startswith("@") else name,)]
+    }
+    if name.startswith("@"):
+        facts["attribute_symbol"] = [("call_target_name", name[1:])]
+    case = Case(name, "", facts, book.classify(facts))
+    listed = case.said["no_rule"] and not name.startswith("@")
+    return case if case.said["known"] or listed else None
