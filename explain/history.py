@@ -45,6 +45,7 @@ class History:
         self._cells = cells[self._order]
         self._held: dict[int, Facts] = {}
         self._derivations: dict[tuple[tuple[int, ...], tuple[str, ...]], Derivations] = {}
+        self._checkers: dict[tuple[int, ...], Checker] = {}
         self._program = result.book.reasons()
 
     @cached_property
@@ -130,9 +131,11 @@ class History:
         statics = self.result.fixpoint.passes[int(self.log.number[event.number])].statics
         return self._neighbourhood(event.item, statics, self.start(event))
 
-    def checker(self, key: Sequence[int]) -> Checker:
+    def checker(self, key: tuple[int, ...]) -> Checker:
         """What checks proofs about a neighbourhood."""
-        return Checker(self._program.plan, self.turn_facts(key))
+        if key not in self._checkers:
+            self._checkers[key] = Checker(self._program.plan, self.turn_facts(key))
+        return self._checkers[key]
 
     def _neighbourhood(self, item: int, statics: Any, before: int) -> tuple[int, ...]:
         """The static facts of an item and the contents of its slots just before a change, as numbers."""

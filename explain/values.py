@@ -89,6 +89,10 @@ class Values:
             hint=f"the nearest are: {', '.join(near)}",
         )
 
+    def all(self) -> list[Value]:
+        """Every value, once under each of its names."""
+        return list(self._by_name.values())
+
     @cached_property
     def _by_name(self) -> dict[str, Value]:
         found: dict[str, Value] = {}

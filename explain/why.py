@@ -25,7 +25,8 @@ class Explainer:
         self.history = History(result)
         self.values = Values(result)
         self.meshes = result.program.shardings.meshes
-        self._proofs: dict[tuple[int, int, int], Proof] = {}
+        self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
+        self._checked: dict[Proof, int] = {}
 
     # ---- Questions --------------------------------------------------------------------------------------
 
@@ -141,15 +142,15 @@ class Explainer:
 
     def proof(self, event: Event, dim: int, atom: int) -> Proof:
         """The proof of what a change gave a dimension."""
-        key = (event.number, dim, atom)
-        if key in self._proofs:
-            return self._proofs[key]
         position = next(p for d, p, x in self.history.facts(event.new)["sharded"] if (d, x) == (dim, atom))
-        turn, row = self.history.turn(event), (event.slot, dim, position, atom)
-        proof = turn.proof("puts", row) or turn.proof("becomes_sharded", row)
-        assert proof is not None, "a turn gives again what it gave"
-        self._proofs[key] = proof
-        return proof
+        row = (event.slot, dim, position, atom)
+        key = (self.history.around(event), row)
+        if key not in self._proofs:
+            turn = self.history.turn(event)
+            proof = turn.proof("puts", row) or turn.proof("becomes_sharded", row)
+            assert proof is not None, "a turn gives again what it gave"
+            self._proofs[key] = proof
+        return self._proofs[key]
 
     def needs(self, sharded: Sharded) -> Iterable[int]:
         """The annotated cells that an axis rests on, by way of all axes that its proofs use."""
@@ -175,9 +176,11 @@ class Explainer:
 
     def check_proofs(self, explanation: Explanation) -> int:
         """Checks the proofs of all steps; returns the number of theirs. Raises ProofError."""
-        events = (self.history.event(step.change) for step in explanation.steps)
-        checkers = (self.history.checker(self.history.around(event)) for event in events)
-        return sum(c.check(step.proof) for c, step in zip(checkers, explanation.steps, strict=True))
+        for step in explanation.steps:
+            if step.proof not in self._checked:
+                around = self.history.around(self.history.event(step.change))
+                self._checked[step.proof] = self.history.checker(around).check(step.proof)
+        return sum(self._checked[step.proof] for step in explanation.steps)
 
     # ---- Names ------------------------------------------------------------------------------------------
 

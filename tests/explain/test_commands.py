@@ -1,0 +1,108 @@
+"""``shardlog why`` and ``shardlog why-not`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardlog.cli import main
+from shardlog.explain.explanation import SCHEMA
+
+MODULE = """
+sdy.mesh @mesh = <["data"=2, "model"=2]>
+func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>},
+                %w: tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>})
+    -> tensor<8x16xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+     : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> str:
+    path = tmp_path / "dot.mlir"
+    path.write_text(MODULE)
+    return str(path)
+
+
+def fits(value: Any, schema: dict[str, Any]) -> bool:
+    """Whether a value is what the part of JSON Schema that ``SCHEMA`` uses says."""
+    if "anyOf" in schema:
+        return any(fits(value, choice) for choice in schema["anyOf"])
+    if "enum" in schema:
+        return value in schema["enum"]
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "null": type(None)}
+    names = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    if not isinstance(value, tuple(kinds[name] for name in names)):
+        return False
+    if isinstance(value, dict):
+        parts = schema["properties"]
+        return set(schema["required"]) <= set(value) and all(
+            name in parts and fits(part, parts[name]) for name, part in value.items()
+        )
+    return not isinstance(value, list) or all(fits(part, schema["items"]) for part in value)
+
+
+def test_why(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", module, "%0", "--dim", "1", "--axis", "data", "--verify"]) == 0
+    shown = capsys.readouterr().out
+    assert '%0 dim 1 gets "data" from %arg1 dim 1 by stablehlo.dot_general' in shown
+    assert "derived again with these annotations alone" in shown
+
+
+def test_depth(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lengths = []
+    for depth in (["--depth", "1"], ["--depth", "3"], ["--full"]):
+        assert main(["why", module, "%0", *depth]) == 0
+        lengths.append(len(capsys.readouterr().out.splitlines()))
+    assert lengths == sorted(set(lengths))
+
+
+def test_not_sharded(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", module, "%0", "--axis", "model"]) == 0
+    assert capsys.readouterr().out == (
+        '%0 : tensor<8x16xf32> is not sharded on "model"; why-not says what stopped it\n'
+    )
+
+
+def test_why_not(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why-not", module, "%0", "--dim", "0", "--axis", "data"]) == 0
+    shown = capsys.readouterr().out
+    assert '%arg0 dim 0 has "data", %0 dim 0 does not get it  (next to it)' in shown
+    assert 'in use: Factor j of slot 2 (%0) uses "data".' in shown
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["why", "%0"], ["why", "%0", "--full"], ["why-not", "%0", "--dim", "0", "--axis", "data"]],
+    ids=" ".join,
+)
+def test_json(module: str, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([arguments[0], module, *arguments[1:], "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found
+    assert all(fits(explanation, SCHEMA) for explanation in found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["why", "%1"], "there is no value %1\n  hint: the nearest are: %arg1, %0"),
+        (["why", "%0", "--axis", "dta"], "no mesh has an axis dta\n  hint: @mesh has data, model"),
+        (
+            ["why-not", "%0", "--dim", "2", "--axis", "data"],
+            "%0 has no dimension 2\n  hint: its dimensions are 0 to 1",
+        ),
+    ],
+)
+def test_bad_input(
+    module: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([arguments[0], module, *arguments[1:]]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
