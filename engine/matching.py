@@ -44,8 +44,7 @@ _KINDS = {int: "number", float: "float", str: "symbol"}
 class Rules:
     """The clauses of rules; atoms of the relations in ``keyed`` lose their first argument."""
 
-    def __init__(self, sources: Sequence[Source], keyed: Collection[str]) -> None:
-        self.sources = sources
+    def __init__(self, keyed: Collection[str]) -> None:
         self._keyed = keyed
         self._clauses: dict[str, list[Clause]] = {}
         self._ordered: dict[int, tuple[Literal, ...]] = {}

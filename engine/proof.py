@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from .facts import tuples
@@ -158,7 +158,12 @@ class Derivations:
 
 def rules_of(plan: Plan) -> Rules:
     """The rules of a plan as they are written."""
-    return Rules(plan.sources, {r.name for r in plan.relations if r.keyed})
+    return _rules(frozenset(r.name for r in plan.relations if r.keyed))
+
+
+@lru_cache(maxsize=8)
+def _rules(keyed: frozenset[str]) -> Rules:
+    return Rules(keyed)  # which reads each rule once
 
 
 def _unprojected(proof: Proof) -> tuple[Proof, ...]:
