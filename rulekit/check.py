@@ -72,9 +72,9 @@ def check_rules(
     """Checks the rules in files, on the ops that they are about.
 
     Lines of einsum notation are checked on small shapes that fit them, other rules on the ops in the modules
-    ``examples``; without ``rules``, those of shardlog on an example of each op. ``references`` compute ops, by
-    name (``@target`` for a custom call), from NumPy arrays. Raises ShardlogError and DatalogError for files
-    that are no rules.
+    ``examples``; without ``rules``, those of shardlog on an example of each op. ``references`` compute ops,
+    by name (``@target`` for a custom call), from NumPy arrays. Raises ShardlogError and DatalogError for
+    files that are no rules.
     """
     book = RuleBook(rules)
     cases = line_cases(book, references or {})

@@ -143,5 +143,5 @@ def _run(program: str) -> list[Array]:
         _worker.cache_clear()
         raise NotExecutableError("computing it ends the process") from None
     if isinstance(answer, str):
-        raise NotExecutableError(answer)
+        raise NotExecutableError("XLA does not compute the op on the CPU")
     return answer

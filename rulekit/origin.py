@@ -84,6 +84,10 @@ class Origins:
         written = self._lines.get((step.source.file, step.source.line), step.source.text)
         return (step.source.file, step.source.line, written)
 
+    def names(self, relation: str) -> list[str]:
+        """The names that facts of a relation are about, such as "needs_no_rule"."""
+        return sorted(name for known, name in self._facts if known == relation)
+
     @cached_property
     def _facts(self) -> dict[tuple[str, str], tuple[str, int, str]]:
         """Facts about names: (relation, name) -> place and text."""

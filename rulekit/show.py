@@ -54,7 +54,8 @@ def summary(case: Case) -> str:
     if case.said["edge"]:
         return f"data flow: {'; '.join(edges(case))}"
     if case.said["no_rule"]:
-        return f"no rule: {case.said['no_rule'][0][0]}"
+        kind = "needs no rule" if case.said["known"] else "no rule"
+        return f"{kind}: {case.said['no_rule'][0][0]}"
     return notation(case) if case.said["known"] else "no rule"
 
 
@@ -65,7 +66,7 @@ def show(name: str, book: RuleBook) -> str:
     """
     cases = [*line_cases(book), *file_cases(EXAMPLES, book)]
     named = sorted((c for c in cases if c.name == name), key=lambda c: not c.said["edge"] and not c.factors)
-    case = named[0] if named else _bare(name, book)
+    case = named[0] if named else bare_case(name, book)
     if case is None:
         names = sorted({c.name for c in cases})
         raise ShardlogError(f"there is no rule for {name}", hint=closest(name, names))
@@ -86,7 +87,7 @@ def _shown(case: Case, origins: Origins) -> Iterator[str]:
     yield f"  {summary(case)}"
 
 
-def _bare(name: str, book: RuleBook) -> Case | None:
+def bare_case(name: str, book: RuleBook) -> Case | None:
     """The op alone, without operands, where the rules know its name."""
     facts: dict[str, list[tuple[str, ...]]] = {
         "op": [("stablehlo.custom_call" if name.startswith("@") else name,)]

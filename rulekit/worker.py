@@ -1,7 +1,7 @@
 """A process that compiles and runs programs for the CPU, apart, because some ops end the process they run in.
 
 Reads pickled programs (StableHLO as text, a function without arguments) from standard input; answers each on
-standard output with a pickled list of arrays, or a string that says what went wrong.
+standard output with a pickled list of arrays, or a string: what went wrong.
 """
 
 from __future__ import annotations
