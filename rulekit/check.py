@@ -214,7 +214,7 @@ def _cuts(case: Case, f: int) -> dict[int, Cut]:
 
 
 def _guesses(case: Case) -> list[_Claim]:
-    """What a rule may leave out: dimensions of one size that no factor joins."""
+    """What a rule may leave out: dimensions of one size that could be one factor, or go along with one."""
     free: dict[int, dict[int, list[int]]] = {}  # size -> slot -> dims
     for t, shape in enumerate(case.shapes):
         for d, size in enumerate(shape or ()):
@@ -231,6 +231,14 @@ def _guesses(case: Case) -> list[_Claim]:
                 for dims in product(*(slots[t] for t in chosen)):
                     cuts = {t: (d, 1, size) for t, d in zip(chosen, dims, strict=True)}
                     found.append(_Claim(cuts, size, reduces))
+    for f, size in sorted(case.factors.items()):
+        places = case.dims(f)
+        if case.kinds[f] in ("pass_through", "reduction") and all(_fits(case, *place) for place in places):
+            cuts = _cuts(case, f)
+            for t, dims in sorted(free.get(size, {}).items()):
+                for d in dims if t not in cuts and len(cuts) > 1 else ():
+                    joined = {**cuts, t: (d, 1, size)}
+                    found.append(_Claim(joined, size, max(joined) < case.operands))
     return found[:_MOST_GUESSES]
 
 
