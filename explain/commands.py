@@ -1,4 +1,4 @@
-"""``shardlog why`` and ``shardlog why-not``."""
+"""``shardlog why``, ``why-not`` and ``conflicts``."""
 
 from __future__ import annotations
 
@@ -34,18 +34,30 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     _value(why_not)
     why_not.add_argument("--dim", type=int, required=True, metavar="D", help="the dimension, counted from 0")
     why_not.add_argument("--axis", required=True, metavar="A", help="the mesh axis")
+    conflicts = commands.add_parser(
+        "conflicts", parents=[common], help="list tensors that must move, and why"
+    )
+    _output(conflicts)
 
 
 def _value(parser: argparse.ArgumentParser) -> None:
     names = "an SSA name (%%29, %%arg3, %%29#1), result#0, a JAX path (params['w']) or a place (model.py:42)"
     parser.add_argument("value", metavar="VALUE", help=names)
+    _output(parser)
+
+
+def _output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="leave nothing out")
     parser.add_argument("--json", action="store_true", help="print JSON; docs/explanations.md has the schema")
 
 
 def handlers(run: Run) -> dict[str, Command]:
     """The commands by name; ``run`` gives the run that the arguments ask for."""
-    return {"why": partial(_why, run), "why-not": partial(_why_not, run)}
+    return {
+        "why": partial(_why, run),
+        "why-not": partial(_why_not, run),
+        "conflicts": partial(_conflicts, run),
+    }
 
 
 def _why(run: Run, options: argparse.Namespace) -> None:
@@ -76,6 +88,19 @@ def _why_not(run: Run, options: argparse.Namespace) -> None:
     from .text import why_not_text
 
     print("\n\n".join(why_not_text(explanation, full=options.full) for explanation in found))
+
+
+def _conflicts(run: Run, options: argparse.Namespace) -> None:
+    from .conflicts import conflicts
+    from .text import conflicts_text
+
+    found = conflicts(run(options))
+    if options.json:
+        from dataclasses import asdict
+
+        _print_json([asdict(conflict) for conflict in found])
+        return
+    print(conflicts_text(found, full=options.full))
 
 
 def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:

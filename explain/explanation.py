@@ -245,6 +245,19 @@ SCHEMA: dict[str, Any] = {
     "title": "shardlog explanations",
     "anyOf": [
         _object(site=_SITE, axis=_TEXT, steps=_array(_STEP), origin=_GIVEN, needs=_array(_GIVEN)),
+        _object(
+            op=_TEXT,
+            where=_TEXT,
+            tensor=_TEXT,
+            type=_TEXT,
+            slot=_TEXT,
+            has=_array(_TEXT),
+            needs=_array(_TEXT),
+            collective=_TEXT,
+            bytes=_NUMBER,
+            origin=_TEXT,
+            against=_TEXT,
+        ),
         _object(site=_SITE, axis=_TEXT, here=_array(_REASON), stops=_array(_STOP), visited=_NUMBER),
     ],
 }

@@ -85,13 +85,11 @@ class History:
 
     def content(self, cell: int, before: int) -> int:
         """The content of a cell just before a change; ``end``: after all of them."""
+        if before == self.end:
+            return int(self.result.fixpoint.outcome.contents[cell])
         for number in self.events(cell, before):
             return int(self.log.new[number])
         return int(self.result.fixpoint.initial[cell])
-
-    def holds(self, cell: int, dim: int, atom: int, before: int) -> bool:
-        """Whether a dimension is sharded on an atom just before a change."""
-        return self._has(self.content(cell, before), dim, atom)
 
     def gained(self, cell: int, dim: int, atom: int, before: int) -> Event | None:
         """The change that put the atom there as it is just before a change; None: it was there at first."""
@@ -121,10 +119,20 @@ class History:
 
     def last_turn(self, item: int) -> Derivations | None:
         """A turn of an item at the end of the run, with reasons; None where shardings never pass it."""
-        statics = self.result.fixpoint.passes[-1].statics
-        if statics[self._graph.classes[item]] < 0:
-            return None
-        return self._solved(self._neighbourhood(item, statics, self.end), ("blocked", "missing"))
+        key = self.at_end(item)
+        return None if key[0] < 0 else self._solved(key, ("blocked", "missing"))
+
+    def items(self) -> range:
+        """Everything that takes turns, but for annotations."""
+        return range(len(self.result.program.graph.classes))
+
+    def at_end(self, item: int) -> tuple[int, ...]:
+        """The neighbourhood of an item at the end of the run, in its last stage."""
+        return self._neighbourhood(item, self.result.fixpoint.passes[-1].statics, self.end)
+
+    def solve(self, key: Sequence[int], outputs: Sequence[str]) -> Facts:
+        """Relations of a turn in a neighbourhood, sorted."""
+        return self._agenda.explain(key[0], key[1:], outputs)
 
     def around(self, event: Event) -> tuple[int, ...]:
         """The neighbourhood in which a change was made."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ..engine.proof import Proof
+from .conflicts import Conflict
 from .explanation import (
     Annotation,
     Explanation,
@@ -70,6 +71,26 @@ def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
     return "\n".join(lines)
 
 
+def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
+    """The tensors that must move, most bytes first."""
+    total = sum(conflict.bytes for conflict in conflicts)
+    tensors = f"{len(conflicts)} tensor{'' if len(conflicts) == 1 else 's'}"
+    lines = [f"{tensors} must move, {total:,} bytes to each device"]
+    shown = conflicts if full else conflicts[:_MOST_STEPS]
+    for conflict in shown:
+        op = f"{conflict.op}{_at(conflict.where)}, {conflict.slot}"
+        lines += [
+            f"  {conflict.bytes:,} bytes, {conflict.collective}: {conflict.tensor} : {conflict.type}",
+            f"      {_dims(conflict.has)} -> {_dims(conflict.needs)} for {op}",
+        ]
+        met = [origin for origin in (conflict.origin, conflict.against) if origin]
+        if met:
+            lines += _wrapped("      ", f"by the annotations of {' and '.join(dict.fromkeys(met))}")
+    if len(shown) < len(conflicts):
+        lines.append(f"  ... {_more(len(conflicts) - len(shown), 'tensor')}")
+    return "\n".join(lines)
+
+
 def proof_lines(proof: Proof, depth: int | None = None) -> Iterator[str]:
     """A proof as indented lines, premises below what follows from them; what has been shown is not again.
 
@@ -88,6 +109,10 @@ def proof_lines(proof: Proof, depth: int | None = None) -> Iterator[str]:
                 yield from lines(premise, level + 1)
 
     yield from lines(proof, 0)
+
+
+def _dims(axes: Sequence[str]) -> str:
+    return f"[{', '.join(f'{{{names}}}' for names in axes)}]"
 
 
 def _title(site: Site, what: str) -> str:

@@ -1,4 +1,4 @@
-"""``shardlog why`` and ``shardlog why-not`` on the command line."""
+"""``shardlog why``, ``why-not`` and ``conflicts`` on the command line."""
 
 from __future__ import annotations
 
@@ -76,9 +76,23 @@ def test_why_not(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert 'in use: Factor j of slot 2 (%0) uses "data".' in shown
 
 
+def test_conflicts(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conflicts", module]) == 0
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "1 tensor must move, 64 bytes to each device",
+        "  64 bytes, all-gather: %arg0 : tensor<8x4xf32>",
+        f"      [{{data}}, {{}}] -> [{{}}, {{}}] for stablehlo.dot_general at {module}:6, operand 0",
+    ]
+
+
 @pytest.mark.parametrize(
     "arguments",
-    [["why", "%0"], ["why", "%0", "--full"], ["why-not", "%0", "--dim", "0", "--axis", "data"]],
+    [
+        ["why", "%0"],
+        ["why", "%0", "--full"],
+        ["why-not", "%0", "--dim", "0", "--axis", "data"],
+        ["conflicts"],
+    ],
     ids=" ".join,
 )
 def test_json(module: str, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

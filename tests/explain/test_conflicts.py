@@ -1,0 +1,48 @@
+"""Which tensors must move at an op, by which collective, and how many bytes that is."""
+
+from __future__ import annotations
+
+import pytest
+import shardlog
+from shardlog.explain.conflicts import Conflict, conflicts
+
+
+def found(x: str, w: str, y: str = "[{?}, {?}]") -> list[Conflict]:
+    return conflicts(
+        shardlog.run(f"""
+sdy.mesh @mesh = <["a"=2, "b"=4]>
+func.func @main(%x: tensor<8x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, {x}>}},
+                %w: tensor<4x16xbf16> {{sdy.sharding = #sdy.sharding<@mesh, {w}>}}) -> tensor<8x16xf32> {{
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+     {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, {y}>]>}}
+     : (tensor<8x4xf32>, tensor<4x16xbf16>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}}
+""")
+    )
+
+
+def test_agreement() -> None:
+    assert found('[{"a"}, {"b"}]', '[{"b"}, {}]') == []
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "y", "tensor", "collective", "received"),
+    [
+        # Each device has 8 * 16 / 4 elements of two bytes and receives the other three quarters.
+        ('[{"a"}, {}]', '[{"b"}, {}]', '[{"a"}, {"b"}]', "%arg1", "all-to-all", 32 - 8),
+        ('[{"b"}, {}]', "[{}, {}]", '[{}, {"a"}]', "%arg0", "all-gather", 96),
+        ('[{}, {"a"}]', "[{}, {}]", "[{}, {}]", "%arg0", "all-gather", 64),
+        ('[{}, {"a"}]', '[{"b"}, {}]', "[{}, {}]", "%arg0", "all-gather", 64),
+    ],
+)
+def test_cost(x: str, w: str, y: str, tensor: str, collective: str, received: int) -> None:
+    moves = {c.tensor: (c.collective, c.bytes) for c in found(x, w, y) if c.bytes}
+    assert moves[tensor] == (collective, received)
+
+
+def test_where_influences_meet() -> None:
+    (conflict,) = found('[{"a"}, {}]', '[{}, {"a"}]')
+    assert (conflict.tensor, conflict.has, conflict.needs) == ("%arg0", ("a", ""), ("", ""))
+    assert conflict.origin.startswith("%arg0")
+    assert conflict.against.startswith("%arg1")
