@@ -4,7 +4,7 @@ An op computes along its factors, each sharded as the result has it; a factor th
 sharded as the operand with the most shards of it has it, but for axes that other factors use. An operand
 or result that is sharded otherwise along some factor must move. Bytes are those that a device receives,
 with the usual algorithms: of an all-gather all but its own part, of an all-to-all the parts of others, of
-a collective-permute everything.
+a collective-permute everything. What a device has already is cut out without moving anything.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def conflicts(result: Result) -> list[Conflict]:
     explainer = Explainer(result)
     finder = _Finder(explainer)
     found = [conflict for item in explainer.history.items() for conflict in finder.conflicts(item)]
-    return sorted(found, key=lambda conflict: -conflict.bytes)
+    return sorted((c for c in found if c.bytes), key=lambda conflict: -conflict.bytes)
 
 
 @dataclass(frozen=True)
