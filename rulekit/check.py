@@ -235,8 +235,8 @@ def _guesses(case: Case) -> list[_Claim]:
         places = case.dims(f)
         if case.kinds[f] in ("pass_through", "reduction") and all(_fits(case, *place) for place in places):
             cuts = _cuts(case, f)
-            for t, dims in sorted(free.get(size, {}).items()):
-                for d in dims if t not in cuts and len(cuts) > 1 else ():
+            for t, alone in sorted(free.get(size, {}).items()):
+                for d in alone if t not in cuts and len(cuts) > 1 else ():
                     joined = {**cuts, t: (d, 1, size)}
                     found.append(_Claim(joined, size, max(joined) < case.operands))
     return found[:_MOST_GUESSES]

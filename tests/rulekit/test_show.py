@@ -1,0 +1,109 @@
+"""What the command line shows of rules: of an op, of the ops of a module, and of all ops in the documents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from shardlog.cli import main
+from shardlog.rulekit.catalogue import catalogue
+
+DOCS = Path(__file__).parents[2] / "docs"
+MODULE = """
+func.func @f(%a: tensor<8x4xf32>, %b: tensor<4x2xf32>) {
+  %0 = stablehlo.dot %a, %b : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+  %1 = "mine.op"(%0) : (tensor<8x2xf32>) -> tensor<8x2xf32>
+  %2 = stablehlo.custom_call @kernel(%1) : (tensor<8x2xf32>) -> tensor<8x2xf32>
+  return
+}
+"""
+
+
+def test_the_table_of_ops_is_fresh() -> None:
+    hint = "run: python -m shardlog.rulekit.catalogue > docs/ops.md"
+    assert (DOCS / "ops.md").read_text() == catalogue(), hint
+
+
+def test_rules_show(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "show", "stablehlo.transpose"]) == 0
+    shown = capsys.readouterr().out
+    assert "rules/ops/stablehlo/shape.dl:" in shown
+    assert (
+        'along(s, i, 0, d) :- op(s, "stablehlo.transpose"), attribute_item(s, "permutation", i, d).' in shown
+    )
+    assert "stablehlo.transpose %arg0, dims = [" in shown
+    assert "])->([" in shown.splitlines()[-1]
+
+
+def test_rules_show_sentences_of_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "show", "stablehlo.dot_general"]) == 0
+    assert "Dimension 3 of lhs is contracted." in capsys.readouterr().out
+
+
+def test_rules_show_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = tmp_path / "mine.rules"
+    rules.write_text("/// Every row is scaled.\n@scale: i j, i -> i j\n")
+    assert main(["rules", "show", "@scale", "--rules", str(rules)]) == 0
+    shown = capsys.readouterr().out
+    assert f"{rules}:2\n    @scale: i j, i -> i j\n      Every row is scaled.\n" in shown
+    assert shown.endswith("([i, j], [i])->([i, j]) {i=4, j=4}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("stablehlo.tuple", "no rule: tuples are not sharded"),
+        ("stablehlo.iota", "needs no rule: a constant is sharded as its use asks"),
+        ("stablehlo.while", "data flow: operand 0 and return 0 of region 1 -> result 0"),
+    ],
+)
+def test_rules_show_ops_without_factors(name: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "show", name]) == 0
+    assert expected in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_rules_show_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "show", "stablehlo.transpos"]) == 2
+    message = (
+        "shardlog: error: there is no rule for stablehlo.transpos\n  hint: did you mean stablehlo.transpose?"
+    )
+    assert capsys.readouterr().err.startswith(message)
+
+
+def test_ops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module, rules = tmp_path / "m.mlir", tmp_path / "mine.rules"
+    module.write_text(MODULE)
+    rules.write_text("mine.op: i j -> i j\n")
+    assert main(["ops", str(module), "--rules", str(rules), "--json"]) == 0
+    rows = {row["op"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["stablehlo.dot"]["says"] == "([i, k], [k, j])->([i, j]) {i=8, j=2, k=4} reduction={k}"
+    assert rows["stablehlo.dot"]["rule"].startswith("rules/ops/stablehlo/contraction.dl:")
+    assert rows["mine.op"]["rule"] == f"{rules}:1"
+    assert rows["@kernel"]["rule"] == "-"
+    assert rows["@kernel"]["says"].startswith(f"none, at {module}:5:8: the target is not known")
+    assert list(rows)[-1] == "@kernel"
+
+
+def test_ops_counts_what_has_no_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = tmp_path / "m.mlir"
+    module.write_text(MODULE)
+    assert main(["ops", str(module)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "5 ops, 2 without a rule: @kernel, mine.op"
+
+
+def test_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules, examples = tmp_path / "mine.rules", tmp_path / "m.mlir"
+    rules.write_text("stablehlo.dot: i j, j k -> i k\n")
+    examples.write_text(MODULE)
+    assert main(["check", str(rules), "--examples", str(examples)]) == 2
+    shown = capsys.readouterr()
+    assert f"{examples}:3:8: error: stablehlo.dot: factor 1" in shown.out
+    assert "check: error: 1 wrong" in shown.err
+
+
+def test_check_of_a_reference_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = tmp_path / "mine.rules"
+    rules.write_text("@kernel: i -> i\n")
+    assert main(["check", str(rules), "--reference", "@kernel=nowhere:f"]) == 2
+    assert "--reference @kernel=nowhere:f: error: cannot load the function" in capsys.readouterr().err
