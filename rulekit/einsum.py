@@ -7,11 +7,11 @@
 
 ``@target`` stands for a custom call, any other name for an op. Each operand and result is a list of
 dimensions; a dimension is a factor or a product of factors, major to minor; ``...`` (or ``...1``) are any
-leading dimensions. Equal names are one factor. ``{h=4}`` gives the sizes that dimensions do not tell. Factors
-pass through unless listed as ``reduction``, ``need_replication`` or ``permutation``; along those in
-``blocked_propagation`` no sharding propagates. A line holds for ops whose shapes fit it, so that a name may
-have a line for each form of its op. It goes before other rules for the op, and an `sdy.sharding_rule` that is
-attached to an op before it.
+leading dimensions, nothing is a scalar. Equal names are one factor. ``{h=4}`` gives the sizes that
+dimensions do not tell. Factors pass through unless listed as ``reduction``, ``need_replication`` or
+``permutation``; along those in ``blocked_propagation`` no sharding propagates. A line holds for ops whose
+shapes fit it, so that a name may have a line for each form of its op. It goes before other rules for the op,
+and an `sdy.sharding_rule` that is attached to an op before it.
 
 ``compile_lines`` makes a Datalog rule of each line, on the same line, so that places are those of the file.
 """
@@ -161,8 +161,6 @@ class _Parser:
                 if names.count(factor) > 1:
                     hint = "a factor shards at most one dimension of a tensor"
                     raise self.error(0, f"factor {factor} is used twice in one operand or result", hint)
-        if not line.slots:
-            raise self.error(0, "expected operands or results")
         _sizes(line)
 
     def tokenize(self, at: int) -> None:
@@ -191,12 +189,12 @@ class _Parser:
             raise self.error(at, f"expected {wanted}, found {'the end' if token == 'end' else token}")
 
     def shapes(self) -> tuple[Shape, ...]:
-        """Shapes with commas between them; nothing at all is no shape."""
+        """Shapes with commas between them; nothing at all is a scalar."""
         found = [self.shape()]
         while self.token == ",":
             self.at += 1
             found.append(self.shape())
-        return () if found == [()] else tuple(found)
+        return tuple(found)
 
     def shape(self) -> Shape:
         dims: list[Dim] = []

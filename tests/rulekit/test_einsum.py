@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
 from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
 from jaxlib.mlir import ir
 from shardlog import ShardlogError, run
-from shardlog.rulebook import RuleBook
+from shardlog.engine import load
+from shardlog.rulebook import RULES, RuleBook
 from shardlog.rulekit.case import file_cases
+from shardlog.rulekit.einsum import compile_lines
 from shardlog.rulekit.show import notation
 
 from .. import oracle
@@ -170,3 +175,80 @@ def test_packages_are_discovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert result.unknown_ops == ()
     assert '%arg1: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}' in result.text()
     assert '-> (tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})' in result.text()
+
+
+PIECES = [
+    "@k:",
+    "k:",
+    " i",
+    " j",
+    " (",
+    ")",
+    ",",
+    " ->",
+    " ...",
+    " ...1",
+    " {",
+    "}",
+    "=",
+    "4",
+    "0",
+    " reduction={",
+]
+
+
+@settings(max_examples=300, deadline=None, database=None)
+@seed(0)
+@given(st.lists(st.sampled_from([*PIECES, " need_replication={", " blocked_propagation={", "\n", "//", "é"])))
+def test_any_text_is_a_rule_or_an_error_with_a_place(pieces: list[str]) -> None:
+    text = "@k: i " + "".join(pieces)
+    try:
+        compiled = compile_lines("any.rules", text)
+    except ShardlogError as error:
+        assert error.where.startswith("any.rules:")
+    else:
+        load([RULES / "ops/main.dl"], key="sig", texts={"any.rules": compiled})
+
+
+@st.composite
+def random_rules(draw: Any) -> tuple[str, str, dict[str, Any], Shapes, Shapes]:
+    """A rule, what we write behind it, what JAX is told besides, and shapes that fit."""
+    sizes = {name: draw(st.integers(1, 4)) for name in "abcdef"}
+    batch = draw(st.lists(st.integers(1, 3), max_size=2))
+    whole, seen = set(), dict[str, None]()
+    texts, shapes = [], list[tuple[int, ...]]()
+    for _ in range(draw(st.integers(2, 4))):
+        names = draw(st.permutations("abcdef"))[: draw(st.integers(0, 4))]
+        dims, shape = list[str](), list[int]()
+        if draw(st.booleans()):
+            dims, shape = ["..."], list(batch)
+        while names:
+            product, names = names[: draw(st.integers(1, 2))], names[1:]
+            names = names[len(product) - 1 :]
+            seen.update(dict.fromkeys(product))
+            if len(product) == 1:
+                whole.add(product[0])
+            dims.append(product[0] if len(product) == 1 else f"({' '.join(product)})")
+            shape.append(prod(sizes[f] for f in product))
+        texts.append(" ".join(dims))
+        shapes.append(tuple(shape))
+    split = draw(st.integers(1, len(texts) - 1))
+    given_sizes = {f: sizes[f] for f in seen if f not in whole}
+    kinds = {f: draw(st.sampled_from(["", "reduction", "need_replication", "permutation"])) for f in seen}
+    listed = {k: tuple(f for f in seen if kinds[f] == k) for k in set(kinds.values()) - {""}}
+    written = f"{{{', '.join(f'{f}={n}' for f, n in given_sizes.items())}}}" if given_sizes else ""
+    written += "".join(f" {k}={{{', '.join(factors)}}}" for k, factors in listed.items())
+    options = {**given_sizes, **{f"{k}_factors": factors for k, factors in listed.items()}}
+    rule = f"{', '.join(texts[:split])} -> {', '.join(texts[split:])}"
+    return rule, written, options, shapes[:split], shapes[split:]
+
+
+@settings(max_examples=30, deadline=None, database=None)
+@seed(0)
+@given(random_rules())
+def test_random_rules_are_like_jax(
+    tmp_path_factory: pytest.TempPathFactory, drawn: tuple[str, str, dict[str, Any], Shapes, Shapes]
+) -> None:
+    rule, written, options, operands, results = drawn
+    expected = theirs(rule, options, operands, results)
+    assert ours(tmp_path_factory.mktemp("rules"), f"{rule} {written}", operands, results) == expected
