@@ -1,7 +1,7 @@
 """Computing what an op computes: by a reference function, or by compiling the op for the CPU.
 
-All calls for an op are compiled as one program without arguments, since compiling takes far longer than
-running.
+XLA computes all of StableHLO (the reference interpreter ends the process on some types). All calls for an op
+are compiled as one program without arguments, since compiling takes far longer than running.
 """
 
 from __future__ import annotations
