@@ -34,6 +34,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     _value(why_not)
     why_not.add_argument("--dim", type=int, required=True, metavar="D", help="the dimension, counted from 0")
     why_not.add_argument("--axis", required=True, metavar="A", help="the mesh axis")
+    why_not.add_argument("--verify", action="store_true", help="run again without the first culprit")
     conflicts = commands.add_parser(
         "conflicts", parents=[common], help="list tensors that must move, and why"
     )
@@ -79,15 +80,24 @@ def _why(run: Run, options: argparse.Namespace) -> None:
 
 
 def _why_not(run: Run, options: argparse.Namespace) -> None:
-    from .why_not import why_not
-
-    found = why_not(run(options), options.value, options.dim, options.axis)
-    if options.json:
-        _print_json([explanation.as_json() for explanation in found])
-        return
     from .text import why_not_text
+    from .why_not import after_removal, why_not
 
-    print("\n\n".join(why_not_text(explanation, full=options.full) for explanation in found))
+    result = run(options)
+    found = why_not(result, options.value, options.dim, options.axis)
+    removals = [after_removal(result, explanation) if options.verify else None for explanation in found]
+    entries, texts = [], []
+    for explanation, removal in zip(found, removals, strict=True):
+        entry, text = explanation.as_json(), why_not_text(explanation, full=options.full)
+        if removal is not None:
+            entry["verified"] = {"without": removal[0], "then": removal[1]}
+            text += f"\n  verified: without the annotation of {removal[0]}, {removal[1]}"
+        entries.append(entry)
+        texts.append(text)
+    if options.json:
+        _print_json(entries)
+    else:
+        print("\n\n".join(texts))
 
 
 def _conflicts(run: Run, options: argparse.Namespace) -> None:

@@ -236,15 +236,23 @@ _STEP = _object(
     rule=_TEXT,
     rests_on=_array(_TEXT),
 )
-_STEP["properties"]["proof"] = _array(_PROOF)
+_STEP["properties"]["proof"] = _array(_PROOF)  # with --full
 _STOP = _object(
     op=_TEXT, where=_TEXT, near=_SITE, far=_SITE, factor=_TEXT, distance=_NUMBER, reasons=_array(_REASON)
 )
+_WHY = _object(site=_SITE, axis=_TEXT, steps=_array(_STEP), origin=_GIVEN, needs=_array(_GIVEN))
+_WHY_NOT = _object(site=_SITE, axis=_TEXT, here=_array(_REASON), stops=_array(_STOP), visited=_NUMBER)
+# With --verify.
+_WHY["properties"]["verified"] = _object(
+    proof_steps=_NUMBER, derived_again={"type": "boolean"}, also_needed=_array(_TEXT)
+)
+_WHY_NOT["properties"]["verified"] = _object(without=_TEXT, then=_TEXT)
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "shardlog explanations",
     "anyOf": [
-        _object(site=_SITE, axis=_TEXT, steps=_array(_STEP), origin=_GIVEN, needs=_array(_GIVEN)),
+        _WHY,
+        _WHY_NOT,
         _object(
             op=_TEXT,
             where=_TEXT,
@@ -258,6 +266,5 @@ SCHEMA: dict[str, Any] = {
             origin=_TEXT,
             against=_TEXT,
         ),
-        _object(site=_SITE, axis=_TEXT, here=_array(_REASON), stops=_array(_STOP), visited=_NUMBER),
     ],
 }

@@ -45,6 +45,13 @@ def replay(result: Result, explanation: Explanation) -> Replay:
     return Replay(False, tuple(sorted(also)))
 
 
+def without(result: Result, cell: int) -> Result:
+    """The run without the annotation of a cell; its module is still the one of ``result``."""
+    cells = set(result.program.initial) - {cell}
+    kept = {c: result.program.initial[c] for c in sorted(cells)}
+    return replace(result, program=replace(result.program, initial=kept), fixpoint=again(result, cells))
+
+
 def again(result: Result, cells: Collection[int]) -> Fixpoint:
     """The run with the annotations of ``cells`` only."""
     initial = {cell: sharding for cell, sharding in result.program.initial.items() if cell in cells}

@@ -17,6 +17,7 @@ from ..api import Result
 from ..engine.proof import Proof
 from ..errors import ShardlogError
 from .explanation import Reason, Site, Stop, WhyNot, rule_place
+from .replay import without
 from .values import Value
 from .why import Explainer
 
@@ -37,6 +38,30 @@ def why_not(result: Result, name: str, dim: int, axis: str) -> list[WhyNot]:
         explainer.check(value, dim, axis)
         found.append(search.explain(value, dim))
     return found
+
+
+def after_removal(result: Result, explanation: WhyNot) -> tuple[str, str] | None:
+    """What happens without the annotation that the first culprit comes from; None where none is named.
+
+    Returns the annotated value and what is so without it: the axis is there, or what is in its way next.
+    Raises ShardlogError where nothing changes.
+    """
+    reasons = [*explanation.here, *(reason for stop in explanation.stops for reason in stop.reasons)]
+    cell = next((reason.cell for reason in reasons if reason.cell >= 0), -1)
+    if cell not in result.program.initial:
+        return None
+    site, axis = explanation.site, explanation.axis
+    culprit = Explainer(result).annotation(cell).value
+    try:
+        (found,) = why_not(without(result, cell), site.value, site.dim, axis)
+    except ShardlogError:
+        return culprit, f'{site.value} dim {site.dim} is sharded on "{axis}"'
+    left = [*found.here, *(reason for stop in found.stops for reason in stop.reasons)]
+    if left == reasons:
+        raise ShardlogError(f"nothing changes without the annotation of {culprit}", where=site.value)
+    if not left:
+        return culprit, "the axis is on no tensor that it could come through"
+    return culprit, f"next in its way is: {left[0].reason}: {left[0].sentence}"
 
 
 class _Search:

@@ -7,7 +7,7 @@ import shardlog
 from shardlog.errors import ShardlogError
 from shardlog.explain.explanation import Reason, WhyNot
 from shardlog.explain.text import why_not_text
-from shardlog.explain.why_not import why_not
+from shardlog.explain.why_not import after_removal, why_not
 
 
 def module(x: str, w: str, body: str = "") -> str:
@@ -90,3 +90,18 @@ def test_unknown_axis() -> None:
     with pytest.raises(ShardlogError) as error:
         ask(module('[{"data"}, {}]', "[{}, {}]"), "%0", 0, "x")
     assert error.value.hint == "@mesh has data, model"
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "value", "dim", "axis", "culprit", "then"),
+    [
+        ('[{"data"}, {}]', '[{}, {"data"}]', "%0", 0, "data", "%arg1", '%0 dim 0 is sharded on "data"'),
+        ('[{}, {"model"}]', "[{}, {?}]", "%arg1", 0, "model", "%arg1", '%arg1 dim 0 is sharded on "model"'),
+    ],
+)
+def test_without_the_culprit(
+    x: str, w: str, value: str, dim: int, axis: str, culprit: str, then: str
+) -> None:
+    result = shardlog.run(module(x, w))
+    (found,) = why_not(result, value, dim, axis)
+    assert after_removal(result, found) == (culprit, then)
