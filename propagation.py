@@ -92,7 +92,7 @@ class _Propagation:
             if priority != before and self.prioritised:
                 passes.append(Pass(label, "sweep", self.annotation_items, self.reveal_statics(priority)))
             before = priority
-            statics = self.statics(level, name, first=not passes_of)
+            statics = self.statics(level, name)
             passes.append(Pass(label, "sweep", graph.result_items, statics))
             passes.append(Pass(label, "worklist", graph.order, statics))
             passes.append(Pass(label, "sweep", graph.result_items, statics))
@@ -117,6 +117,11 @@ class _Propagation:
             place_cell=program.cells,
             cells=self.cell_places(),
             neighbours=Lists(graph.neighbour_offsets, graph.neighbours),
+            keepers=np.concatenate([graph.keepers, np.full(len(cells), -1, np.int32)]),
+            keeps=Lists(
+                np.concatenate([graph.keeps_offsets, np.full(len(cells), len(graph.keeps), np.int32)]),
+                graph.keeps,
+            ),
         )
         outcome = agenda.run(agenda_graph, contents, passes, lambda done, _: progress(done / len(passes)))
         statistics = []
@@ -191,12 +196,12 @@ class _Propagation:
             places[at : at + len(members)] = members
         return Lists(offsets, places)
 
-    def statics(self, level: int, strategy: str, *, first: bool) -> npt.NDArray[np.int32]:
+    def statics(self, level: int, strategy: str) -> npt.NDArray[np.int32]:
         """The static facts of every class in a stage; -1 where nothing flows."""
         numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
         for number, known in enumerate(self.program.classes.known):
             flows = known.flows.get(level)
-            if flows and (first or not known.dying):
+            if flows:
                 facts: dict[str, Any] = {**known.static, "flows": list(flows), "strategy": [(strategy,)]}
                 numbers[number] = self.agenda.static(facts)
         return numbers

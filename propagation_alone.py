@@ -75,7 +75,14 @@ class _Reader(Reader):
         functions = self.functions
         called = {callee for f in functions.values() for callee in f.calls.values()}
         return {
-            n: prepare(f, self.classes, callee=n in called, edges_as_read=not self.add_edges, constrain=False)
+            n: prepare(
+                f,
+                self.classes,
+                self.rules.groups,
+                callee=n in called,
+                edges_as_read=not self.add_edges,
+                constrain=False,
+            )
             for n, f in functions.items()
         }
 
@@ -86,11 +93,8 @@ class _AsTheyAre(Written):
 
 
 class _Body(Body):
-    def write(self) -> None:
-        self.reused = set()
-        self.erase()
-        self.set_shardings()
-        self.set_boundary()
+    def merge_constants(self) -> None:
+        """Constants stay as they are."""
 
     def set_boundary(self) -> None:
         function = self.function

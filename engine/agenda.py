@@ -54,6 +54,10 @@ class Graph:
     place_cell: Numbers  # place -> its cell
     cells: Lists  # cell -> its places, in the order in which they are told of changes
     neighbours: Lists  # place -> the items to push when it changes; the last one takes the next turn
+    # Items that may retire: when a worklist comes to one that no item keeps, it never takes a turn again, and what it
+    # was the last to keep retires with it.
+    keepers: Numbers | None = None  # item -> how many times other items keep it; -1: it never retires
+    keeps: Lists | None = None  # item -> the items that it keeps, as often as it does
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,8 @@ class Backend(Protocol):
         place_cell: Numbers,
         cells: Lists,
         neighbours: Lists,
+        keepers: Numbers,
+        keeps: Lists,
         contents: Numbers,
         passes: list[tuple[bool, Numbers, Numbers]],
         progress: Progress | None,
@@ -155,12 +161,17 @@ class Agenda:
         EngineError for a graph that does not fit together and for what goes wrong in a rule.
         """
         plain = [(p.kind == "worklist", p.items, p.statics) for p in passes]
+        items = len(graph.classes)
+        keepers = np.full(items, -1, np.int32) if graph.keepers is None else graph.keepers
+        nothing = Lists(np.zeros(items + 1, np.int32), np.zeros(0, np.int32))
         final, log, statistics = self._backend.run(
             graph.classes,
             graph.slots,
             graph.place_cell,
             graph.cells,
             graph.neighbours,
+            keepers,
+            nothing if graph.keeps is None else graph.keeps,
             contents,
             plain,
             progress,
@@ -216,12 +227,16 @@ class ReferenceAgenda:
         place_cell: Numbers,
         cells: Lists,
         neighbours: Lists,
+        keepers: Numbers,
+        keeps: Lists,
         contents: Numbers,
         passes: list[tuple[bool, Numbers, Numbers]],
         progress: Progress | None,
     ) -> tuple[Numbers, NDArray[np.int32], list[tuple[int, int, int, float]]]:
         item_class, cell_of, content = classes.tolist(), place_cell.tolist(), contents.tolist()
         slot_places, cell_places, next_to = slots.rows(), cells.rows(), neighbours.rows()
+        kept_by, kept = keepers.tolist(), keeps.rows()
+        retired: set[int] = set()
         log: list[tuple[int, ...]] = []
         statistics: list[tuple[int, int, int, float]] = []
         for number, (worklist, items, statics) in enumerate(passes):
@@ -232,6 +247,10 @@ class ReferenceAgenda:
             while stack:
                 item = stack.pop()
                 waiting.discard(item)
+                if worklist and kept_by[item] == 0:
+                    _retire(item, retired, kept_by, kept)
+                if item in retired:
+                    continue
                 static = static_of[item_class[item]]
                 if static < 0:
                     continue
@@ -273,6 +292,18 @@ class ReferenceAgenda:
                 changes.append((slot, self.content(new)))
             self._memo[key] = [(slot, new) for slot, new in changes if new != held[slot]]
         return self._memo[key]
+
+
+def _retire(item: int, retired: set[int], kept_by: list[int], kept: list[list[int]]) -> None:
+    """An item that nothing keeps takes no more turns, nor do those that it was the last to keep."""
+    if item in retired:
+        return
+    retired.add(item)
+    for other in kept[item]:
+        if kept_by[other] > 0:
+            kept_by[other] -= 1
+            if kept_by[other] == 0:
+                _retire(other, retired, kept_by, kept)
 
 
 def _fact_set(facts: Facts) -> frozenset[tuple[str, Row]]:

@@ -45,7 +45,6 @@ class Knowledge:
     edges: tuple[Edge, ...]
     static: Facts  # the facts for its turns
     flows: Mapping[int, tuple[tuple[int, str], ...]]  # op-priority level -> (factor, role)
-    dying: bool = False  # ops of this class take turns in the first stage only
 
 
 def knowledge(signature: Facts, facts: Facts) -> Knowledge:
@@ -99,10 +98,9 @@ class Classes:
         """What the rules say about a signature."""
         return self._look_up(signature, multiple_uses)[1]
 
-    def number(self, signature: int, *, multiple_uses: bool = False, dying: bool = False) -> int:
+    def number(self, signature: int, *, multiple_uses: bool = False) -> int:
         """The class of a signature."""
-        number, found = self._look_up(signature, multiple_uses)
-        return self._intern(replace(found, dying=True)) if dying else number
+        return self._look_up(signature, multiple_uses)[0]
 
     def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, Knowledge]:
         key = (signature, multiple_uses)
@@ -120,7 +118,6 @@ class Classes:
         facts = (
             tuple((name, tuple(rows)) for name, rows in found.static.items()),
             tuple(sorted(found.flows.items())),
-            found.dying,
         )
         if facts not in self._by_facts:
             self._by_facts[facts] = len(self.known)

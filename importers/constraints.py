@@ -34,7 +34,6 @@ class _Constraints:
         self.classes = classes
         self.function, self.uses, self.place, self.flows_into = function, uses, place, flows_into
         self.nodes = set(function.constraints)
-        self.moves = 0
         # What nodes want of their operands: constraints, and manual computations.
         own = {n: (function.annotations[function.results[n][0]],) for n in function.constraints}
         self.wanted_by = {n: s for n, s in (own | function.entering).items() if n not in function.removed}
@@ -45,8 +44,6 @@ class _Constraints:
                 self.follow_chain(node)
             for index, sharding in enumerate(self.wanted_by[node]):
                 self.apply(node, index, sharding)
-        if self.moves:
-            self.function.order.sort(key=lambda n: self.uses.position[n])
 
     def sharding(self, value: int) -> Sharding | None:
         return self.function.annotations.get(self.place.get(value, value))
@@ -92,34 +89,41 @@ class _Constraints:
             function.annotations[place] = sharding
             return
         if node in function.entering:  # which cannot stand elsewhere: a constraint of its own does
-            node = self.create(node, index, sharding)
+            node = create_constraint(function, self.classes, uses, node, index, sharding)
+            self.nodes.add(node)
+            self.wanted_by[node] = (sharding,)
         if sharding.unreduced:  # which does not propagate
             open_dimensions = (Dimension(),) * len(sharding.dimensions)
             function.annotations[place] = Sharding(sharding.mesh, open_dimensions, (), sharding.unreduced)
-        self.moves += 1
-        self.function.moved.add(node)
-        uses.position[node] = uses.after(value) - self.moves * 1e-9
-        for user, at in reversed(uses.of(value)):
-            if user != node:
-                uses.move(user, at, function.results[node][0])
+        take_over(function, uses, node)
 
-    def create(self, near: int, index: int, sharding: Sharding) -> int:
-        """A constraint on operand ``index`` of ``near``, in the block of that value."""
-        function, value = self.function, self.function.operands[near][index]
-        node = len(function.ops)
-        function.ops.append(None)
-        function.names.append("sdy.sharding_constraint")
-        function.signature.append(self.classes.add("sdy.sharding_constraint", function.types[value]))
-        function.operands.append((value,))
-        function.results.append(range(len(function.types), len(function.types) + 1))
-        function.annotations[function.new_value(function.types[value], node)] = sharding
-        parent, region = function.block(value)
-        function.parent.append(parent)
-        function.region.append(region)
-        function.order.append(node)
-        function.constraints.append(node)
-        function.created[node] = (near, index)
-        self.nodes.add(node)
-        self.wanted_by[node] = (sharding,)
-        self.uses.add(node, value)
-        return node
+
+def create_constraint(
+    function: Function, classes: Classes, uses: Uses, near: int, index: int, sharding: Sharding
+) -> int:
+    """A new constraint on operand ``index`` of ``near``, in the block of that value."""
+    node, value = len(function.ops), function.operands[near][index]
+    function.ops.append(None)
+    function.names.append("sdy.sharding_constraint")
+    function.signature.append(classes.add("sdy.sharding_constraint", function.types[value]))
+    function.operands.append((value,))
+    function.results.append(range(len(function.types), len(function.types) + 1))
+    function.annotations[function.new_value(function.types[value], node)] = sharding
+    parent, region = function.block(value)
+    function.parent.append(parent)
+    function.region.append(region)
+    function.order.append(node)
+    function.constraints.append(node)
+    function.created[node] = (near, index)
+    uses.add(node, value)
+    return node
+
+
+def take_over(function: Function, uses: Uses, node: int) -> None:
+    """Puts the constraint ``node`` right after its operand, of which it becomes the only use."""
+    value, result = function.operands[node][0], function.results[node][0]
+    function.moved.add(node)
+    uses.position[node] = uses.after(value) - len(function.moved) * 1e-9
+    for user, index in reversed(uses.of(value)):
+        if user != node:
+            uses.move(user, index, result)

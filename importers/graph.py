@@ -47,6 +47,9 @@ class Graph:
     order: Ints
     neighbour_offsets: Ints
     neighbours: Ints  # items, by place, in push order
+    keepers: Ints  # item -> how many dead items keep it; -1: it is not dead
+    keeps_offsets: Ints
+    keeps: Ints  # the dead items that a dead item keeps, by item
     places: int
     result_items: Ints  # exchange between a value that main returns and the function result
     result_places: Ints  # the places of main's function results
@@ -129,6 +132,7 @@ def build_graph(
     lengths = [np.diff(i.layout.slot_offsets) for i in instances] + [np.full(len(returned), 2, np.int32)]
     neighbour_lengths = [np.diff(i.layout.neighbour_offsets) for i in instances]
     neighbour_lengths.append(np.zeros(len(returned), np.int32))
+    keep_lengths = [np.diff(i.layout.keeps_offsets) for i in instances] + [np.zeros(len(returned), np.int32)]
     return Graph(
         instances=tuple(instances),
         roots=tuple(roots),
@@ -138,6 +142,9 @@ def build_graph(
         order=_join([part for instance in roots for part in builder.order(instance)]),
         neighbour_offsets=_offsets(neighbour_lengths),
         neighbours=_join(neighbours),
+        keepers=_join([*(i.layout.keepers for i in instances), np.full(len(returned), -1, np.int32)]),
+        keeps_offsets=_offsets(keep_lengths),
+        keeps=_join([i.layout.keeps + i.item for i in instances]),
         places=first_place + len(returned),
         result_items=result_items,
         result_places=result_places,

@@ -38,6 +38,9 @@ class Layout:
     neighbour_offsets: Ints
     neighbours: Ints
     argument_sources: list[tuple[int, int]]  # position in slots, argument
+    keepers: Ints  # by item: how many dead items keep it; -1: it is not dead
+    keeps_offsets: Ints
+    keeps: Ints  # by item: the dead items that it keeps
     result_items: dict[int, list[int]]  # call node -> the edge of each result
     result_sources: dict[int, list[tuple[int, int]]]  # call node -> position in slots, result
     return_uses: list[tuple[int, int]]  # position in neighbours, returned value
@@ -64,12 +67,9 @@ def lay_out(
 
     # Items: nodes, then edges of arguments, of ops, of call results.
     class_of = np.full(nodes, -1, np.int32)
-    kind = np.asarray(function.signature, np.int64) * 4 + structure.multiple
-    kind[list(structure.dying)] += 2
+    kind = np.asarray(function.signature, np.int64) * 2 + structure.multiple
     distinct, which = np.unique(kind[order], return_inverse=True)
-    numbers = [
-        classes.number(k // 4, multiple_uses=bool(k & 1), dying=bool(k & 2)) for k in distinct.tolist()
-    ]
+    numbers = [classes.number(k // 2, multiple_uses=bool(k & 1)) for k in distinct.tolist()]
     class_of[order] = np.asarray(numbers, np.int32)[which]
     item = nodes
     edge_classes: list[int] = []
@@ -141,6 +141,13 @@ def lay_out(
     all_classes = np.concatenate([class_of, np.asarray(edge_classes, np.int32)])
     inert = np.asarray([classes.inert(c) for c in range(len(classes.known))] + [True])  # last: removed nodes
     sleeps = inert[all_classes]
+    sleeps[list(structure.dead)] = (
+        False  # a dead op retires when its turn comes, even if it never does anything
+    )
+    keepers = np.full(item, -1, np.int32)
+    keepers[list(structure.dead)] = 0
+    pairs = np.asarray(sorted(structure.keeps), np.int64).reshape(-1, 2)
+    np.add.at(keepers, pairs[:, 1], 1)
 
     use_place = place[uses.value].astype(np.int64)
     is_target = np.zeros(values, np.int64)
@@ -176,6 +183,11 @@ def lay_out(
             np.int32
         ),
         neighbours=neighbours.astype(np.int32),
+        keepers=keepers,
+        keeps_offsets=np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=item))]).astype(
+            np.int32
+        ),
+        keeps=pairs[:, 1].astype(np.int32),
         argument_sources=argument_sources,
         result_items=result_items,
         result_sources=result_sources,

@@ -135,7 +135,7 @@ class Reader:
         """What import makes of the functions."""
         self.annotate_calls()
         self.split()
-        return {n: prepare(f, self.classes, callee=n != self.main) for n, f in self.functions.items()}
+        return {n: prepare(f, self.classes, self.rules.groups, callee=n != self.main) for n, f in self.functions.items()}
 
     def check_recursion(self, name: str, around: tuple[str, ...]) -> None:
         if name in around:
@@ -243,7 +243,7 @@ class Reader:
                 cell = int(cells[place])
                 if cell != place or cell in initial:
                     self.check_group(initial.get(cell), sharding, function, value)
-                if cell not in initial or not _nothing(sharding):
+                if cell not in initial or not sharding.empty:
                     initial[cell] = sharding
         main = graph.main.function
         for place, found in zip(graph.result_places, main.result_annotations, strict=True):
@@ -252,7 +252,7 @@ class Reader:
         return initial
 
     def check_group(self, one: Sharding | None, two: Sharding, function: Function, value: int) -> None:
-        if one is None or one == two or _nothing(one) or _nothing(two):
+        if one is None or one == two or one.empty or two.empty:
             return
         node = function.definer[value]
         raise ShardlogError(
@@ -261,10 +261,3 @@ class Reader:
             where=location(function.ops[node] if node >= 0 else function.op),
             hint="give the members equal shardings, or leave all but one without",
         )
-
-
-def _nothing(sharding: Sharding) -> bool:
-    """Fully open and without axes: as good as no sharding."""
-    return not (
-        sharding.replicated or sharding.unreduced or any(d.axes or d.closed for d in sharding.dimensions)
-    )

@@ -33,6 +33,11 @@ class Sharding:
     replicated: tuple[SubAxis, ...] = ()
     unreduced: tuple[SubAxis, ...] = ()
 
+    @property
+    def empty(self) -> bool:
+        """Fully open and without axes: as good as no sharding."""
+        return not (self.replicated or self.unreduced or any(d.axes or d.closed for d in self.dimensions))
+
 
 class Shardings:
     """Reads and writes the shardings of one module; equal attributes are read once, equal contents written

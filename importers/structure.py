@@ -13,6 +13,7 @@ import numpy.typing as npt
 from .classes import Classes, End, Knowledge
 from .constraints import apply_constraints
 from .function import Function
+from .groups import Same, separate_groups
 from .uses import Uses
 
 
@@ -36,18 +37,26 @@ class Structure:
     place: dict[int, int]  # target of an edge -> its owner
     uses: Uses
     multiple: npt.NDArray[np.bool_]  # by node: some operand that is no scalar is used again
-    dying: frozenset[int] = frozenset()  # dead nodes that still take turns in the first stage
+    # Dead nodes, and pairs of them: (one that uses a result of the other or is around it, the other).
+    dead: frozenset[int] = frozenset()
+    keeps: tuple[tuple[int, int], ...] = ()
 
 
 def prepare(
-    function: Function, classes: Classes, *, callee: bool, edges_as_read: bool = False, constrain: bool = True
+    function: Function,
+    classes: Classes,
+    same: Same,
+    *,
+    callee: bool,
+    edges_as_read: bool = False,
+    constrain: bool = True,
 ) -> Structure:
     """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and
     finds its dead ops (``function.removed``). ``edges_as_read``: no edges but those that stand in the
     function.
 
-    Shardy erases a dead op when its turn comes, in the first stage. So what is used by nothing never takes a
-    turn, but what is used by dead ops alone does, before they are gone.
+    Shardy erases a dead op when its turn comes. So what is used by nothing never takes a turn, but what is used
+    by dead ops alone does, until they are gone.
     """
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
@@ -63,14 +72,14 @@ def prepare(
             function.annotations.setdefault(place[value], sharding)
     if constrain:
         apply_constraints(function, classes, uses, place, owners | set(place))
+    separate_groups(function, classes, uses, place, same)
+    if function.moved:
+        function.order.sort(key=lambda n: uses.position[n])
     multiple = _multiple_uses(function, classes, uses)
     grouped = [value for value, _, _ in function.groups]
-    unused, dying = _dead(function, classes, uses, owners.union(grouped))
-    function.removed |= unused | dying
-    if unused:
-        function.order = [n for n in function.order if n not in unused]
-        uses.drop(unused)
-    return Structure(callee, edges, place, uses, multiple, frozenset(dying))
+    dead = _dead(function, classes, uses, owners.union(grouped))
+    function.removed |= dead
+    return Structure(callee, edges, place, uses, multiple, frozenset(dead), _keeps(function, uses, dead))
 
 
 def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
@@ -126,29 +135,38 @@ def _use(function: Function, node: int, end: End) -> tuple[int, int]:
     return (node, index) if what == "operand" else (function.regions[node][region].nodes[-1], index)
 
 
-def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> tuple[set[int], set[int]]:
-    """Pure ops whose results nothing uses, and those that only such ops use."""
+def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> set[int]:
+    """Pure ops whose results nothing uses, or only such ops use."""
     used = np.bincount(uses.value, minlength=len(function.types))
     used[list(keep)] += 1
     needed = np.bincount(np.asarray(function.definer)[used > 0] + 1, minlength=len(function.ops) + 1)[1:]
     if not any(function.results[n] for n in function.order if not needed[n]):
-        return set(), set()  # every op that has results has one that is used
+        return set()  # every op that has results has one that is used
     counts = used.tolist()
     known = {s: classes.of(s) for s in set(function.signature)}
     pure = _pure_nodes(function, [known[s] for s in function.signature])
-    unused: set[int] = set()
-    dying: set[int] = set()
+    dead: set[int] = set()
     for node in reversed(function.order):
         results = function.results[node]
         if not results or node not in pure or any(counts[v] for v in results):
             continue
-        kind = dying if any(used[v] for v in results) else unused
         for gone in (node, *_inside(function, node)):
-            if gone not in unused and gone not in dying:
+            if gone not in dead:
                 for value in function.operands[gone]:
                     counts[value] -= 1
-            kind.add(gone)
-    return unused, dying - unused
+            dead.add(gone)
+    return dead
+
+
+def _keeps(function: Function, uses: Uses, dead: set[int]) -> tuple[tuple[int, int], ...]:
+    """Which dead node keeps which: a use keeps the op that it is of, an op those in its regions."""
+    if not dead:
+        return ()
+    mine = np.isin(uses.node, list(dead))
+    definers = np.asarray(function.definer)[uses.value[mine]]
+    pairs = [(n, d) for n, d in zip(uses.node[mine].tolist(), definers.tolist(), strict=True) if d in dead]
+    around = [(function.parent[n], n) for n in sorted(dead) if function.parent[n] in dead]
+    return tuple(pairs + around)
 
 
 def _inside(function: Function, node: int) -> list[int]:

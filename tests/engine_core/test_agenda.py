@@ -104,6 +104,16 @@ def test_a_worklist_spreads_a_change() -> None:
     ]
 
 
+def test_an_item_that_nothing_keeps_retires_with_what_it_kept() -> None:
+    # Item 1 keeps item 0: that one takes its turn before item 1 is reached, and none afterwards.
+    mortal = replace(chain([0, 1, 2, 3]), keepers=int32([1, 0, -1]), keeps=lists([[], [0], []]))
+    held: list[Facts] = [{"has": [(1,)]}, {}, {}, {}]
+    ran, outcome = run([(0, 1)], mortal, held, "worklist", [0, 1, 2])
+    assert [ran.facts(c) for c in outcome.contents.tolist()] == [held[0], held[0], {}, {}]
+    _, outcome = run([(0, 1)], mortal, held, "worklist", [1, 0, 2])
+    assert outcome.statistics[0].turns == 1
+
+
 def test_places_of_one_cell_change_together() -> None:
     # Places 1 and 2 share a cell: what item 0 writes to place 1 tells item 2, a neighbour of place 2.
     ran, outcome = run([(0, 1)], chain([0, 1, 1, 2]), [{"has": [(1,)]}, {}, {}], "worklist", [2, 0])

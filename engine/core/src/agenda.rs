@@ -91,7 +91,12 @@ struct Run<'a> {
     log: Vec<Entry>,
     stack: Vec<usize>,
     on_stack: Vec<bool>,
+    /// How many items keep each item; see `Graph`.
+    keepers: Vec<i32>,
 }
+
+/// What `keepers` holds of an item that has retired.
+const RETIRED: i32 = -2;
 
 impl Agenda {
     /// `state` names the state relations and their successors, `changed` the relation of slots that change.
@@ -180,7 +185,8 @@ impl Agenda {
         progress: Progress,
     ) -> Result<(Vec<Entry>, Vec<Statistics>), Error> {
         let on_stack = vec![false; graph.classes.len()];
-        let mut run = Run { graph, contents, log: Vec::new(), stack: Vec::new(), on_stack };
+        let keepers = graph.keepers.to_vec();
+        let mut run = Run { graph, contents, log: Vec::new(), stack: Vec::new(), on_stack, keepers };
         let mut all = Vec::new();
         for (number, pass) in passes.iter().enumerate() {
             let start = Instant::now();
@@ -191,6 +197,9 @@ impl Agenda {
                 order.by_ref().rev().for_each(|item| run.push(item));
             }
             while let Some(item) = if pass.worklist { run.pop() } else { order.next() } {
+                if run.retires(item, pass.worklist) {
+                    continue;
+                }
                 let facts = pass.statics[graph.classes[item] as usize];
                 if facts < 0 {
                     continue;
@@ -281,6 +290,25 @@ impl Run<'_> {
         let item = self.stack.pop()?;
         self.on_stack[item] = false;
         Some(item)
+    }
+
+    /// Whether the item has no turns any more. An item that nothing keeps retires when a worklist comes to it, and
+    /// with it those that it was the last to keep.
+    fn retires(&mut self, item: usize, worklist: bool) -> bool {
+        if worklist && self.keepers[item] == 0 {
+            let mut retiring = vec![item];
+            while let Some(item) = retiring.pop() {
+                self.keepers[item] = RETIRED;
+                for &kept in self.graph.keeps.row(item) {
+                    let keepers = &mut self.keepers[kept as usize];
+                    *keepers -= i32::from(*keepers > 0);
+                    if *keepers == 0 {
+                        retiring.push(kept as usize);
+                    }
+                }
+            }
+        }
+        self.keepers[item] == RETIRED
     }
 
     /// Push the neighbours of a place that `actor` changed, then those of the other places of its cell.

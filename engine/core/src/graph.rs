@@ -48,6 +48,10 @@ pub struct Graph<'a> {
     pub cells: Lists<'a>,
     /// Place -> items to push when it changes.
     pub neighbours: Lists<'a>,
+    /// Item -> how many items keep it; -1: it never retires.
+    pub keepers: &'a [i32],
+    /// Item -> the items that it keeps, once for each time it does.
+    pub keeps: Lists<'a>,
 }
 
 impl<'a> Graph<'a> {
@@ -59,15 +63,21 @@ impl<'a> Graph<'a> {
         cell_count: usize,
         cells: [&'a [i32]; 2],
         neighbours: [&'a [i32]; 2],
+        (keepers, keeps): (&'a [i32], [&'a [i32]; 2]),
     ) -> Result<Self, Error> {
         let (items, places) = (classes.len(), place_cell.len());
         check("place_cell", place_cell, cell_count)?;
+        if keepers.len() != items {
+            return Err(Error::Input(format!("keepers has {} numbers for {items} items", keepers.len())));
+        }
         Ok(Graph {
             classes,
             slots: Lists::new("slot", items, places, slots)?,
             place_cell,
             cells: Lists::new("cell", cell_count, places, cells)?,
             neighbours: Lists::new("neighbour", places, items, neighbours)?,
+            keepers,
+            keeps: Lists::new("keep", items, items, keeps)?,
         })
     }
 

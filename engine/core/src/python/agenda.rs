@@ -87,6 +87,8 @@ impl Agenda {
         place_cell: Numbers<'py>,
         cells: (Numbers<'py>, Numbers<'py>),
         neighbours: (Numbers<'py>, Numbers<'py>),
+        keepers: Numbers<'py>,
+        keeps: (Numbers<'py>, Numbers<'py>),
         contents: Numbers<'py>,
         passes: Vec<PyPass<'py>>,
         progress: Option<Bound<'py, PyAny>>,
@@ -100,6 +102,7 @@ impl Agenda {
             contents.len(),
             [cells.0.as_slice()?, cells.1.as_slice()?],
             [neighbours.0.as_slice()?, neighbours.1.as_slice()?],
+            (keepers.as_slice()?, [keeps.0.as_slice()?, keeps.1.as_slice()?]),
         )?;
         let mut checked = Vec::new();
         for (worklist, items, statics) in &passes {

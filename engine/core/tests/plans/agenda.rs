@@ -75,6 +75,7 @@ fn run(chain: &mut Chain, passes: &[Pass], contents: &mut [i32]) -> Result<Vec<[
         4,
         [&[0, 1, 2, 3, 4], &[0, 1, 2, 3]],
         [&[0, 1, 3, 5, 6], &[0, 1, 0, 2, 1, 2]],
+        (&[-1, -1, -1], [&[0, 0, 0, 0], &[]]),
     )?;
     let Chain { solver, agenda, .. } = chain;
     let (log, statistics) = agenda.run(solver, &graph, contents, passes, &LIMITS, &mut |_, _| Ok(()))?;
@@ -124,7 +125,8 @@ fn equal_facts_have_equal_numbers() {
 
 #[test]
 fn an_item_out_of_range_is_reported() {
-    let graph = Graph::new(&[0], [&[0, 1], &[3]], &[0], 1, [&[0, 1], &[0]], [&[0, 0], &[]]);
+    let graph =
+        Graph::new(&[0], [&[0, 1], &[3]], &[0], 1, [&[0, 1], &[0]], [&[0, 0], &[]], (&[-1], [&[0, 0], &[]]));
     let message = graph.err().map(|error| error.to_string());
     assert_eq!(message.as_deref(), Some("slot holds 3, but there are 1"));
 }

@@ -1,0 +1,50 @@
+"""Sharding groups whose members are annotated differently.
+
+As in Shardy, each member then keeps its sharding, and an open constraint on it takes its place in the group.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+
+from .classes import Classes
+from .constraints import create_constraint, take_over
+from .function import Function
+from .shardings import Dimension, Sharding
+from .uses import Uses
+
+Same = Callable[[Sequence[tuple[int, int]]], list[tuple[int, int]]]
+
+
+def separate_groups(
+    function: Function, classes: Classes, uses: Uses, place: Mapping[int, int], same: Same
+) -> None:
+    """Puts constraints on the members of groups that disagree. ``same`` says which values are in one group, given
+    (value, group id) pairs. Warns of every such group."""
+    if not function.groups:
+        return
+    nodes = {value: node for value, _, node in reversed(function.groups)}
+    ids = {value: group for value, group, _ in reversed(function.groups)}
+    partners: dict[int, set[int]] = {value: {value} for value in nodes}
+    for one, other in same([(value, group) for value, group, _ in function.groups]):
+        partners[one].add(other)
+    instead: dict[int, int] = {}
+    for leader in [value for value in nodes if value == min(partners[value], key=list(nodes).index)]:
+        members = [value for value in nodes if value in partners[leader]]
+        held = [function.annotations.get(place.get(value, value)) for value in members]
+        said = [sharding for sharding in held if sharding is not None and not sharding.empty]
+        if all(sharding == said[0] for sharding in said):
+            continue
+        warnings.warn(
+            f"the members of sharding group {ids[leader]} in @{function.name} have different shardings; "
+            "each keeps its own",
+            stacklevel=2,
+        )
+        open_like = Sharding(said[0].mesh, (Dimension(),) * len(said[0].dimensions))
+        for value in members:
+            near, index = (nodes[value], 0) if nodes[value] >= 0 else uses.of(value)[0]
+            node = create_constraint(function, classes, uses, near, index, open_like)
+            take_over(function, uses, node)
+            instead[value] = function.results[node][0]
+    function.groups = [(instead.get(value, value), group, node) for value, group, node in function.groups]
