@@ -1,8 +1,8 @@
 """Propagation alone: the turns without what import and export do around them.
 
 For modules that were imported already. Data flows where an edge stands and nowhere else; constants,
-constraints and calls stay as they are, and no sharding is changed to suit the boundary of the module. This is what a
-propagation pass of Shardy does by itself, and what the two are compared by.
+constraints and calls stay as they are, and no sharding is changed to suit the boundary of the module. This is
+what a propagation pass of Shardy does by itself, and what the two are compared by.
 """
 
 from __future__ import annotations

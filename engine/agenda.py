@@ -54,8 +54,8 @@ class Graph:
     place_cell: Numbers  # place -> its cell
     cells: Lists  # cell -> its places, in the order in which they are told of changes
     neighbours: Lists  # place -> the items to push when it changes; the last one takes the next turn
-    # Items that may retire: when a worklist comes to one that no item keeps, it never takes a turn again, and what it
-    # was the last to keep retires with it.
+    # Items that may retire: when a worklist comes to one that no item keeps, it never takes a turn again, and
+    # what it was the last to keep retires with it.
     keepers: Numbers | None = None  # item -> how many times other items keep it; -1: it never retires
     keeps: Lists | None = None  # item -> the items that it keeps, as often as it does
 

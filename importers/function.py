@@ -145,8 +145,8 @@ class Function:
     groups: list[tuple[int, int, int]] = field(default_factory=list)  # value, group id, node
     constraints: list[int] = field(default_factory=list)
     flow_edges: dict[int, int] = field(default_factory=dict)  # a node that is a data-flow edge -> its owner
-    # Nodes that name the shardings of what enters and leaves; of manual computations: the axes of what does, what
-    # they want of their operands, and their axes in order.
+    # Nodes that name the shardings of what enters and leaves; of manual computations: the axes of what does,
+    # what they want of their operands, and their axes in order.
     boundaries: list[int] = field(default_factory=list)
     manual: dict[int, Manual] = field(default_factory=dict)
     entering: dict[int, tuple[Sharding, ...]] = field(default_factory=dict)

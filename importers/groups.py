@@ -20,8 +20,8 @@ Same = Callable[[Sequence[tuple[int, int]]], list[tuple[int, int]]]
 def separate_groups(
     function: Function, classes: Classes, uses: Uses, place: Mapping[int, int], same: Same
 ) -> None:
-    """Puts constraints on the members of groups that disagree. ``same`` says which values are in one group, given
-    (value, group id) pairs. Warns of every such group."""
+    """Puts constraints on the members of groups that disagree. ``same`` says which values are in one group,
+    given (value, group id) pairs. Warns of every such group."""
     if not function.groups:
         return
     nodes = {value: node for value, _, node in reversed(function.groups)}

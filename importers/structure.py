@@ -55,8 +55,8 @@ def prepare(
     finds its dead ops (``function.removed``). ``edges_as_read``: no edges but those that stand in the
     function.
 
-    Shardy erases a dead op when its turn comes. So what is used by nothing never takes a turn, but what is used
-    by dead ops alone does, until they are gone.
+    Shardy erases a dead op when its turn comes. So what is used by nothing never takes a turn, but what is
+    used by dead ops alone does, until they are gone.
     """
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
