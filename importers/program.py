@@ -135,10 +135,7 @@ class Reader:
         """What import makes of the functions."""
         self.annotate_calls()
         self.split()
-        return {
-            n: prepare(f, self.classes, self.rules.groups, callee=n != self.main)
-            for n, f in self.functions.items()
-        }
+        return {n: prepare(f, self.classes, callee=n != self.main) for n, f in self.functions.items()}
 
     def check_recursion(self, name: str, around: tuple[str, ...]) -> None:
         if name in around:

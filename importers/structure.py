@@ -45,7 +45,7 @@ class Structure:
 def prepare(
     function: Function,
     classes: Classes,
-    same: Same,
+    same: Same | None = None,
     *,
     callee: bool,
     edges_as_read: bool = False,
@@ -53,7 +53,8 @@ def prepare(
 ) -> Structure:
     """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and
     finds its dead ops (``function.removed``). ``edges_as_read``: no edges but those that stand in the
-    function.
+    function. ``same`` (see ``groups.py``): members of sharding groups may disagree; otherwise that is an
+    error, which is found later.
 
     Shardy erases a dead op when its turn comes. So what is used by nothing never takes a turn, but what is
     used by dead ops alone does, until they are gone.
@@ -72,7 +73,8 @@ def prepare(
             function.annotations.setdefault(place[value], sharding)
     if constrain:
         apply_constraints(function, classes, uses, place, owners | set(place))
-    separate_groups(function, classes, uses, place, same)
+    if same is not None:
+        separate_groups(function, classes, uses, place, same)
     if function.moved:
         function.order.sort(key=lambda n: uses.position[n])
     multiple = _multiple_uses(function, classes, uses)
