@@ -1,0 +1,50 @@
+"""Random modules: proofs hold, annotations alone give the axis again, what is missing has a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import shardlog
+from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import strategies as st
+from shardlog.errors import ShardlogError
+from shardlog.explain.conflicts import conflicts
+from shardlog.explain.explanation import WhyNot
+from shardlog.explain.replay import replay
+from shardlog.explain.why import Explainer
+from shardlog.explain.why_not import why_not
+from shardlog.rulebook import STRATEGIES
+
+from ..random_modules import modules
+
+
+def missing(result: shardlog.Result, value: str, rank: int) -> Iterator[WhyNot]:
+    axes = sorted({atom.axis for atom in result.program.shardings.meshes.atoms})
+    for dim in range(rank):
+        for axis in axes[:2]:
+            try:
+                yield from why_not(result, value, dim, axis)
+            except ShardlogError as error:  # because it is sharded on the axis
+                assert "is sharded on" in error.message
+
+
+@seed(0)
+@settings(
+    max_examples=40,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(modules(), st.sampled_from(STRATEGIES))
+def test_explanations(text: str, strategy: str) -> None:
+    note(f"strategy {strategy}\n{text}")
+    result = shardlog.run(text, strategy=strategy)
+    explainer = Explainer(result)
+    for value in explainer.values.all()[::3]:
+        for explanation in explainer.why(value.name):
+            explainer.check_proofs(explanation)
+            assert replay(result, explanation).holds
+        for absent in missing(result, value.name, len(value.shape)):
+            assert all(stop.reasons for stop in absent.stops)
+    assert all(conflict.bytes > 0 for conflict in conflicts(result))
