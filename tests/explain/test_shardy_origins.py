@@ -31,8 +31,8 @@ def recorded(text: str) -> list[tuple[str, list[dict[str, str]]]]:
         for op in region.blocks[0].operations:
             name = op.operation.name
             if name != "sdy.data_flow_edge":
-                origins = op.attributes.get("sdy.sharding_origins", [])
-                entries = [origins] if isinstance(origins, ir.DictAttr) else origins
+                origins: Any = op.attributes.get("sdy.sharding_origins", [])
+                entries: Any = [origins] if isinstance(origins, ir.DictAttr) else origins
                 axes = [{e.name: e.attr.value for e in entry} for entry in entries]
                 found.append((NAMES.get(name, name), axes))
             for inner in op.regions:
