@@ -6,7 +6,7 @@ As in Shardy, each member then keeps its sharding, and an open constraint on it 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from .classes import Classes
 from .constraints import create_constraint, take_over
@@ -18,19 +18,33 @@ Same = Callable[[Sequence[tuple[int, int]]], list[tuple[int, int]]]
 
 
 def separate_groups(
-    function: Function, classes: Classes, uses: Uses, place: Mapping[int, int], same: Same
+    function: Function,
+    classes: Classes,
+    uses: Uses,
+    place: Mapping[int, int],
+    edges: Collection[int],
+    same: Same,
 ) -> None:
-    """Puts constraints on the members of groups that disagree. ``same`` says which values are in one group,
-    given (value, group id) pairs. Warns of every such group."""
+    """Puts constraints on the members of groups that disagree, and warns of every such group.
+
+    ``place`` maps targets of data-flow edges to the value that holds their sharding, ``edges`` are the values
+    with an edge of their own, and ``same`` says which values are in one group, given (value, group id) pairs.
+    """
     if not function.groups:
         return
-    nodes = {value: node for value, _, node in reversed(function.groups)}
-    ids = {value: group for value, group, _ in reversed(function.groups)}
+    nodes: dict[int, int] = {}
+    ids: dict[int, int] = {}
+    for value, group, node in function.groups:
+        nodes.setdefault(value, node)
+        ids.setdefault(value, group)
+    order = {value: i for i, value in enumerate(nodes)}
     partners: dict[int, set[int]] = {value: {value} for value in nodes}
     for one, other in same([(value, group) for value, group, _ in function.groups]):
         partners[one].add(other)
+    # Without a data-flow edge, a constraint on an argument comes before those that are there already.
+    free = set(function.arguments).difference(edges)
     instead: dict[int, int] = {}
-    for leader in [value for value in nodes if value == min(partners[value], key=list(nodes).index)]:
+    for leader in [value for value in nodes if value == min(partners[value], key=order.__getitem__)]:
         members = [value for value in nodes if value in partners[leader]]
         held = [function.annotations.get(place.get(value, value)) for value in members]
         said = [sharding for sharding in held if sharding is not None and not sharding.empty]
@@ -46,5 +60,7 @@ def separate_groups(
             near, index = (nodes[value], 0) if nodes[value] >= 0 else uses.of(value)[0]
             node = create_constraint(function, classes, uses, near, index, open_like)
             take_over(function, uses, node)
+            if value in free:
+                uses.position[node] = -0.6 - len(function.moved) * 1e-9
             instead[value] = function.results[node][0]
     function.groups = [(instead.get(value, value), group, node) for value, group, node in function.groups]

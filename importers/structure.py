@@ -74,7 +74,7 @@ def prepare(
     if constrain:
         apply_constraints(function, classes, uses, place, owners | set(place))
     if same is not None:
-        separate_groups(function, classes, uses, place, same)
+        separate_groups(function, classes, uses, place, owners, same)
     if function.moved:
         function.order.sort(key=lambda n: uses.position[n])
     multiple = _multiple_uses(function, classes, uses)
@@ -176,6 +176,7 @@ def _inside(function: Function, node: int) -> list[int]:
     if node not in function.regions:
         return []
     direct = [n for region in function.regions[node] for n in region.nodes]
+    direct += [n for n in function.created if function.parent[n] == node]
     return direct + [n for d in direct for n in _inside(function, d)]
 
 

@@ -108,7 +108,8 @@ def compare_rules(piece: Piece, row: Row) -> None:
     expected = oracle.forked(rules.attached, piece.text, conservative=conservative)
     got = rules.ours(piece.text, conservative=conservative)
     with oracle.context():
-        ops = list(rules.walk(ir.Module.parse(piece.text).operation))
+        module = ir.Module.parse(piece.text)
+        ops = list(rules.walk(module.operation))
         starts = [i for i, op in enumerate(ops) if op.name == "func.func"]
         for start, end in zip(starts, [*starts[1:], len(ops)], strict=True):
             wrong = [i for i in range(start, end) if got[i] != expected[i]]
