@@ -13,8 +13,8 @@ TRIES = 4
 
 
 def least(measure: Callable[[], float], limit: float) -> float:
-    """The least of a few measurements, since other work on the machine disturbs one side of a ratio or the other;
-    the first that is within the limit ends it."""
+    """The least of a few measurements: other work on the machine disturbs one side of a ratio or the other.
+    The first that is within the limit ends it."""
     found = float("inf")
     for _ in range(TRIES):
         found = min(found, measure())
