@@ -164,6 +164,19 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         "m.mlir:1:18: error: custom op 'sdy.mesh' duplicate axis name: \"data\"\n"
         "  hint: name every axis of a mesh once",
     ),
+    "members of a group that disagree": (
+        identity('@mesh, [{"data"}, {}]').replace(
+            "{\n",
+            "{\n  %0 = stablehlo.abs %arg0 "
+            '{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"model"}]>]>}'
+            " : tensor<8x16xf32>\n"
+            "  sdy.sharding_group %arg0 group_id = 7 : tensor<8x16xf32>\n"
+            "  sdy.sharding_group %0 group_id = 7 : tensor<8x16xf32>\n",
+        ),
+        "m.mlir:3:8: error: members of a sharding group have different shardings: "
+        '#sdy.sharding<@mesh, [{"data"}, {}]> and #sdy.sharding<@mesh, [{}, {"model"}]>\n'
+        "  hint: give the members equal shardings, or leave all but one without",
+    ),
     "members of a group with different shapes": (
         body(
             "sdy.sharding_group %arg0 group_id = 7 : tensor<8x16xf32>",
