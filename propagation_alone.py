@@ -18,7 +18,7 @@ from .exporters.shardings import Shape, Written
 from .importers.function import Function, Signatures, read_function
 from .importers.manual import read_boundaries
 from .importers.program import Reader
-from .importers.shardings import Sharding
+from .importers.shardings import Sharding, Shardings
 from .importers.source import parse_module, read_source, symbols
 from .importers.structure import Structure, prepare
 from .propagation import propagate
@@ -56,6 +56,11 @@ class _Reader(Reader):
     def __init__(self, module: ir.Module, rules: RuleBook, *, add_edges: bool) -> None:
         self.add_edges = add_edges
         super().__init__(module, rules)
+
+    def read_meshes(self) -> Shardings:
+        shardings = super().read_meshes()
+        shardings.units = True
+        return shardings
 
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:
         declared = symbols(self.module, "func.func")

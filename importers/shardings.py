@@ -46,6 +46,7 @@ class Shardings:
     def __init__(self, meshes: Meshes, names: dict[str, int]) -> None:
         self.meshes = meshes
         self.names = names  # mesh symbol -> mesh number
+        self.units = False  # axes of size 1 are kept
         self._inlined: dict[ir.Attribute, int] = {}
         self._read: dict[ir.Attribute, Sharding] = {}
         self._written: dict[tuple[Sharding, bool], ir.Attribute] = {}
@@ -118,7 +119,7 @@ class Shardings:
                 if part
                 else SubAxis(axis.name, 1, sizes[axis.name])
             )
-            if found.size > 1:
+            if found.size > 1 or self.units:
                 axes.append(found)
         return tuple(axes)
 
