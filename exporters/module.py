@@ -239,6 +239,10 @@ class Body:
         if not function.moved:
             return
         last: dict[int, int] = {}  # region -> the node before
+        stays = [
+            n for n in function.order if n not in function.moved and n not in self.erased and self.ops[n]
+        ]
+        first = {function.region[n]: n for n in reversed(stays)}
         for node in function.order:
             if node in self.erased or self.ops[node] is None:
                 continue
@@ -247,8 +251,8 @@ class Body:
                 op = self.ops[node].operation
                 if region in last:
                     op.move_after(self.ops[last[region]].operation)
-                elif op.block.operations[0].operation != op:
-                    op.move_before(op.block.operations[0].operation)
+                else:
+                    op.move_before(self.ops[first[region]].operation)
             last[region] = node
 
     # ---- Shardings -----------------------------------------------------------------------------------------

@@ -124,6 +124,7 @@ def take_over(function: Function, uses: Uses, node: int) -> None:
     value, result = function.operands[node][0], function.results[node][0]
     function.moved.add(node)
     uses.position[node] = uses.after(value) - len(function.moved) * 1e-9
+    function.region[node], function.parent[node] = uses.home(value)
     for user, index in reversed(uses.of(value)):
         if user != node:
             uses.move(user, index, result)

@@ -68,6 +68,18 @@ class Uses:
                     )
         return -0.5 + function.arguments.index(value) * 1e-4
 
+    def home(self, value: int) -> tuple[int, int]:
+        """The region in which ``value`` comes to be, and the node around it."""
+        function = self.function
+        node = function.definer[value]
+        if node >= 0:
+            return function.region[node], function.parent[node]
+        for parent, regions in function.regions.items():
+            for region in regions:
+                if value in region.arguments and region.nodes:
+                    return function.region[region.nodes[-1]], parent
+        return function.region[function.terminator], -1
+
     def of(self, value: int) -> list[tuple[int, int]]:
         """(node, operand index) of the uses of ``value``, oldest first."""
         at = np.nonzero(self.value == value)[0]
