@@ -7,11 +7,10 @@ import pytest
 from .conformance import checkout, table
 
 # Functions that are known to differ, by file: a dynamic shape, which is an error here; a mesh that has two names
-# and keeps the first; the conservative mode; rules that Shardy leaves on ops; a sharding group whose members
+# and keeps the first; rules that Shardy leaves on ops; a sharding group whose members
 # disagree, which is an error here.
 KNOWN: dict[str, int] = {
     "basic_propagation": 2,
-    "basic_propagation_conservative": 3,
     "basic_propagation_keep_sharding_rules": 1,
     "propagation_pipeline": 1,
 }
