@@ -25,16 +25,19 @@ from .propagation import propagate
 from .rulebook import RuleBook
 
 
-def propagate_alone(source: Any, *, strategy: str, add_edges: bool = False) -> str:
+def propagate_alone(
+    source: Any, *, strategy: str, add_edges: bool = False, conservative: bool = False
+) -> str:
     """The module of ``source`` after the stages of ``strategy``, as text.
 
     ``add_edges``: data-flow ops get the edges that they lack. Afterwards edges are gone: the op that they
-    belong to has their sharding. Raises ShardlogError as ``run`` does.
+    belong to has their sharding. ``conservative``: no sub-axes, and no factors
+    that need halos. Raises ShardlogError as ``run`` does.
     """
     module = parse_module(read_source(source))
     book = RuleBook()
     with module.context, ir.Location.unknown():
-        program = _Reader(module, book, add_edges=add_edges).read()
+        program = _Reader(module, book, add_edges=add_edges, conservative=conservative).read()
         fixpoint = propagate(program, book, strategy)
         contents, facts = fixpoint.contents, fixpoint.agenda.facts
         written = _AsTheyAre(
@@ -53,9 +56,12 @@ def propagate_alone(source: Any, *, strategy: str, add_edges: bool = False) -> s
 
 
 class _Reader(Reader):
-    def __init__(self, module: ir.Module, rules: RuleBook, *, add_edges: bool) -> None:
+    def __init__(self, module: ir.Module, rules: RuleBook, *, add_edges: bool, conservative: bool) -> None:
         self.add_edges = add_edges
         super().__init__(module, rules)
+        if conservative:
+            describe = self.classes.describe
+            self.classes.describe = lambda op, multiple: {**describe(op, multiple), "conservative": [()]}
 
     def read_meshes(self) -> Shardings:
         shardings = super().read_meshes()

@@ -76,6 +76,7 @@ def knowledge(signature: Facts, facts: Facts) -> Knowledge:
         static={
             "tensor": [(t, role) for t, role, _, _ in signature.get("slot", ())],
             **{name: facts[name] for name in TURN_FACTS},
+            **({"conservative": [()]} if "conservative" in signature else {}),
         },
         flows={level: tuple(entries) for level, entries in flows.items()},
     )

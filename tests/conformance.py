@@ -99,6 +99,7 @@ def both(piece: Piece) -> tuple[str, str]:
         text,
         strategy=strategy[1],
         add_edges="sdy-add-data-flow-edges" in piece.passes,
+        conservative="conservative-propagation=true" in option,
     ), expected
 
 

@@ -7,8 +7,7 @@ import pytest
 from .conformance import checkout, table
 
 # Functions that are known to differ, by file: a dynamic shape, which is an error here; a mesh that has two names
-# and keeps the first; rules that Shardy leaves on ops; a sharding group whose members
-# disagree, which is an error here.
+# and keeps the first; rules that Shardy leaves on ops; a group whose members disagree, which is an error here.
 KNOWN: dict[str, int] = {
     "basic_propagation": 2,
     "basic_propagation_keep_sharding_rules": 1,
