@@ -6,8 +6,8 @@ import pytest
 
 from .conformance import checkout, table
 
-# Functions that are known to differ, by file: a dynamic shape, which is an error here; a mesh that has two names
-# and keeps the first; rules that Shardy leaves on ops; a group whose members disagree, which is an error here.
+# Functions known to differ, by file. Errors here: a dynamic shape, and a group whose members disagree.
+# A mesh with two names keeps the first, and rules that Shardy attaches are not kept.
 KNOWN: dict[str, int] = {
     "basic_propagation": 2,
     "basic_propagation_keep_sharding_rules": 1,
