@@ -18,7 +18,7 @@ from .function import Function, Signatures, location, read_function
 from .graph import Graph, build_graph
 from .manual import read_boundaries
 from .meshes import Meshes
-from .shardings import Sharding, Shardings, read_mesh
+from .shardings import Dimension, Sharding, Shardings, read_mesh
 from .signature import Tensor, describe, looks_at
 from .source import main_function, symbols
 from .splitting import split_constants
@@ -146,15 +146,27 @@ class Reader:
             self.check_recursion(callee, (*around, name))
 
     def annotate_calls(self) -> None:
-        """A call without shardings has those of the function's results."""
+        """A call without shardings has those of the function's results. Where one result or argument of a
+        called function has a sharding, the others have one without axes, open."""
         for function in self.functions.values():
             for node, callee in function.calls.items():
-                results = function.results[node]
-                if any(v in function.annotations for v in results):
-                    continue
-                for value, sharding in zip(results, self.functions[callee].result_annotations, strict=False):
-                    if sharding is not None:
-                        function.annotations[value] = sharding
+                results, other = function.results[node], self.functions[callee]
+                if not any(v in function.annotations for v in results):
+                    found = dict(zip(results, other.result_annotations, strict=False))
+                    function.annotations.update((v, s) for v, s in found.items() if s is not None)
+                    self.fill(function, results)
+                self.fill(other, other.arguments)
+
+    def fill(self, function: Function, values: Sequence[int]) -> None:
+        """Gives the values without a sharding an open one on the mesh of the first that has one."""
+        meshes, shapes = self.shardings.meshes.meshes, self.classes.signatures.shapes
+        annotations = function.annotations
+        said = [annotations[v].mesh for v in values if v in annotations]
+        mesh = next((m for m in said if not meshes[m].maximal), None)
+        if mesh is not None:
+            for value in values:
+                rank = len(shapes[function.types[value]] or ())
+                annotations.setdefault(value, Sharding(mesh, (Dimension(),) * rank))
 
     def split(self) -> None:
         """Splits constants, see ``splitting.py``; which ops are constants is said by the rules."""
