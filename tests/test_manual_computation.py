@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 import shardlog
-from jax.sharding import AbstractMesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from .compare import differences
 from .oracle import forked, propagate
 
 MESH = AbstractMesh((2, 2, 2), ("a", "b", "c"))
+P: Any = PartitionSpec  # jax has no types for it
+Tensor: Any = jax.ShapeDtypeStruct
 
 
 def manual(function: Callable[..., Any], *axes: str) -> Callable[..., Any]:
@@ -51,7 +52,7 @@ def in_branch(x: Any, w: Any) -> Any:
 @pytest.mark.parametrize("function", [after_matmul, in_loop, after_loop, in_call, in_branch])
 def test_shard_map(function: Callable[..., Any]) -> None:
     shardings = NamedSharding(MESH, P("a", "b")), NamedSharding(MESH, P(None, "c"))
-    tensor = jax.ShapeDtypeStruct((16, 16), jnp.float32)
+    tensor = Tensor((16, 16), jnp.float32)
     traced = jax.jit(function, in_shardings=shardings).trace(tensor, tensor)
     text = traced.lower(lowering_platforms=("cpu",)).as_text()
     assert "sdy.manual_computation" in text
