@@ -215,19 +215,6 @@ class _Recorder(Evaluation):
             for _ in getattr(self, f"_{step[0]}")(step, registers):
                 yield from self._solve(steps, at + 1, registers)
 
-    def _rows(self, step: tuple[Any, ...], registers: Registers) -> Iterator[Tuple]:
-        """The tuples of a scan, whole, each after its columns stand in the registers."""
-        _, relation, version, bound, free = step
-        tables = {"all": self._all, "delta": self._delta, "old": self._old}[version]
-        columns = tuple(column for column, _ in bound)
-        key = tuple(evaluate(expression, registers) for _, expression in bound)
-        for row in tables[relation].matching(columns, key):
-            for column, register in free:
-                registers[register] = row[column]
-            yield row
-            if not free:
-                return
-
     def _kept(self, steps: Sequence[Any], registers: Registers) -> list[_Key]:
         """The tuples that the solutions of an aggregate go through."""
         outside, self._trail = self._trail, []

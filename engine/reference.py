@@ -150,6 +150,11 @@ class Evaluation:
     # ---- Steps: each yields once per way to go on -----------------------------------------------
 
     def _scan(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        for _ in self._rows(step, registers):
+            yield
+
+    def _rows(self, step: tuple[Any, ...], registers: Registers) -> Iterator[Tuple]:
+        """The tuples of a scan, whole, each after its columns stand in the registers."""
         _, relation, version, bound, free = step
         tables = {"all": self._all, "delta": self._delta, "old": self._old}[version]
         columns = tuple(column for column, _ in bound)
@@ -157,7 +162,7 @@ class Evaluation:
         for row in tables[relation].matching(columns, key):
             for column, register in free:
                 registers[register] = row[column]
-            yield
+            yield row
             if not free:
                 return
 
