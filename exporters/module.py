@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 from ..importers.classes import Classes
 from ..importers.function import RESULT_SHARDING, sharding_of
 from ..importers.graph import Graph
-from ..importers.shardings import Sharding
+from ..importers.shardings import Dimension, Sharding
 from .functions import Version, choose_versions
 from .meshes import write_meshes
 from .shardings import Written
@@ -424,8 +424,6 @@ def _axes(sharding: Sharding | None) -> Any:
 
 
 def _replicated(sharding: Sharding) -> Sharding:
-    from ..importers.shardings import Dimension
-
     return Sharding(sharding.mesh, (Dimension(closed=True),) * len(sharding.dimensions))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..importers.shardings import Facts, Sharding, Shardings
+from ..importers.shardings import Dimension, Facts, Sharding, Shardings
 
 Shape = tuple[int, ...]
 
@@ -108,6 +108,4 @@ class Written:
     @staticmethod
     def open(mesh: int, rank: int) -> Sharding:
         """The sharding without axes, all dimensions open."""
-        from ..importers.shardings import Dimension
-
         return Sharding(mesh, (Dimension(),) * rank)
