@@ -146,7 +146,7 @@ class _Propagation:
             and outcome.contents[cell] == contents[cell]
             and any(d.priority is not None for d in sharding.dimensions)
         }
-        final = self.with_siblings(outcome.contents[program.cells])
+        final = self.with_siblings(self.with_unshared(outcome.contents[program.cells]))
         unchanged = {p: kept[c] for p, c in enumerate(program.cells.tolist()) if c in kept} if kept else {}
         stage_of = tuple(stage for stage, numbers_ in enumerate(passes_of) for _ in numbers_)
         return Fixpoint(
@@ -161,6 +161,12 @@ class _Propagation:
             unchanged,
             tuple(statistics),
         )
+
+    def with_unshared(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """What a member of a sharding group has of its own, where the group has got nothing."""
+        for place, sharding in self.program.unshared.items():
+            contents[place] = contents[place] or self.agenda.content(self.program.shardings.facts(sharding))
+        return contents
 
     def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """Shardings of an op's results stand in one attribute, and so do those of a called function's

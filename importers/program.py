@@ -27,7 +27,10 @@ from .structure import Structure, prepare
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """An imported module. ``cells``: place -> cell; ``initial``: cell -> its sharding, where it has one."""
+    """An imported module. ``cells``: place -> cell; ``initial``: cell -> its sharding, where it has one.
+
+    ``unshared``: place -> an open sharding without axes, which the rest of its sharding group does not have.
+    """
 
     module: ir.Module
     shardings: Shardings
@@ -35,6 +38,7 @@ class Program:
     graph: Graph
     cells: npt.NDArray[np.int32]
     initial: dict[int, Sharding]
+    unshared: dict[int, Sharding]
     grouped: tuple[tuple[int, ...], ...]  # the places of each sharding group, in program order
 
 
@@ -121,15 +125,8 @@ class Reader:
         cells = np.arange(graph.places, dtype=np.int32)
         for members in groups:
             cells[list(members)] = min(members)
-        return Program(
-            self.module,
-            self.shardings,
-            classes,
-            graph,
-            cells,
-            self.read_initial(graph, groups, cells),
-            groups,
-        )
+        initial, unshared = self.read_initial(graph, groups, cells)
+        return Program(self.module, self.shardings, classes, graph, cells, initial, unshared, groups)
 
     def structures(self) -> dict[str, Structure]:
         """What import makes of the functions."""
@@ -246,25 +243,30 @@ class Reader:
 
     def read_initial(
         self, graph: Graph, groups: Sequence[tuple[int, ...]], cells: npt.NDArray[np.int32]
-    ) -> dict[int, Sharding]:
+    ) -> tuple[dict[int, Sharding], dict[int, Sharding]]:
+        """``initial`` and ``unshared`` of the program."""
+        shared = {place for members in groups if len(members) > 1 for place in members}
         initial: dict[int, Sharding] = {}
+        unshared: dict[int, Sharding] = {}
         for instance in graph.instances:
             function = instance.function
             for value, sharding in function.annotations.items():
                 place = instance.place + int(instance.layout.place[value])
                 cell = int(cells[place])
-                if cell != place or cell in initial:
-                    self.check_group(initial.get(cell), sharding, function, value)
-                if cell not in initial or not sharding.empty:
-                    initial[cell] = sharding
+                if place in shared and sharding.empty:
+                    unshared[place] = sharding
+                    continue
+                if cell in initial:
+                    self.check_group(initial[cell], sharding, function, value)
+                initial[cell] = sharding
         main = graph.main.function
         for place, found in zip(graph.result_places, main.result_annotations, strict=True):
             if found is not None:
                 initial[int(place)] = found
-        return initial
+        return initial, unshared
 
-    def check_group(self, one: Sharding | None, two: Sharding, function: Function, value: int) -> None:
-        if one is None or one == two or one.empty or two.empty:
+    def check_group(self, one: Sharding, two: Sharding, function: Function, value: int) -> None:
+        if one == two:
             return
         node = function.definer[value]
         raise ShardlogError(
