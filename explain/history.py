@@ -113,9 +113,9 @@ class History:
             number -= 1
         return number
 
-    def turn(self, event: Event) -> Derivations:
+    def turn(self, event: Event, outputs: tuple[str, ...] = ("becomes_sharded",)) -> Derivations:
         """The turn that made a change, solved once more."""
-        return self._solved(self.around(event), ("becomes_sharded",))
+        return self._solved(self.around(event), outputs)
 
     def last_turn(self, item: int) -> Derivations | None:
         """A turn of an item at the end of the run, with reasons; None where shardings never pass it."""

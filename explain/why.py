@@ -100,14 +100,14 @@ class Explainer:
         before = self.history.end
         while (event := self.history.gained(cell, dim, atom, before)) is not None:
             way.append((event, dim))
-            source = self._source(event, dim, atom)
+            source = self.source(event, dim, atom)
             if source is None:
                 break
             slot, dim = source
             cell, before = self.history.cell(self.history.slots(event.item)[slot]), self.history.start(event)
         return way, cell
 
-    def _source(self, event: Event, dim: int, atom: int) -> tuple[int, int] | None:
+    def source(self, event: Event, dim: int, atom: int) -> tuple[int, int] | None:
         """The slot and dimension an atom comes from; None where the annotation itself took the turn."""
         proof = self.proof(event, dim, atom)
         return next((p.row[:2] for p in proof.steps() if _given(p) and p.row[3] == atom), None)
@@ -117,10 +117,9 @@ class Explainer:
         op, slots = self.values.op(event.item), self.history.slots(event.item)
         stage = self.history.stage(event)
         level = None if stage.level == _NO_OP_PRIORITIES else stage.level
-        source = self._source(event, dim, atom)
+        source = self.source(event, dim, atom)
         slot, from_dim = source or (event.slot, dim)
-        gains = next((p for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
-        says = next((p for p in proof.steps() if _passes(p, atom)), gains or proof)
+        factor, says = self.says(proof, atom)
         others = (p.row for p in proof.steps() if _given(p) and p.row[:2] != (slot, from_dim))
         return Step(
             "propagation" if source else "priority",
@@ -131,10 +130,10 @@ class Explainer:
             self.site(slots[slot], from_dim, op.slots[slot]),
             op.roles[slot],
             op.roles[event.slot],
-            self.factor(gains.row[1]) if gains else "",
+            factor,
             Stage(stage.priority, level, stage.strategy),
             event.number,
-            self.sentence(says, event.item, names),
+            self.sentence(says, op.slots, names),
             rule_place(says),
             tuple(f'"{self.axis(x)}" on dim {d} of {op.slots[u]}' for u, d, _, x in dict.fromkeys(others)),
             proof,
@@ -151,6 +150,13 @@ class Explainer:
             assert proof is not None, "a turn gives again what it gave"
             self._proofs[key] = proof
         return self._proofs[key]
+
+    def says(self, proof: Proof, atom: int) -> tuple[str, Proof]:
+        """The factor along which a proof has an atom come (empty where there is none), and the step of the
+        proof whose sentence says most."""
+        gains = next((p for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
+        factor = self.factor(gains.row[1]) if gains else ""
+        return factor, next((p for p in proof.steps() if _passes(p, atom)), gains or proof)
 
     def needs(self, sharded: Sharded) -> Iterable[int]:
         """The annotated cells that an axis rests on, by way of all axes that its proofs use."""
@@ -206,15 +212,14 @@ class Explainer:
         text = self.result.program.shardings.text(sharding) if sharding else ""
         return Annotation(name, where, cell, text.removeprefix("#sdy.sharding"))
 
-    def sentence(self, proof: Proof, item: int, axes: Mapping[int, str] | None = None) -> str:
+    def sentence(self, proof: Proof, slots: Sequence[str], axes: Mapping[int, str] | None = None) -> str:
         """The sentence of a proof's rule, with the names of slots, axes (``axes`` has some) and factors."""
         if proof.source is None:
             return ""
-        op = self.values.op(item)
         names, known = {}, axes or {}
         for variable, value in proof.bindings:
             if variable in ("t", "u"):
-                names[variable] = f"{value} ({op.slots[value]})"
+                names[variable] = f"{value} ({slots[value]})"
             elif variable in ("x", "y"):
                 names[variable] = f'"{known.get(value) or self.axis(value)}"'
             elif variable in ("f", "g"):

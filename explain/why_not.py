@@ -32,7 +32,7 @@ def why_not(result: Result, name: str, dim: int, axis: str) -> list[WhyNot]:
     axis.
     """
     explainer = Explainer(result)
-    search = _Search(explainer, axis)
+    search = Search(explainer, axis)
     found = []
     for value in explainer.values.find(name):
         explainer.check(value, dim, axis)
@@ -64,7 +64,9 @@ def after_removal(result: Result, explanation: WhyNot) -> tuple[str, str] | None
     return culprit, f"next in its way is: {left[0].reason}: {left[0].sentence}"
 
 
-class _Search:
+class Search:
+    """Answers about one axis."""
+
     def __init__(self, explainer: Explainer, axis: str) -> None:
         self.explainer, self.axis = explainer, axis
         self.history, self.values = explainer.history, explainer.values
@@ -80,6 +82,7 @@ class _Search:
         self.maps: dict[int, list[tuple[int, ...]]] = {}
 
     def explain(self, value: Value, dim: int) -> WhyNot:
+        """Why a dimension is not sharded on the axis. Raises ShardlogError where it is."""
         cell = self.history.cell(value.place)
         held = {x for d, x in self.sharded(cell) if d == dim}
         if self.atoms & held and self.atoms <= held | {x for _, x in self.sharded(cell)}:
@@ -181,7 +184,8 @@ class _Search:
             assert proof is not None
             says = _says(proof)
             culprit = self.culprit(item, row, says)
-            yield Reason(row[4], self.explainer.sentence(says, item), rule_place(says), *culprit)
+            sentence = self.explainer.sentence(says, self.values.op(item).slots)
+            yield Reason(row[4], sentence, rule_place(says), *culprit)
         if not rows:
             yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
 
