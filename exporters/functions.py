@@ -49,7 +49,9 @@ def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] 
             written.sharding(instance.place + int(instance.layout.place[v]), r)
             for v, r in zip(values, rank, strict=True)
         ]
-        return tuple(written.filled(found, rank) or ())
+        meshes = written.shardings.meshes.meshes
+        single = all(s is None or meshes[s.mesh].maximal for s in found)
+        return () if single else tuple(written.filled(found, rank) or ())
 
     function = instance.function
     return Signature(of(function.arguments), of(function.operands[function.terminator]))

@@ -85,7 +85,7 @@ class Written:
     def per_value(self, shardings: Sequence[Sharding | None], ranks: Sequence[int]) -> ir.Attribute | None:
         """``#sdy.sharding_per_value<[...]>`` for the results of an op; None if none of them has a sharding.
 
-        Results without a sharding get a fully open one on the mesh of the first that has one.
+        Results without a sharding get a fully open one, see ``filled``.
         """
         key = (tuple(shardings), tuple(ranks))
         if key not in self._attributes:
@@ -99,11 +99,14 @@ class Written:
         return self._attributes[key]
 
     def filled(self, shardings: Sequence[Sharding | None], ranks: Sequence[int]) -> list[Sharding] | None:
-        """``shardings`` with fully open ones in the gaps; None if there are only gaps."""
+        """``shardings`` with fully open ones in the gaps, on the mesh of the first that is not on a single
+        device; None if there are only gaps."""
         meshes = [s.mesh for s in shardings if s is not None]
         if not meshes:
             return None
-        return [s or self.open(meshes[0], rank) for s, rank in zip(shardings, ranks, strict=True)]
+        known = self.shardings.meshes.meshes
+        mesh = next((m for m in meshes if not known[m].maximal), meshes[0])
+        return [s or self.open(mesh, rank) for s, rank in zip(shardings, ranks, strict=True)]
 
     @staticmethod
     def open(mesh: int, rank: int) -> Sharding:

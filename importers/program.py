@@ -144,7 +144,8 @@ class Reader:
 
     def annotate_calls(self) -> None:
         """A call without shardings has those of the function's results. Where one result or argument of a
-        called function has a sharding, the others have one without axes, open."""
+        called function has a sharding, the others have one without axes, open; a sharding on a single device
+        does not count, and does not cross the call on its own."""
         for function in self.functions.values():
             for node, callee in function.calls.items():
                 results, other = function.results[node], self.functions[callee]
@@ -155,13 +156,16 @@ class Reader:
                 self.fill(other, other.arguments)
 
     def fill(self, function: Function, values: Sequence[int]) -> None:
-        """Gives the values without a sharding an open one on the mesh of the first that has one."""
+        """Gives the values without a sharding an open one on the mesh of the first that has one; where all
+        are on single devices, nothing has a sharding."""
         meshes, shapes = self.shardings.meshes.meshes, self.classes.signatures.shapes
         annotations = function.annotations
         said = [annotations[v].mesh for v in values if v in annotations]
         mesh = next((m for m in said if not meshes[m].maximal), None)
-        if mesh is not None:
-            for value in values:
+        for value in values:
+            if mesh is None:
+                annotations.pop(value, None)
+            else:
                 rank = len(shapes[function.types[value]] or ())
                 annotations.setdefault(value, Sharding(mesh, (Dimension(),) * rank))
 
