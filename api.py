@@ -29,14 +29,17 @@ from .rulebook import STRATEGIES, RuleBook
 if TYPE_CHECKING:
     from jax.sharding import NamedSharding
 
+    from .explain.record import Record
+
 
 @dataclass(frozen=True)
 class UnknownOp:
-    """An op that has no rule: shardings stop there."""
+    """An op that has no rule: shardings stop there. ``reason`` is why, where the rules say it."""
 
     name: str
     count: int
     location: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,13 @@ class Result:
         buffer = io.BytesIO()
         self.module.operation.write_bytecode(buffer)
         return buffer.getvalue()
+
+    @cached_property
+    def record(self) -> Record:
+        """The run as explanations read it."""
+        from .explain.live import Live
+
+        return Live(self)
 
     @cached_property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -199,10 +209,12 @@ def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:
     """Ops without a rule, once per name, with how many there are and where the first one is."""
     signatures, found = program.classes.signatures, dict[str, list[Any]]()
     for number, op in enumerate(signatures.examples):
-        if not program.classes.of(number).known:
-            found.setdefault(op.operation.name, [0, op])[0] += signatures.counts[number]
+        knowledge = program.classes.of(number)
+        if not knowledge.known:
+            found.setdefault(op.operation.name, [0, op, knowledge.no_rule])[0] += signatures.counts[number]
     return tuple(
-        UnknownOp(name, count, text.place(location(op))) for name, (count, op) in sorted(found.items())
+        UnknownOp(name, count, text.place(location(op)), reason)
+        for name, (count, op, reason) in sorted(found.items())
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
+from .explain import checks
 from .explain.commands import add_commands, handlers
 from .rulekit import commands as rulekit
 
@@ -46,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
     run.add_argument("--json", action="store_true", help="show statistics and ops without a rule as JSON")
+    checks.add_fail_on(run)
 
     facts = commands.add_parser("facts", parents=[common], help="write the facts of a module for Soufflé")
     facts.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write to")
@@ -56,24 +58,26 @@ def parser() -> argparse.ArgumentParser:
     query.add_argument("--json", action="store_true", help="print rows as JSON instead of a table")
 
     add_commands(commands, common)
+    checks.add_commands(commands, common)
     rulekit.add_commands(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status (2: bad input)."""
+    """Runs the command line; returns the exit status (1: a check found something, 2: bad input)."""
     import warnings
 
     options = parser().parse_args(arguments)
     for stream in ("stdin", "stdout", "stderr"):
         if getattr(sys, stream) is None:  # it was closed: as good as the null device
             setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
-    commands: dict[str, Callable[[argparse.Namespace], None]]
-    commands = {"run": _run, "facts": _facts, "query": _query, **handlers(_result), **rulekit.HANDLERS}
+    commands: dict[str, Callable[[argparse.Namespace], int | None]]
+    commands = {"run": _run, "facts": _facts, "query": _query, **rulekit.HANDLERS}
+    commands |= {**handlers(_result), **checks.handlers(_result)}
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: _warn(str(message))
-            commands[options.command](options)
+            status = commands[options.command](options)
             sys.stdout.flush()
     except KeyboardInterrupt:
         print("shardlog: interrupted", file=sys.stderr)
@@ -89,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(error, file=sys.stderr)
         return 2
-    return 0
+    return status or 0
 
 
 def _bad_input(error: Exception) -> bool:
@@ -104,18 +108,23 @@ def _warn(message: str) -> None:
     print(f"shardlog: warning: {message}", file=sys.stderr)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> int:
+    lints = checks.lints(options)
     with _output(options.output) as stream:
         result = _result(options, closed=not options.open)
         bytecode = (options.output or "").endswith(".mlirbc")
         stream.write(result.bytecode() if bytecode else result.text().encode())
     report = sys.stdout if options.output else sys.stderr  # standard output may be the module's
+    found = checks.lint(result, lints)
     if options.json:
         import json
 
-        print(json.dumps(_statistics(result), indent=2), file=report)
-    elif options.stats:
+        findings = {"findings": [finding.as_json() for finding in found]} if lints else {}
+        print(json.dumps(_statistics(result) | findings, indent=2), file=report)
+        return int(bool(found))
+    if options.stats:
         print(stages_table(result), file=report)
+    return checks.report(found, report)
 
 
 def _facts(options: argparse.Namespace) -> None:
@@ -159,7 +168,8 @@ def _result(options: argparse.Namespace, *, closed: bool = True) -> Result:
         )
     for op in result.unknown_ops:
         times = "once" if op.count == 1 else f"{op.count:,} times"
-        _warn(f"no rule for {op.name} ({times}, first at {op.location}): no sharding passes through it")
+        reason = f" ({op.reason})" if op.reason else ""
+        _warn(f"no rule for {op.name} ({times}, first at {op.location}): no sharding passes through it{reason}")
     return result
 
 

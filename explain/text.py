@@ -71,6 +71,31 @@ def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
     return "\n".join(lines)
 
 
+def short_why(explanation: Explanation) -> str:
+    """Where an axis comes from, in a sentence."""
+    steps, origin = explanation.steps, explanation.origin
+    said = f'"{explanation.axis}" comes from the annotation of {origin.value}{_at(origin.where)}'
+    if not steps:
+        return said
+    last = f"by {steps[0].op}{_at(steps[0].where)} from {_dim(steps[0].source)}"
+    turns = f", after {_more(len(steps) - 1, 'turn', '')}" if len(steps) > 1 else ""
+    return f"{said}, {last}{turns}"
+
+
+def short_why_not(explanation: WhyNot) -> str:
+    """What is in the way of an axis first, in a sentence."""
+    reasons, place = explanation.here, ""
+    if not reasons and explanation.stops:
+        stop = explanation.stops[0]
+        reasons, place = stop.reasons, f"it stops at {stop.op}{_at(stop.where)}, "
+    if not reasons:
+        return "the axis is on no tensor that it could come from"
+    reason = reasons[0]
+    rule = f" [{reason.rule}]" if reason.rule else ""
+    culprit = f" {reason.culprit}" if reason.culprit else ""
+    return f"{place}{reason.reason}: {reason.sentence}{rule}{culprit}"
+
+
 def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
     """The tensors that must move, most bytes first."""
     total = sum(conflict.bytes for conflict in conflicts)
@@ -81,11 +106,11 @@ def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
         op = f"{conflict.op}{_at(conflict.where)}, {conflict.slot}"
         lines += [
             f"  {conflict.bytes:,} bytes, {conflict.collective}: {conflict.tensor} : {conflict.type}",
-            f"      {_dims(conflict.has)} -> {_dims(conflict.needs)} for {op}",
+            f"      {dims_text(conflict.has)} -> {dims_text(conflict.needs)} for {op}",
         ]
         met = [origin for origin in (conflict.origin, conflict.against) if origin]
         if met:
-            lines += _wrapped("      ", f"by the annotations of {' and '.join(dict.fromkeys(met))}")
+            lines += wrapped("      ", f"by the annotations of {' and '.join(dict.fromkeys(met))}")
     if len(shown) < len(conflicts):
         lines.append(f"  ... {_more(len(conflicts) - len(shown), 'tensor')}")
     return "\n".join(lines)
@@ -111,7 +136,8 @@ def proof_lines(proof: Proof, depth: int | None = None) -> Iterator[str]:
     yield from lines(proof, 0)
 
 
-def _dims(axes: Sequence[str]) -> str:
+def dims_text(axes: Sequence[str]) -> str:
+    """The axes of each dimension: ``[{data}, {}]``."""
     return f"[{', '.join(f'{{{names}}}' for names in axes)}]"
 
 
@@ -128,9 +154,9 @@ def _step(step: Step, depth: int, full: bool) -> list[str]:
             f'  {_dim(step.site)} gets "{step.axis}" from {_dim(step.source)} by {step.op}{_at(step.where)}',
             f"      {step.from_slot} -> {step.to_slot}, factor {step.factor}; {stage}",
         ]
-    lines += _wrapped("      ", f"{step.sentence} [{step.rule}]")
+    lines += wrapped("      ", f"{step.sentence} [{step.rule}]")
     if step.rests_on:
-        lines += _wrapped("      ", f"rests on {', '.join(step.rests_on)}")
+        lines += wrapped("      ", f"rests on {', '.join(step.rests_on)}")
     if depth or full:
         lines += [f"        {line}" for line in proof_lines(step.proof, None if full else depth)]
     return lines
@@ -138,11 +164,12 @@ def _step(step: Step, depth: int, full: bool) -> list[str]:
 
 def _reason(reason: Reason, indent: str) -> list[str]:
     rule = f" [{reason.rule}]" if reason.rule else ""
-    culprit = _wrapped(f"{indent}    ", reason.culprit) if reason.culprit else []
-    return [*_wrapped(indent, f"{reason.reason}: {reason.sentence}{rule}"), *culprit]
+    culprit = wrapped(f"{indent}    ", reason.culprit) if reason.culprit else []
+    return [*wrapped(indent, f"{reason.reason}: {reason.sentence}{rule}"), *culprit]
 
 
-def _wrapped(indent: str, text: str) -> list[str]:
+def wrapped(indent: str, text: str) -> list[str]:
+    """A sentence as lines that fit a screen."""
     return wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
 
 
@@ -163,5 +190,5 @@ def _at(where: str) -> str:
     return f" at {where}" if where else ""
 
 
-def _more(n: int, what: str) -> str:
-    return f"{n} more {what}{'' if n == 1 else 's'} (--full shows all)"
+def _more(n: int, what: str, hint: str = " (--full shows all)") -> str:
+    return f"{n} more {what}{'' if n == 1 else 's'}{hint}"

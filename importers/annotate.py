@@ -88,7 +88,7 @@ def apply_annotations(module: ir.Module, annotations: Sequence[str]) -> None:
         name = match["value"]
         if name not in values:
             raise ShardlogError(f"there is no value {name}", where=where, hint=closest(name, values))
-        _annotate(main, values[name], _sharding(module, match["sharding"], where), where)
+        _annotate(main, values[name], parse_sharding(module, match["sharding"], where), where)
         try:
             module.operation.verify()
         except ir.MLIRError as error:
@@ -117,7 +117,11 @@ def _values(module: ir.Module, main: Any) -> dict[str, ir.Value[Any]]:
     return values
 
 
-def _sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute:
+def parse_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute:
+    """The attribute that ``[{"data"}, {}]`` or ``<@mesh, [{"data"}, {}]>`` says, in the current context.
+
+    Raises ShardlogError, with ``where`` for its place, where that is no sharding.
+    """
     if sharding.startswith("["):
         meshes = list(symbols(module, "sdy.mesh"))
         if not meshes:

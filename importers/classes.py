@@ -35,6 +35,7 @@ class Knowledge:
     """What the rules say about one signature."""
 
     known: bool
+    no_rule: str  # why there is none, where the rules say it
     constant: bool
     keeps_constant: bool
     expands_scalar: bool
@@ -65,6 +66,7 @@ def knowledge(signature: Facts, facts: Facts) -> Knowledge:
         flows.setdefault(level, []).append((f, role))
     return Knowledge(
         known=bool(facts["known"]),
+        no_rule=min((reason for (reason,) in facts["no_rule"]), default=""),
         constant=bool(facts["constant"]),
         keeps_constant=bool(facts["keeps_constant"]),
         expands_scalar=bool(facts["expands_scalar"]),
