@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from ..api import Result
-from ..exporters.relations import axis_text
-from .values import Op
+from ..importers.meshes import axis_text
+from .record import Key, Op, Run
 from .why import Explainer
 
 Axes = Mapping[tuple[int, int], tuple[int, ...]]  # (slot, factor) -> the atoms of the factor in the slot
@@ -48,11 +47,11 @@ class Conflict:
     against: str
 
 
-def conflicts(result: Result) -> list[Conflict]:
+def conflicts(run: Run) -> list[Conflict]:
     """The conflicts of a run, most bytes first, and then in the order of the program."""
-    explainer = Explainer(result)
+    explainer = Explainer(run)
     finder = _Finder(explainer)
-    found = [conflict for item in explainer.history.items() for conflict in finder.conflicts(item)]
+    found = [conflict for item, key in explainer.history.ends() for conflict in finder.conflicts(item, key)]
     return sorted((c for c in found if c.bytes), key=lambda conflict: -conflict.bytes)
 
 
@@ -71,12 +70,12 @@ class _Finder:
     def __init__(self, explainer: Explainer) -> None:
         self.explainer, self.history = explainer, explainer.history
         self.meshes = explainer.meshes
-        self.moves: dict[tuple[int, ...], list[_Move]] = {}
+        self.moves: dict[Key, list[_Move]] = {}
 
-    def conflicts(self, item: int) -> Iterable[Conflict]:
-        key = self.history.at_end(item)
+    def conflicts(self, item: int, key: Key) -> Iterable[Conflict]:
+        """The conflicts at an item with its neighbourhood at the end."""
         if key not in self.moves:
-            self.moves[key] = list(self._moves(key)) if key[0] >= 0 else []
+            self.moves[key] = list(self._moves(key))
         if not self.moves[key]:
             return
         op, places = self.explainer.values.op(item), self.history.slots(item)
@@ -105,7 +104,7 @@ class _Finder:
 
     # ---- Who disagrees ----------------------------------------------------------------------------------
 
-    def _moves(self, key: tuple[int, ...]) -> Iterable[_Move]:
+    def _moves(self, key: Key) -> Iterable[_Move]:
         facts = self.history.solve(key, _FACTS)
         axes: dict[tuple[int, int], tuple[int, ...]] = {}
         for t, f, _, x in sorted(facts["on"]):
@@ -174,7 +173,7 @@ class _Finder:
         has, needs = _places(move.has), _places(move.needs)
         gathered, cut = has.keys() - needs.keys(), needs.keys() - has.keys()
         moved = [x for x in has.keys() & needs.keys() if has[x] != needs[x]]
-        local = _size_of(type_) // max(1, self._size(has))
+        local = size_of(type_) // max(1, self._size(has))
         if moved:
             return "all-to-all", local * self._size(gathered) - local // self._size(moved)
         if gathered and self._size(gathered) == self._size(cut):
@@ -208,7 +207,7 @@ def _places(dims: Iterable[tuple[int, ...]]) -> dict[int, int]:
     return {x: d for d, atoms in enumerate(dims) for x in atoms}
 
 
-def _size_of(type_: str) -> int:
+def size_of(type_: str) -> int:
     """The bytes of a tensor type."""
     *sizes, element = type_.removeprefix("tensor<").removesuffix(">").split(",")[0].split("x")
     match = _BITS.match(element)

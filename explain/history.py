@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import numpy as np
-
-from ..api import Result
-from ..engine.proof import Derivations
+from ..engine import Solver
+from ..engine.proof import Derivations, Proof
 from ..engine.proof_check import Checker
-from ..propagation import Stage
-
-Facts = dict[str, list[tuple[Any, ...]]]
-_HELD = ("mesh", "sharded", "closed", "fixed")
+from .explanation import Stage
+from .record import Facts, Key, Record, Row
 
 
 @dataclass(frozen=True)
@@ -23,95 +18,107 @@ class Event:
     """A change: the ``number``-th of the log, by the turn of an item that gave a slot new content."""
 
     number: int
+    turns: int  # the pass
     stage: int
     item: int
     slot: int
     cell: int
+    old: int
     new: int
 
 
 class History:
     """The log of a run by cell, and the neighbourhoods in which turns were taken."""
 
-    def __init__(self, result: Result) -> None:
-        self.result = result
-        fixpoint = result.fixpoint
-        self.log = fixpoint.outcome.log
-        self.end = len(self.log.item)
-        self._agenda, self._graph = fixpoint.agenda, fixpoint.graph
-        self._cell_of = fixpoint.graph.place_cell
-        cells = self._cell_of[self.log.place] if self.end else np.zeros(0, np.int32)
-        self._order = np.argsort(cells, kind="stable")
-        self._cells = cells[self._order]
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.end = record.end
+        self._events: dict[int, Event] = {}
+        self._around: dict[int, Key] = {}
         self._held: dict[int, Facts] = {}
-        self._derivations: dict[tuple[tuple[int, ...], tuple[str, ...]], Derivations] = {}
-        self._checkers: dict[tuple[int, ...], Checker] = {}
-        self._program = result.book.reasons()
-
-    @cached_property
-    def inputs(self) -> list[str]:
-        """The relations that a turn is given."""
-        return [r.name for r in self._program.plan.relations if r.input and r.keyed and r.name not in _HELD]
+        self._statics: dict[int, Facts] = {}
+        self._derivations: dict[tuple[Key, tuple[str, ...]], Derivations] = {}
+        self._checkers: dict[Key, Checker] = {}
 
     @cached_property
     def shared(self) -> Facts:
         """The facts that all turns share."""
-        axes = self.result.program.shardings.meshes.facts()
-        return {name: rows for name, rows in axes.items() if rows}
+        return {name: rows for name, rows in self.record.meshes.facts().items() if rows}
 
     def stage(self, event: Event) -> Stage:
         """The stage of a change."""
-        return self.result.fixpoint.stages[event.stage]
+        return self.record.stages[event.stage]
 
     def slots(self, item: int) -> list[int]:
         """The places of an item's slots."""
-        offsets, places = self._graph.slots
-        return [int(place) for place in places[offsets[item] : offsets[item + 1]]]
+        return self.record.slots(item)
 
     def cell(self, place: int) -> int:
         """The cell of a place."""
-        return int(self._cell_of[place])
+        return self.record.cell(place)
 
     def facts(self, content: int) -> Facts:
         """What a content says."""
         if content not in self._held:
-            self._held[content] = self._agenda.facts(content)
+            self._held[content] = self.record.facts(content)
         return self._held[content]
 
     def events(self, cell: int, before: int) -> list[int]:
         """The changes of a cell before a change, latest first, as numbers of the log."""
-        low, high = np.searchsorted(self._cells, [cell, cell + 1])
-        return [int(n) for n in self._order[low:high][::-1] if n < before]
+        return [n for n in reversed(self.record.changes(cell)) if n < before]
 
     def content(self, cell: int, before: int) -> int:
         """The content of a cell just before a change; ``end``: after all of them."""
         if before == self.end:
-            return int(self.result.fixpoint.outcome.contents[cell])
+            return self.record.contents(cell)[1]
         for number in self.events(cell, before):
-            return int(self.log.new[number])
-        return int(self.result.fixpoint.initial[cell])
+            return self.event(number).new
+        return self.record.contents(cell)[0]
 
     def gained(self, cell: int, dim: int, atom: int, before: int) -> Event | None:
         """The change that put the atom there as it is just before a change; None: it was there at first."""
         for number in self.events(cell, before):
-            if not self._has(int(self.log.old[number]), dim, atom):
-                return self.event(number)
+            event = self.event(number)
+            if not self._has(event.old, dim, atom):
+                return event
         return None
 
     def event(self, number: int) -> Event:
         """A change of the log."""
-        log = self.log
-        stage = self.result.fixpoint.stage_of[int(log.number[number])]
-        cell = self.cell(int(log.place[number]))
-        return Event(number, stage, int(log.item[number]), int(log.slot[number]), cell, int(log.new[number]))
+        if number not in self._events:
+            change = self.record.change(number)
+            stage = self.record.stage_of[change.turns]
+            self._events[number] = Event(
+                number, change.turns, stage, change.item, change.slot, change.cell, change.old, change.new
+            )
+        return self._events[number]
 
     def start(self, event: Event) -> int:
         """The first change of the turn that made a change."""
-        log, number = self.log, event.number
-        turn = (log.number[number], log.item[number])
-        while number > 0 and (log.number[number - 1], log.item[number - 1]) == turn:
+        number = event.number
+        while number > 0:
+            before = self.event(number - 1)
+            if (before.turns, before.item) != (event.turns, event.item):
+                break
             number -= 1
         return number
+
+    def items(self) -> range:
+        """Everything that takes turns, but for annotations."""
+        return range(self.record.items)
+
+    # ---- Turns ------------------------------------------------------------------------------------------
+
+    def proof(self, event: Event, row: Row) -> Proof:
+        """The proof of a row of ``puts``, or else of ``becomes_sharded``, in the turn that made a change."""
+        key = self.around(event)
+        kept = self.record.proofs(key)
+        if kept is not None:
+            return kept[row]
+        turn = self.turn(event)
+        proof = turn.proof("puts", row) or turn.proof("becomes_sharded", row)
+        assert proof is not None, "a turn gives again what it gave"
+        return proof
 
     def turn(self, event: Event, outputs: tuple[str, ...] = ("becomes_sharded",)) -> Derivations:
         """The turn that made a change, solved once more."""
@@ -122,47 +129,61 @@ class History:
         key = self.at_end(item)
         return None if key[0] < 0 else self._solved(key, ("blocked", "missing"))
 
-    def items(self) -> range:
-        """Everything that takes turns, but for annotations."""
-        return range(len(self.result.program.graph.classes))
-
-    def at_end(self, item: int) -> tuple[int, ...]:
+    def at_end(self, item: int) -> Key:
         """The neighbourhood of an item at the end of the run, in its last stage."""
-        return self._neighbourhood(item, self.result.fixpoint.passes[-1].statics, self.end)
+        return self._neighbourhood(item, self.record.static(item, -1), self.end)
 
-    def solve(self, key: Sequence[int], outputs: Sequence[str]) -> Facts:
-        """Relations of a turn in a neighbourhood, sorted."""
-        return self._agenda.explain(key[0], key[1:], outputs)
-
-    def around(self, event: Event) -> tuple[int, ...]:
+    def around(self, event: Event) -> Key:
         """The neighbourhood in which a change was made."""
-        statics = self.result.fixpoint.passes[int(self.log.number[event.number])].statics
-        return self._neighbourhood(event.item, statics, self.start(event))
+        if event.number not in self._around:
+            static = self.record.static(event.item, event.turns)
+            self._around[event.number] = self._neighbourhood(event.item, static, self.start(event))
+        return self._around[event.number]
 
-    def checker(self, key: tuple[int, ...]) -> Checker:
+    def ends(self) -> Iterator[tuple[int, Key]]:
+        """The items that take turns in the last stage, with their neighbourhoods at the end."""
+        return self.record.at_end()
+
+    def solve(self, key: Key, outputs: Sequence[str]) -> Facts:
+        """Relations of a turn in a neighbourhood, sorted."""
+        return self._solver.solve(self._facts(key), outputs)
+
+    @cached_property
+    def _solver(self) -> Solver:
+        return self.record.rules().solver(self.shared)
+
+    def checker(self, key: Key) -> Checker:
         """What checks proofs about a neighbourhood."""
         if key not in self._checkers:
-            self._checkers[key] = Checker(self._program.plan, self.turn_facts(key))
+            self._checkers[key] = Checker(self.record.rules().plan, self.turn_facts(key))
         return self._checkers[key]
 
-    def _neighbourhood(self, item: int, statics: Any, before: int) -> tuple[int, ...]:
-        """The static facts of an item and the contents of its slots just before a change, as numbers."""
-        contents = [self.content(self.cell(place), before) for place in self.slots(item)]
-        return (int(statics[self._graph.classes[item]]), *contents)
+    def given(self, static: int, slots: int) -> Facts:
+        """The static facts with a number, of an item with so many slots."""
+        if static not in self._statics:
+            self._statics[static] = self.record.given(static, slots)
+        return self._statics[static]
 
-    def turn_facts(self, key: Sequence[int]) -> Facts:
+    def turn_facts(self, key: Key) -> Facts:
         """The facts of a neighbourhood, the shared ones included."""
+        return self._facts(key) | self.shared
+
+    def _neighbourhood(self, item: int, static: int, before: int) -> Key:
+        """The static facts of an item and the contents of its slots just before a change, as numbers."""
+        return (static, *(self.content(self.cell(place), before) for place in self.slots(item)))
+
+    def _facts(self, key: Key) -> Facts:
         static, *contents = key
-        given = self._agenda.explain(static, [0] * len(contents), self.inputs)
-        facts = {name: list(rows) for name, rows in {**given, **self.shared}.items() if rows}
+        facts = {name: list(rows) for name, rows in self.given(static, len(contents)).items() if rows}
         for slot, content in enumerate(contents):
             for name, rows in self.facts(content).items():
                 facts.setdefault(name, []).extend((slot, *row) for row in rows)
         return facts
 
-    def _solved(self, key: tuple[int, ...], outputs: tuple[str, ...]) -> Derivations:
+    def _solved(self, key: Key, outputs: tuple[str, ...]) -> Derivations:
         if (key, outputs) not in self._derivations:
-            self._derivations[key, outputs] = Derivations(self._program, self.turn_facts(key), outputs)
+            program = self.record.rules()
+            self._derivations[key, outputs] = Derivations(program, self.turn_facts(key), outputs)
         return self._derivations[key, outputs]
 
     def _has(self, content: int, dim: int, atom: int) -> bool:

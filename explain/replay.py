@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..api import Result
@@ -45,9 +45,9 @@ def replay(result: Result, explanation: Explanation) -> Replay:
     return Replay(False, tuple(sorted(also)))
 
 
-def without(result: Result, cell: int) -> Result:
-    """The run without the annotation of a cell; its module is still the one of ``result``."""
-    cells = set(result.program.initial) - {cell}
+def without(result: Result, dropped: Iterable[int]) -> Result:
+    """The run without the annotations of cells; its module is still the one of ``result``."""
+    cells = set(result.program.initial).difference(dropped)
     kept = {c: result.program.initial[c] for c in sorted(cells)}
     return replace(result, program=replace(result.program, initial=kept), fixpoint=again(result, cells))
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ..api import Result
 from ..engine.proof import Proof, fill
 from ..errors import ShardlogError, closest
-from ..exporters.relations import axis_text
-from .explanation import Annotation, Explanation, Site, Stage, Step, rule_place
+from ..importers.meshes import axis_text
+from .explanation import Annotation, Explanation, Site, Step, rule_place
 from .history import Event, History
-from .values import Value, Values
+from .record import Run, Value, record
+from .values import Values
 
-_NO_OP_PRIORITIES = 9
+if TYPE_CHECKING:
+    from ..api import Result
+
 _LETTERS = "ijklmnopqrstuvwxyz"
 Sharded = tuple[int, int, int, int]  # cell, dimension, atom, and the change before which it is so
 
@@ -20,13 +23,18 @@ Sharded = tuple[int, int, int, int]  # cell, dimension, atom, and the change bef
 class Explainer:
     """Answers about one run."""
 
-    def __init__(self, result: Result) -> None:
-        self.result = result
-        self.history = History(result)
-        self.values = Values(result)
-        self.meshes = result.program.shardings.meshes
+    def __init__(self, run: Run) -> None:
+        self.record = record(run)
+        self.history = History(self.record)
+        self.values = Values(self.record)
+        self.meshes = self.record.meshes
         self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
         self._checked: dict[Proof, int] = {}
+
+    @property
+    def result(self) -> Result:
+        """The run in memory."""
+        return self.record.result
 
     # ---- Questions --------------------------------------------------------------------------------------
 
@@ -52,11 +60,11 @@ class Explainer:
             meshes = (f"@{m.name} has {', '.join(name for name, _ in m.axes)}" for m in self.meshes.meshes)
             near = closest(axis, known)
             hint = "; ".join([*meshes, *([near] if near.startswith("did") else [])])
-            raise ShardlogError(f"no mesh has an axis {axis}", where=self.result.source.name, hint=hint)
+            raise ShardlogError(f"no mesh has an axis {axis}", where=self.record.name, hint=hint)
 
     def _explanations(self, value: Value, dim: int | None, axis: str | None) -> Iterator[Explanation]:
         cell, history = self.history.cell(value.place), self.history
-        content = int(self.result.fixpoint.outcome.contents[cell])
+        content = history.content(cell, history.end)
         # The atoms of an axis mostly go together.
         together: dict[tuple[object, ...], list[int]] = {}
         for d, _, atom in sorted(history.facts(content).get("sharded", ())):
@@ -78,7 +86,7 @@ class Explainer:
         mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
         axis = ", ".join(axis_text(part, mesh) for part in parts)
         return Explanation(
-            Site(value.name, value.type, dim, self.values.born(value.place)),
+            Site(value.name, value.type, dim, value.where),
             axis,
             value.place,
             tuple(atoms),
@@ -116,7 +124,6 @@ class Explainer:
         proof = self.proof(event, dim, atom)
         op, slots = self.values.op(event.item), self.history.slots(event.item)
         stage = self.history.stage(event)
-        level = None if stage.level == _NO_OP_PRIORITIES else stage.level
         source = self.source(event, dim, atom)
         slot, from_dim = source or (event.slot, dim)
         factor, says = self.says(proof, atom)
@@ -131,7 +138,7 @@ class Explainer:
             op.roles[slot],
             op.roles[event.slot],
             factor,
-            Stage(stage.priority, level, stage.strategy),
+            stage,
             event.number,
             self.sentence(says, op.slots, names),
             rule_place(says),
@@ -145,10 +152,7 @@ class Explainer:
         row = (event.slot, dim, position, atom)
         key = (self.history.around(event), row)
         if key not in self._proofs:
-            turn = self.history.turn(event)
-            proof = turn.proof("puts", row) or turn.proof("becomes_sharded", row)
-            assert proof is not None, "a turn gives again what it gave"
-            self._proofs[key] = proof
+            self._proofs[key] = self.history.proof(event, row)
         return self._proofs[key]
 
     def says(self, proof: Proof, atom: int) -> tuple[str, Proof]:
@@ -203,14 +207,12 @@ class Explainer:
 
     def site(self, place: int, dim: int, name: str = "") -> Site:
         """A dimension of the value in a place."""
-        return Site(name or self.values.name(place), self.values.type(place), dim, self.values.born(place))
+        value = self.values.value(place)
+        return Site(name or value.name, value.type, dim, value.where)
 
     def annotation(self, cell: int) -> Annotation:
         """The annotation of a cell."""
-        name, where = self.values.annotated.get(cell, (self.values.name(cell), self.values.born(cell)))
-        sharding = self.result.program.initial.get(cell)
-        text = self.result.program.shardings.text(sharding) if sharding else ""
-        return Annotation(name, where, cell, text.removeprefix("#sdy.sharding"))
+        return self.record.annotation(cell)
 
     def sentence(self, proof: Proof, slots: Sequence[str], axes: Mapping[int, str] | None = None) -> str:
         """The sentence of a proof's rule, with the names of slots, axes (``axes`` has some) and factors."""

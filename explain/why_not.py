@@ -11,27 +11,23 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-import numpy as np
-
-from ..api import Result
 from ..engine.proof import Proof
 from ..errors import ShardlogError
 from .explanation import Reason, Site, Stop, WhyNot, rule_place
-from .replay import without
-from .values import Value
+from .record import Run, Value, record
 from .why import Explainer
 
 _MOST_STOPS = 20
 _CLOSER = ("barred", "declines", "stops")  # whose sentences say most, best first
 
 
-def why_not(result: Result, name: str, dim: int, axis: str) -> list[WhyNot]:
+def why_not(run: Run, name: str, dim: int, axis: str) -> list[WhyNot]:
     """Why dimension ``dim`` of the values called ``name`` is not sharded on a mesh axis.
 
     Raises ShardlogError for values, dimensions and axes that do not exist, and where it is sharded on the
     axis.
     """
-    explainer = Explainer(result)
+    explainer = Explainer(run)
     search = Search(explainer, axis)
     found = []
     for value in explainer.values.find(name):
@@ -40,7 +36,7 @@ def why_not(result: Result, name: str, dim: int, axis: str) -> list[WhyNot]:
     return found
 
 
-def after_removal(result: Result, explanation: WhyNot) -> tuple[str, str] | None:
+def after_removal(run: Run, explanation: WhyNot) -> tuple[str, str] | None:
     """What happens without the annotation that the first culprit comes from; None where none is named.
 
     Returns the annotated value and what is so without it: the axis is there, or what is in its way next.
@@ -48,12 +44,14 @@ def after_removal(result: Result, explanation: WhyNot) -> tuple[str, str] | None
     """
     reasons = [*explanation.here, *(reason for stop in explanation.stops for reason in stop.reasons)]
     cell = next((reason.cell for reason in reasons if reason.cell >= 0), -1)
-    if cell not in result.program.initial:
+    if cell < 0 or not record(run).annotation(cell).text:
         return None
+    from .replay import without
+
     site, axis = explanation.site, explanation.axis
-    culprit = Explainer(result).annotation(cell).value
+    culprit = record(run).annotation(cell).value
     try:
-        (found,) = why_not(without(result, cell), site.value, site.dim, axis)
+        (found,) = why_not(without(record(run).result, [cell]), site.value, site.dim, axis)
     except ShardlogError:
         return culprit, f'{site.value} dim {site.dim} is sharded on "{axis}"'
     left = [*found.here, *(reason for stop in found.stops for reason in stop.reasons)]
@@ -71,15 +69,6 @@ class Search:
         self.explainer, self.axis = explainer, axis
         self.history, self.values = explainer.history, explainer.values
         self.atoms = {atom.id for atom in explainer.meshes.atoms if atom.axis == axis}
-        result = explainer.result
-        self.statics = result.fixpoint.passes[-1].statics
-        self.classes = result.fixpoint.graph.classes
-        self.agenda = result.fixpoint.agenda
-        offsets, self.slot_places = result.fixpoint.graph.slots
-        self.slot_items = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        self.by_cell = np.argsort(result.fixpoint.graph.place_cell[self.slot_places], kind="stable")
-        self.slot_cells = result.fixpoint.graph.place_cell[self.slot_places][self.by_cell]
-        self.maps: dict[int, list[tuple[int, ...]]] = {}
 
     def explain(self, value: Value, dim: int) -> WhyNot:
         """Why a dimension is not sharded on the axis. Raises ShardlogError where it is."""
@@ -89,13 +78,13 @@ class Search:
             hint = "`shardlog why` says where it comes from"
             raise ShardlogError(
                 f'{value.name} dim {dim} is sharded on "{self.axis}"',
-                where=self.values.born(value.place),
+                where=value.where,
                 hint=hint,
             )
         self.visited: dict[tuple[int, int], int] = {}
         stops = tuple(islice(self.stops(cell, dim), _MOST_STOPS))
         here = () if any(stop.distance == 0 for stop in stops) else tuple(self.here(cell, dim))
-        site = Site(value.name, value.type, dim, self.values.born(value.place))
+        site = Site(value.name, value.type, dim, value.where)
         return WhyNot(site, self.axis, here, stops, len(self.visited))
 
     def sharded(self, cell: int) -> list[tuple[int, int]]:
@@ -140,24 +129,19 @@ class Search:
 
     def turns(self, cell: int) -> list[tuple[int, int]]:
         """The items that take turns with a cell, and the slots in which they hold it."""
-        low, high = np.searchsorted(self.slot_cells, [cell, cell + 1])
-        offsets = self.explainer.result.fixpoint.graph.slots.offsets
-        found = []
-        for at in sorted(self.by_cell[low:high].tolist()):
-            item = int(self.slot_items[at])
-            if self.statics[self.classes[item]] >= 0:
-                found.append((item, at - int(offsets[item])))
-        return found
+        run = self.explainer.record
+        return [(item, slot) for item, slot in run.turns(cell) if run.static(item, -1) >= 0]
 
     def shared(self, item: int, slot: int, dim: int) -> Iterator[tuple[int, int, int]]:
         """(factor, slot, dimension) of other slots that share a factor with a dimension."""
-        static = int(self.statics[self.classes[item]])
-        if static not in self.maps:
-            slots = len(self.history.slots(item))
-            self.maps[static] = self.agenda.explain(static, [0] * slots, ["maps"])["maps"]
-        maps = self.maps[static]
+        maps = self.maps(item)
         factors = [f for t, d, _, f in maps if (t, d) == (slot, dim)]
         return ((f, t, d) for f in factors for t, d, _, g in maps if f == g and t != slot)
+
+    def maps(self, item: int) -> list[tuple[int, ...]]:
+        """The factors of an item's dimensions."""
+        static = self.explainer.record.static(item, -1)
+        return self.history.given(static, len(self.history.slots(item)))["maps"]
 
     # ---- What stopped it --------------------------------------------------------------------------------
 
@@ -202,8 +186,7 @@ class Search:
             rivals = {atom}
         else:
             return "", -1
-        static = int(self.statics[self.classes[item]])
-        dims = [(t, d) for t, d, _, g in self.maps[static] if g == factor]
+        dims = [(t, d) for t, d, _, g in self.maps(item) if g == factor]
         for t, d in sorted(dims, key=lambda at: at[0] != other):
             for e, x in self.sharded(cells[t]):
                 if e == d and x in rivals:
@@ -225,9 +208,9 @@ class Search:
 
     def annotated(self, cell: int) -> tuple[str, int]:
         """What the user said of a cell."""
-        if cell not in self.explainer.result.program.initial:
-            return "", -1
         annotation = self.explainer.annotation(cell)
+        if not annotation.text:
+            return "", -1
         where = f" at {annotation.where}" if annotation.where else ""
         return f"{annotation.value} is annotated {annotation.text}{where}", cell
 

@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 
 from ..importers.function import Function, location
 from ..importers.graph import Instance
-from ..importers.meshes import Mesh, SubAxis
+from ..importers.meshes import axis_text
 from ..importers.program import Program
 from ..importers.source import Text, parse_module, symbols
 from .shardings import Written
@@ -44,11 +44,6 @@ def declarations() -> str:
     """The relations of ``SCHEMA`` as Datalog declarations, all of them input."""
     columns = {name: ", ".join(f"{column}: {kind}" for column, kind in row) for name, row in SCHEMA.items()}
     return "".join(f".decl {name}({columns[name]})\n.input {name}\n" for name in SCHEMA)
-
-
-def axis_text(axis: SubAxis, mesh: Mesh) -> str:
-    """``x``, or ``x:(1)2`` for a sub-axis."""
-    return axis.name if axis.size == mesh.sizes[axis.name] else f"{axis.name}:({axis.pre}){axis.size}"
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,11 @@ class Mesh:
         return dict(self.axes)
 
 
+def axis_text(axis: SubAxis, mesh: Mesh) -> str:
+    """``x``, or ``x:(1)2`` for a sub-axis."""
+    return axis.name if axis.size == mesh.sizes[axis.name] else f"{axis.name}:({axis.pre}){axis.size}"
+
+
 def _divisors(n: int) -> list[int]:
     small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
     return sorted({*small, *(n // d for d in small)})

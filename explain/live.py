@@ -1,0 +1,362 @@
+"""A run in memory, as explanations read it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..exporters.relations import Names, read_names, value_names
+from ..importers.graph import Instance
+from .explanation import Annotation, Stage
+from .record import Change, Facts, Key, Op, Record, Value
+
+if TYPE_CHECKING:
+    from ..api import Result
+    from ..engine import Program
+
+_FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
+_NO_OP_PRIORITIES = 9
+
+
+@cache
+def frames(location: str) -> tuple[tuple[str, int], ...]:
+    """The files and lines that an MLIR location names, inner frames first."""
+    return tuple((file, int(line)) for file, line, _ in _FRAME.findall(location))
+
+
+def source_location(location: str) -> str:
+    """Where the user wrote what an MLIR location stands for: ``file:line``; empty where it does not say."""
+    found = frames(location)
+    return f"{found[0][0]}:{found[0][1]}" if found else ""
+
+
+class Live(Record):
+    """The record of a ``Result``."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._program = program = result.program
+        self._graph = graph = program.graph
+        self._fixpoint = fixpoint = result.fixpoint
+        self._log = fixpoint.outcome.log
+        self._agenda_graph = fixpoint.graph
+        self._places = [i.place for i in graph.instances]
+        self._items = [i.item for i in graph.instances]
+        self._first_result = int(graph.places) - len(graph.result_places)
+        self.name = result.source.name
+        self.strategy = fixpoint.strategy
+        self.meshes = program.shardings.meshes
+        self.stages = tuple(
+            Stage(s.priority, None if s.level == _NO_OP_PRIORITIES else s.level, s.strategy)
+            for s in fixpoint.stages
+        )
+        self.statistics = tuple((s.turns, s.distinct, s.changes) for s in fixpoint.stages)
+        self.unknown_ops = tuple(asdict(op) for op in result.unknown_ops)
+        self.stage_of = fixpoint.stage_of
+        self.end = len(self._log.item)
+        self.items = len(graph.classes)
+
+    @cached_property
+    def result(self) -> Result:
+        return self._result
+
+    # ---- Names ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _read(self) -> dict[str, Names]:
+        return read_names(self._result.source, (i.function for i in self._graph.instances))
+
+    @cached_property
+    def _names(self) -> list[list[str]]:
+        return [
+            value_names(self._program, i, self._read[i.function.name].values) for i in self._graph.instances
+        ]
+
+    @cached_property
+    def _types(self) -> dict[int, str]:
+        return {number: str(type_) for type_, number in self._program.classes.signatures.types.items()}
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        shapes, found = self._program.classes.signatures.shapes, dict[str, int]()
+        for instance, names in zip(self._graph.instances, self._names, strict=True):
+            function = instance.function
+            for v, name in enumerate(names):
+                # Values that are not tensors, or not there any more, have no name.
+                if shapes[function.types[v]] is not None and function.definer[v] not in function.removed:
+                    found[name] = instance.place + v
+        for i, v in enumerate(self._returned):
+            if shapes[self._graph.main.function.types[v]] is not None:
+                found[f"result#{i}"] = self._first_result + i
+        main, aliases = self._graph.main, dict[str, int]()
+        for v, argument in zip(main.function.arguments, main.function.op.arguments, strict=True):
+            if self._names[0][v] in found and _is_path(argument.location):
+                aliases.setdefault(_path(argument.location), main.place + v)
+        for i in range(len(self._returned)):
+            if f"result#{i}" in found:
+                aliases.setdefault(self._result_path(i), self._first_result + i)
+        return {**aliases, **found}
+
+    @property
+    def _returned(self) -> tuple[int, ...]:
+        function = self._graph.main.function
+        return function.operands[function.terminator]
+
+    def named(self, name: str) -> Value | None:
+        number = self._numbers.get(name)
+        return None if number is None else self.value(number)
+
+    def names(self) -> dict[str, int]:
+        return self._numbers
+
+    # ---- Values -----------------------------------------------------------------------------------------
+
+    def value(self, number: int) -> Value:
+        instance, v = self._owner(number)
+        if number >= self._first_result:
+            i = number - self._first_result
+            name, where, place = f"result#{i}", self._result_path(i), number
+            where = "" if where == name else where
+        else:
+            name, place = self._names[instance.number][v], instance.place + int(instance.layout.place[v])
+            where = self._born(place)
+        type_ = instance.function.types[v]
+        shape = self._program.classes.signatures.shapes[type_] or ()
+        return Value(number, name, place, self._types[type_], shape, where)
+
+    def values(self) -> Iterator[Value]:
+        return (self.value(number) for number in sorted(set(self._numbers.values())))
+
+    def _owner(self, number: int) -> tuple[Instance, int]:
+        """The instance with a value, and its number there; that of the returned value for a result."""
+        if number >= self._first_result:
+            return self._graph.main, self._returned[number - self._first_result]
+        instance = self._graph.instances[bisect_right(self._places, number) - 1]
+        return instance, number - instance.place
+
+    def _result_path(self, i: int) -> str:
+        attributes = self._graph.main.function.op.attributes
+        entry = attributes["res_attrs"][i] if "res_attrs" in attributes else {}
+        return str(entry["jax.result_info"].value) if "jax.result_info" in entry else f"result#{i}"
+
+    def _born(self, place: int) -> str:
+        instance, v = self._owner(place)
+        function = instance.function
+        node = function.definer[v]
+        if node >= 0:
+            return self._where(instance, node)
+        if v not in function.arguments:
+            return ""
+        location = function.op.arguments[function.arguments.index(v)].location
+        found = source_location(str(location))
+        return self._result.source.place(found) if found else _path(location) if _is_path(location) else ""
+
+    def born_at(self, file: str, line: int) -> list[Value]:
+        return [self.value(v) for v, (path, n) in self._lines if n == line and _is_file(path, file)]
+
+    def lines(self, file: str) -> list[int]:
+        return sorted({n for _, (path, n) in self._lines if _is_file(path, file)})
+
+    @property
+    def _lines(self) -> Iterator[tuple[int, tuple[str, int]]]:
+        """Tensors with the frames of the places where they were born."""
+        for number in sorted(set(self._numbers.values())):
+            if (item := self.definer(number)) >= 0:
+                for frame in dict.fromkeys(frames(self.location(item))):
+                    yield number, frame
+
+    def definer(self, number: int) -> int:
+        """The op that makes a value; -1: none does."""
+        instance, v = self._owner(number)
+        node = -1 if number >= self._first_result else instance.function.definer[v]
+        return instance.item + node if node >= 0 else -1
+
+    def _where(self, instance: Instance, node: int) -> str:
+        location = self._location(instance, node)
+        return source_location(location) or location
+
+    def _location(self, instance: Instance, node: int) -> str:
+        function = instance.function
+        return self._read[function.name].locations[function.originals.get(node, node)]
+
+    # ---- Shardings --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _boundary(self) -> set[int]:
+        main = self._graph.main
+        arguments = (main.place + int(main.layout.place[v]) for v in main.function.arguments)
+        return {*arguments, *map(int, self._graph.result_places)}
+
+    def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
+        value, written = self.value(number), self._result.written
+        found = written.sharding(value.place, len(value.shape))
+        if value.place in self._boundary:
+            found = written.fitted(found, value.shape, entry=True)
+        if found is None or not found.dimensions:
+            return ((),) * len(value.shape)
+        split, mesh = self.meshes.split, found.mesh
+        return tuple(tuple(x for axis in d.axes for x in split(mesh, axis)) for d in found.dimensions)
+
+    def annotations(self) -> list[Annotation]:
+        return [self.annotation(cell) for cell in sorted(self._program.initial)]
+
+    @cached_property
+    def _annotated(self) -> dict[int, tuple[str, str]]:
+        """Cell -> the name of the value that the user annotated, and where."""
+        cells, found = self._program.cells, dict[int, tuple[str, str]]()
+        for instance in self._graph.instances:
+            function = instance.function
+            for v in function.annotations:
+                place = instance.place + int(instance.layout.place[v])
+                found.setdefault(int(cells[place]), self._annotation(instance, v))
+        return found
+
+    def _annotation(self, instance: Instance, v: int) -> tuple[str, str]:
+        """A constraint that became its operand's own sharding is what the user wrote."""
+        function, names = instance.function, self._names[instance.number]
+        if v not in function.attributes:
+            for node in function.constraints:
+                result = function.results[node][0]
+                same = function.annotations.get(result) == function.annotations[v]
+                if v in function.operands[node] and same:
+                    return names[result], self._where(instance, node)
+        return names[v], self._born(instance.place + v)
+
+    def annotation(self, cell: int) -> Annotation:
+        found = self._annotated.get(cell)
+        if found is None:
+            value = self.value(cell)
+            found = value.name, value.where
+        sharding = self._program.initial.get(cell)
+        text = self._program.shardings.text(sharding).removeprefix("#sdy.sharding") if sharding else ""
+        return Annotation(*found, cell, text)
+
+    # ---- The agenda -------------------------------------------------------------------------------------
+
+    def op(self, item: int) -> Op:
+        places = self.slots(item)
+        if item >= self.items:
+            value = self.value(places[0])
+            return Op("annotation", value.where, (places[0],), (value.name,), ("annotation",))
+        if item >= self.items - len(self._graph.result_items):
+            return self._op("func.return", "", places, ("returned value", "function result"))
+        instance = self._graph.instances[bisect_right(self._items, item) - 1]
+        function, node = instance.function, item - instance.item
+        if node >= len(function.ops):
+            roles = [f"source {i}" for i in range(len(places) - 1)]
+            return self._op("data flow", self.value(places[-1]).where, places, (*roles, "target"))
+        operands, results = function.operands[node], function.results[node]
+        roles = [f"operand {i}" for i in range(len(operands))]
+        roles += [f"result {i}" if len(results) > 1 else "result" for i in range(len(results))]
+        numbers = [instance.place + v for v in (*operands, *results)]
+        return self._op(function.names[node], self._where(instance, node), numbers, tuple(roles))
+
+    def location(self, item: int) -> str:
+        instance = self._graph.instances[bisect_right(self._items, item) - 1]
+        node = item - instance.item
+        return self._location(instance, node) if node < len(instance.function.ops) else ""
+
+    def order(self) -> list[int]:
+        return [*self._graph.order.tolist(), *self._graph.result_items.tolist()]
+
+    def _op(self, name: str, where: str, values: Sequence[int], roles: tuple[str, ...]) -> Op:
+        return Op(name, where, tuple(values), tuple(self._name(v) for v in values), roles)
+
+    def _name(self, number: int) -> str:
+        if number >= self._first_result:
+            return f"result#{number - self._first_result}"
+        instance, v = self._owner(number)
+        return self._names[instance.number][v]
+
+    def slots(self, item: int) -> list[int]:
+        offsets, places = self._agenda_graph.slots
+        found: list[int] = places[offsets[item] : offsets[item + 1]].tolist()
+        return found
+
+    @cached_property
+    def _by_cell(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """The slots of all items in the order of their cells: cells, items and slots."""
+        offsets, places = self._agenda_graph.slots
+        cells = self._agenda_graph.place_cell[places]
+        items = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        order = np.argsort(cells, kind="stable")
+        return cells[order], items[order], order - offsets[items[order]]
+
+    def turns(self, cell: int) -> list[tuple[int, int]]:
+        cells, items, slots = self._by_cell
+        low, high = np.searchsorted(cells, [cell, cell + 1])
+        return list(zip(items[low:high].tolist(), slots[low:high].tolist(), strict=True))
+
+    def cell(self, place: int) -> int:
+        return int(self._agenda_graph.place_cell[place])
+
+    def contents(self, cell: int) -> tuple[int, int]:
+        return int(self._fixpoint.initial[cell]), int(self._fixpoint.outcome.contents[cell])
+
+    def facts(self, content: int) -> Facts:
+        return self._fixpoint.agenda.facts(content)
+
+    def static(self, item: int, turns: int) -> int:
+        return int(self._fixpoint.passes[turns].statics[self._agenda_graph.classes[item]])
+
+    def given(self, static: int, slots: int) -> Facts:
+        return self._fixpoint.agenda.explain(static, [0] * slots, self._inputs)
+
+    @cached_property
+    def _inputs(self) -> list[str]:
+        """The relations that a turn is given, but for what slots hold."""
+        held = ("mesh", "sharded", "closed", "fixed")
+        return [r.name for r in self.rules().plan.relations if r.input and r.keyed and r.name not in held]
+
+    def at_end(self) -> Iterator[tuple[int, Key]]:
+        offsets, places = self._agenda_graph.slots
+        held = self._fixpoint.outcome.contents[self._agenda_graph.place_cell[places]].tolist()
+        statics = self._fixpoint.passes[-1].statics[self._agenda_graph.classes].tolist()
+        ends = offsets.tolist()
+        for item in range(self.items):
+            if statics[item] >= 0:
+                yield item, (statics[item], *held[ends[item] : ends[item + 1]])
+
+    @cached_property
+    def _changes(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        cells = self._agenda_graph.place_cell[self._log.place] if self.end else np.zeros(0, np.int32)
+        order = np.argsort(cells, kind="stable")
+        return cells[order], order
+
+    def changes(self, cell: int) -> list[int]:
+        cells, order = self._changes
+        low, high = np.searchsorted(cells, [cell, cell + 1])
+        found: list[int] = order[low:high].tolist()
+        return found
+
+    def change(self, number: int) -> Change:
+        turns, item, slot, place, old, new = (int(column[number]) for column in self._log)
+        return Change(turns, item, slot, self.cell(place), old, new)
+
+    # ---- Turns ------------------------------------------------------------------------------------------
+
+    def rules(self) -> Program:
+        return self._result.book.reasons()
+
+    def proofs(self, key: Key) -> None:
+        return None
+
+
+def _is_path(location: Any) -> bool:
+    """Whether a location is a name that JAX gave an argument."""
+    return str(location) != "loc(unknown)" and not source_location(str(location))
+
+
+def _path(location: Any) -> str:
+    return str(location).removeprefix('loc("').removesuffix('")')
+
+
+def _is_file(path: str, file: str) -> bool:
+    return path == file or path.endswith(f"/{file}")

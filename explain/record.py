@@ -1,0 +1,192 @@
+"""What explanations need of a run: one interface, of runs in memory (``live``) and of saved ones (``saved``).
+
+Values have numbers: those of the values of the program's instances, then those of main's function results. A
+value whose sharding another one holds has that one's *place*; a place is the number of a value.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Union
+
+from ..engine import Program
+from ..engine.proof import Proof
+from ..importers.meshes import Meshes
+from .explanation import Annotation, Stage
+
+if TYPE_CHECKING:
+    from ..api import Result
+
+Facts = dict[str, list[tuple[Any, ...]]]
+Row = tuple[Any, ...]
+Key = tuple[int, ...]  # a neighbourhood: the number of the static facts, then the content of every slot
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor: its number and name, the place that holds its sharding, its type and dimensions.
+
+    ``where`` is where the tensor comes from: a line of the user's program or of the module, or a JAX path.
+    """
+
+    number: int
+    name: str
+    place: int
+    type: str
+    shape: tuple[int, ...]
+    where: str
+
+
+@dataclass(frozen=True)
+class Op:
+    """An item of the agenda: what it is called, where it comes from, and the values in its slots."""
+
+    name: str
+    where: str
+    values: tuple[int, ...]
+    slots: tuple[str, ...]  # their names
+    roles: tuple[str, ...]  # "operand 0", "result"
+
+
+@dataclass(frozen=True)
+class Change:
+    """An entry of the log: the turn of an item in a pass gave the cell of a slot new content."""
+
+    turns: int  # the number of the pass
+    item: int
+    slot: int
+    cell: int
+    old: int
+    new: int
+
+
+class Record(ABC):
+    """A run, as explanations read it. Nothing is read before it is asked for."""
+
+    name: str  # of the module
+    strategy: str
+    meshes: Meshes
+    stages: Sequence[Stage]
+    statistics: Sequence[tuple[int, int, int]]  # of every stage: turns, distinct turns, changes
+    unknown_ops: Sequence[Mapping[str, Any]]  # as in ``Result``
+    stage_of: Sequence[int]  # pass -> stage
+    end: int  # the number of changes
+    items: int  # ops, data-flow edges and function results; the numbers of annotations follow
+
+    # ---- Values and ops ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def named(self, name: str) -> Value | None:
+        """The value with an SSA name, or that is ``result#0``, or that has a JAX path."""
+
+    @abstractmethod
+    def names(self) -> Mapping[str, int]:
+        """The numbers of all tensors by name and by JAX path, in the order of the program."""
+
+    @abstractmethod
+    def value(self, number: int) -> Value:
+        """The value with a number."""
+
+    @abstractmethod
+    def values(self) -> Iterable[Value]:
+        """Every tensor, in the order of the program."""
+
+    @abstractmethod
+    def born_at(self, file: str, line: int) -> list[Value]:
+        """The values that were born at a line, in any frame of their location."""
+
+    @abstractmethod
+    def lines(self, file: str) -> list[int]:
+        """The lines of a file at which values were born."""
+
+    @abstractmethod
+    def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
+        """The atoms of every dimension of a value, as its sharding is written in the end."""
+
+    @abstractmethod
+    def op(self, item: int) -> Op:
+        """The op, data-flow edge, function result or annotation that takes turns as ``item``."""
+
+    @abstractmethod
+    def location(self, item: int) -> str:
+        """Where an op comes from, as MLIR has it; empty for other items."""
+
+    @abstractmethod
+    def order(self) -> Sequence[int]:
+        """The items that can take turns in program order, then the function results."""
+
+    # ---- The agenda -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def slots(self, item: int) -> list[int]:
+        """The places of an item's slots."""
+
+    @abstractmethod
+    def turns(self, cell: int) -> list[tuple[int, int]]:
+        """The items that hold a cell, and in which slot, in order."""
+
+    @abstractmethod
+    def cell(self, place: int) -> int:
+        """The cell of a place."""
+
+    @abstractmethod
+    def contents(self, cell: int) -> tuple[int, int]:
+        """What a cell held at first, and at the end."""
+
+    @abstractmethod
+    def facts(self, content: int) -> Facts:
+        """What a content says."""
+
+    @abstractmethod
+    def static(self, item: int, turns: int) -> int:
+        """The number of an item's static facts in a pass; -1: it takes no turns. -1 is the last pass."""
+
+    @abstractmethod
+    def given(self, static: int, slots: int) -> Facts:
+        """The static facts with a number, of an item with so many slots."""
+
+    @abstractmethod
+    def at_end(self) -> Iterator[tuple[int, Key]]:
+        """The neighbourhoods at the end of the items that take turns in the last pass, in order."""
+
+    @abstractmethod
+    def changes(self, cell: int) -> Sequence[int]:
+        """The numbers of the changes of a cell, in order."""
+
+    @abstractmethod
+    def change(self, number: int) -> Change:
+        """A change."""
+
+    @abstractmethod
+    def annotation(self, cell: int) -> Annotation:
+        """The annotation of a cell; its text is empty where the user gave none."""
+
+    @abstractmethod
+    def annotations(self) -> list[Annotation]:
+        """All annotations, in the order of their cells."""
+
+    # ---- Turns, and the run again -----------------------------------------------------------------------
+
+    @abstractmethod
+    def rules(self) -> Program:
+        """The rules of a turn with those of ``rules/propagation/blocked.dl``."""
+
+    @abstractmethod
+    def proofs(self, key: Key) -> Mapping[Row, Proof] | None:
+        """What a turn changed, with proofs, where they are kept: rows of ``puts`` or ``becomes_sharded``."""
+
+    @cached_property
+    @abstractmethod
+    def result(self) -> Result:
+        """The run in memory."""
+
+
+Run = Union["Result", Record]
+
+
+def record(run: Run) -> Record:
+    """A run as explanations read it."""
+    return run if isinstance(run, Record) else run.record
