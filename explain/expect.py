@@ -16,8 +16,8 @@ from ..importers.shardings import Sharding
 from ..importers.source import symbols
 from .expectations import Expectation, Expectations, line, read_expectations
 from .explanation import Explanation, WhyNot
+from .record import Value
 from .text import short_why, short_why_not, wrapped
-from .values import Value
 from .why import Explainer
 from .why_not import Search
 
