@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .api import Result
 
 _STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority")
-_NO_OP_PRIORITIES = 9  # the level of rules/propagation/op_priorities.dl that stands for none
 _QUIET_SECONDS = 1.0  # runs that take no longer show no progress
 
 
@@ -169,7 +168,9 @@ def _result(options: argparse.Namespace, *, closed: bool = True) -> Result:
     for op in result.unknown_ops:
         times = "once" if op.count == 1 else f"{op.count:,} times"
         reason = f" ({op.reason})" if op.reason else ""
-        _warn(f"no rule for {op.name} ({times}, first at {op.location}): no sharding passes through it{reason}")
+        _warn(
+            f"no rule for {op.name} ({times}, first at {op.location}): no sharding passes through it{reason}"
+        )
     return result
 
 
@@ -198,10 +199,10 @@ def _statistics(result: Result) -> dict[str, Any]:
     """What ``--json`` shows."""
     from dataclasses import asdict
 
-    stages = [asdict(stage) for stage in result.stages]
-    for stage in stages:
-        stage["level"] = None if stage["level"] == _NO_OP_PRIORITIES else stage["level"]
-    return {"stages": stages, "unknown_ops": [asdict(op) for op in result.unknown_ops]}
+    return {
+        "stages": [asdict(stage) for stage in result.stages],
+        "unknown_ops": [asdict(op) for op in result.unknown_ops],
+    }
 
 
 def stages_table(result: Result) -> str:
@@ -209,9 +210,7 @@ def stages_table(result: Result) -> str:
     from .exporters.table import table
 
     stages = result.stages
-    labels = [
-        (str(s.priority), "-" if s.level == _NO_OP_PRIORITIES else str(s.level), s.strategy) for s in stages
-    ]
+    labels = [(str(s.priority), "-" if s.level is None else str(s.level), s.strategy) for s in stages]
     numbers = [(s.turns, s.distinct, s.changes, s.seconds) for s in stages]
     total = tuple(map(sum, zip(*numbers, strict=True)))
     rows = [

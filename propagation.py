@@ -20,10 +20,10 @@ STATE = {name: f"becomes_{name}" for name in ("mesh", "sharded", "closed", "fixe
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage that was run, with its statistics."""
+    """A stage that was run, with its statistics. ``level`` is that of the op priorities; None: without."""
 
     priority: int
-    level: int
+    level: int | None
     strategy: str
     turns: int
     distinct: int
@@ -87,7 +87,7 @@ class _Propagation:
         passes_of: list[list[int]] = []
         before = -1
         for _, priority, level, name in stages:
-            label = f"priority {priority}, level {level}, {name}"
+            label = f"priority {priority}, level {'-' if level is None else level}, {name}"
             start = len(passes)
             if priority != before and self.prioritised:
                 passes.append(Pass(label, "sweep", self.annotation_items, self.reveal_statics(priority)))
@@ -202,7 +202,7 @@ class _Propagation:
             places[at : at + len(members)] = members
         return Lists(offsets, places)
 
-    def statics(self, level: int, strategy: str) -> npt.NDArray[np.int32]:
+    def statics(self, level: int | None, strategy: str) -> npt.NDArray[np.int32]:
         """The static facts of every class in a stage; -1 where nothing flows."""
         numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
         for number, known in enumerate(self.program.classes.known):

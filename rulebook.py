@@ -16,7 +16,7 @@ STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority", "basic-then
 Facts = Mapping[str, Any]
 
 
-_OPS = (RULES / "ops/main.dl", RULES / "ops/splitting.dl")
+_OPS = (RULES / "ops/main.dl",)
 
 
 @cache
@@ -54,9 +54,9 @@ class RuleBook:
         self.asked: dict[str, list[Facts]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good.
         self._ops, self._answers = (self.ops.solver({}), {}) if self.files else _answers()
-        self.looks_at: list[tuple[str, str]] = [
-            (str(name), str(what)) for name, what in self._ops.solve({}, ["looks_at"])["looks_at"]
-        ]
+        shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
+        self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
+        self.levels = shared["op_priority_level"]
 
     def programs(self) -> dict[str, Program]:
         """All programs by name."""
@@ -93,16 +93,19 @@ class RuleBook:
 
         return kept
 
-    def stages(self, strategy: str, priorities: Iterable[int]) -> Sequence[tuple[int, int, int, str]]:
+    def stages(self, strategy: str, priorities: Iterable[int]) -> Sequence[tuple[int, int, int | None, str]]:
         """(number, user priority, op-priority level, strategy) of the stages, in order.
 
-        ``priorities`` are the user priorities that annotations use.
+        The level is None in a stage without op priorities. ``priorities`` are the user priorities that
+        annotations use.
         """
         facts = {
             "strategy_wanted": [(strategy,)],
             "priority_used": [(p,) for p in sorted({*priorities, 0})],
+            "level": self.levels,
         }
-        return [(int(i), int(p), int(n), str(s)) for i, p, n, s in self._evaluate("schedule", facts)["stage"]]
+        rows = self._evaluate("schedule", facts)["stage"]
+        return [(int(i), int(p), None if n < 0 else int(n), str(s)) for i, p, n, s in rows]
 
     def constants(self, facts: Facts) -> dict[str, Any]:
         """Which ops are constant sub-computations; see ``rules/propagation/constants.dl`` for the facts."""

@@ -45,7 +45,8 @@ class Knowledge:
     pure_inside: bool
     edges: tuple[Edge, ...]
     static: Facts  # the facts for its turns
-    flows: Mapping[int, tuple[tuple[int, str], ...]]  # op-priority level -> (factor, role)
+    # op-priority level (None: there are no op priorities) -> (factor, role)
+    flows: Mapping[int | None, tuple[tuple[int, str], ...]]
 
 
 def knowledge(signature: Facts, facts: Facts) -> Knowledge:
@@ -61,9 +62,9 @@ def knowledge(signature: Facts, facts: Facts) -> Knowledge:
         rank = {"operand": 0, "return": 1}
         sources = tuple(sorted(ends["edge_source"].get(e, []), key=lambda s: (rank[s[0]], s[1], s[2])))
         edges.append(Edge(owner, sources, targets))
-    flows: dict[int, list[tuple[int, str]]] = {}
+    flows: dict[int | None, list[tuple[int, str]]] = {}
     for level, f, role in facts["flows"]:
-        flows.setdefault(level, []).append((f, role))
+        flows.setdefault(None if level < 0 else level, []).append((f, role))
     return Knowledge(
         known=bool(facts["known"]),
         no_rule=min((reason for (reason,) in facts["no_rule"]), default=""),
@@ -120,7 +121,7 @@ class Classes:
     def _intern(self, found: Knowledge) -> int:
         facts = (
             tuple((name, tuple(rows)) for name, rows in found.static.items()),
-            tuple(sorted(found.flows.items())),
+            tuple(found.flows.items()),
         )
         if facts not in self._by_facts:
             self._by_facts[facts] = len(self.known)

@@ -49,6 +49,8 @@ def catalogue() -> str:
 
 
 _NAMING = {
+    "constant_op": "",
+    "generated_op": "",
     "needs_no_rule": "",
     "lacks_rule": "",
     "opaque_target": "@",

@@ -14,7 +14,7 @@ from .case import Case
 from .einsum import SUFFIXES, parse_lines, read_text
 
 # What every op shares: the vocabulary, and the numbering of factors.
-_SHARED = {RULES / "ops" / name for name in ("schema.dl", "factors.dl", "splitting.dl")} | {
+_SHARED = {RULES / "ops" / name for name in ("schema.dl", "factors.dl")} | {
     RULES / "propagation" / "op_priorities.dl"
 }
 _SAID = (

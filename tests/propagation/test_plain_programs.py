@@ -15,17 +15,21 @@ def evaluate(name: str, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def stages(strategy: str, *priorities: int) -> list[Any]:
-    facts = {"strategy_wanted": [(strategy,)], "priority_used": [(n,) for n in priorities]}
+    facts = {
+        "strategy_wanted": [(strategy,)],
+        "level": [(n,) for n in range(5)],
+        "priority_used": [(n,) for n in priorities],
+    }
     return [row[1:] for row in evaluate("schedule.dl", facts)["stage"]]
 
 
 @pytest.mark.parametrize("strategy", ["basic", "aggressive"])
 def test_a_strategy_alone_is_one_stage_without_op_priorities(strategy: str) -> None:
-    assert stages(strategy) == [(0, 9, strategy)]
+    assert stages(strategy) == [(0, -1, strategy)]
 
 
 def test_basic_then_aggressive_is_two_stages() -> None:
-    assert stages("basic-then-aggressive") == [(0, 9, "basic"), (0, 9, "aggressive")]
+    assert stages("basic-then-aggressive") == [(0, -1, "basic"), (0, -1, "aggressive")]
 
 
 def test_op_priorities_are_five_stages_of_the_aggressive_strategy() -> None:
