@@ -346,7 +346,7 @@ class Body:
                 return
             given = [_replicated(sharding) for sharding in filled]
         for index in range(len(given)):
-            if _axes(given[index]) != _axes(wanted[index]):
+            if _placed(given[index]) != _placed(wanted[index]):
                 self.reshard(op, index, wanted[index] or _replicated(given[index]))
         fitted = [written.fitted(s, shape, entry=False) for s, shape in zip(given, shapes, strict=True)]
         op.attributes["sdy.sharding"] = written.per_value(fitted, [len(s) for s in shapes])
@@ -415,12 +415,12 @@ def _result_sharding(attributes: Any) -> str | None:
     return next((label for label in RESULT_SHARDING if label in attributes), None)
 
 
-def _axes(sharding: Sharding | None) -> Any:
+def _placed(sharding: Sharding | None) -> Any:
     """What tells two shardings apart when data would have to move."""
     if sharding is None:
         return None
     axes = tuple(d.axes for d in sharding.dimensions)
-    return axes if any(axes) else None
+    return (sharding.mesh, axes) if any(axes) else None
 
 
 def _replicated(sharding: Sharding) -> Sharding:
