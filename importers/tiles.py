@@ -1,0 +1,288 @@
+"""Shardings by named axes, as sdy has them, and by tiles and devices, as GSPMD has them.
+
+Row-major, the positions of a mesh are numbers in a mixed radix whose digits are the mesh axes: an axis of
+size n whose minor neighbours have s positions together is the digit (n, s), of stride s; a sub-axis is part
+of such a digit. The list of devices of a tiled sharding is made of digits too, in another order: going
+through the tiles, every dimension of the tiling counts up some of them. Reading a sharding finds these digits
+and the axes that they stand for; writing one puts the digits of its axes in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ShardlogError
+from .hlo_sharding import SUBGROUPS, HloSharding, Iota
+from .meshes import Mesh, SubAxis
+from .shardings import Dimension, Sharding
+
+Digit = tuple[int, int]  # size and stride
+Devices = npt.NDArray[np.int64]
+
+
+# ---- Reading -----------------------------------------------------------------------------------------------
+
+
+def common_mesh(shardings: Iterable[tuple[HloSharding, str]], name: str) -> Mesh:
+    """The mesh with the fewest axes over which all tiled shardings can be said, with axes "axis_0", ...
+
+    Each sharding comes with the place where it stands. Axes are split wherever some sharding splits them, as
+    in XLA's importer; splits that do not divide one another are left to sub-axes. Devices are in their own
+    order if that will do, otherwise in that of one of the shardings. Raises ShardlogError where there is no
+    such mesh.
+    """
+    places: dict[HloSharding, str] = {}
+    for sharding, where in shardings:
+        if sharding.kind == "tiled":
+            places.setdefault(sharding, where)
+    if not places:
+        return Mesh(name, ())
+    first = next(iter(places))
+    count = prod(first.tiles)
+    for sharding, where in places.items():
+        if prod(sharding.tiles) != count:
+            message = f"{sharding} is on {prod(sharding.tiles)} devices, and {first} on {count}"
+            raise ShardlogError(message, where=where, hint="all shardings of a module use the same devices")
+    lists = {s.devices: s for s in places if isinstance(s.devices, tuple)}
+    failed = first
+    for order in ((), *sorted(lists, key=lambda devices: (_replicas(lists[devices]), devices))):
+        if sorted(order) not in ([], list(range(count))):
+            continue
+        cuts = {1, count}
+        for sharding in places:
+            found = dimension_digits(sharding, order)
+            if found is None:
+                failed = failed if order else sharding
+                break
+            cuts |= {cut for digits in found for n, stride in digits for cut in (stride, n * stride)}
+        else:
+            kept = sorted(c for c in cuts if all(c % other == 0 or other % c == 0 for other in cuts))
+            sizes = [major // minor for minor, major in pairwise(kept)][::-1]
+            return Mesh(name, tuple((f"axis_{i}", size) for i, size in enumerate(sizes)), order)
+    message = f"{failed} cannot be said by axes of a mesh: its devices are in no order that axes could give"
+    hint = "does the order of the devices matter? if not, say it with <=[...]"
+    raise ShardlogError(message, where=places[failed], hint=hint)
+
+
+def _replicas(sharding: HloSharding) -> int:
+    """Shardings with fewer replicas say more about the order of devices, which replicas do not have."""
+    return sharding.tiles[-1] if "replicated" in sharding.subgroups else 1
+
+
+def to_sharding(
+    sharding: HloSharding,
+    number: int,
+    mesh: Mesh,
+    rank: int,
+    *,
+    opened: Collection[int] = (),
+    where: str = "",
+) -> Sharding:
+    """``sharding`` by the axes of ``mesh``, which has this number; dimensions are closed unless ``opened``.
+
+    Manual axes are in no dimension, as inside of a manual computation. Raises ShardlogError where the axes or
+    the rank do not fit.
+    """
+    if sharding.kind == "unknown":
+        opened = range(rank)
+    if sharding.kind != "tiled":
+        whole = tuple(SubAxis(name, 1, size) for name, size in mesh.axes if size > 1)
+        closed = tuple(Dimension((), d not in opened) for d in range(rank))
+        return Sharding(number, closed, (), whole if sharding.kind == "unreduced" else ())
+    tiled = len(sharding.tiles) - len(sharding.subgroups)
+    if tiled != rank:
+        message = f"{sharding} is for rank {tiled}, the tensor has rank {rank}"
+        raise ShardlogError(message, where=where, hint="expected one number of tiles for each dimension")
+    axes = _axes(sharding, mesh, where)
+    dimensions = tuple(Dimension(axes[d], d not in opened) for d in range(rank))
+    return Sharding(number, dimensions, (), subgroup_axes(sharding, "unreduced", mesh, where))
+
+
+def subgroup_axes(sharding: HloSharding, kind: str, mesh: Mesh, where: str) -> tuple[SubAxis, ...]:
+    """The axes of the last dimensions of this kind, in the order of the mesh."""
+    if sharding.kind == kind:
+        return tuple(SubAxis(name, 1, size) for name, size in mesh.axes if size > 1)
+    if sharding.kind != "tiled":
+        return ()
+    order = {name: i for i, (name, _) in enumerate(mesh.axes)}
+    found = zip(reversed(_axes(sharding, mesh, where)), reversed(sharding.subgroups), strict=False)
+    axes = [axis for dimension, subgroup in found for axis in dimension if subgroup == kind]
+    merged: list[SubAxis] = []
+    for axis in sorted(axes, key=lambda axis: (order[axis.name], axis.pre)):
+        if merged and merged[-1].name == axis.name and merged[-1].pre * merged[-1].size == axis.pre:
+            merged[-1] = SubAxis(axis.name, merged[-1].pre, merged[-1].size * axis.size)
+        else:
+            merged.append(axis)
+    return tuple(merged)
+
+
+def _axes(sharding: HloSharding, mesh: Mesh, where: str) -> list[tuple[SubAxis, ...]]:
+    """The axes of every dimension of the tiling, major to minor."""
+    shown = ",".join(f"{name}={size}" for name, size in mesh.axes) or "without axes"
+    count = prod(size for _, size in mesh.axes)
+    if prod(sharding.tiles) != count:
+        message = f"{sharding} is on {prod(sharding.tiles)} devices, and the mesh {shown} has {count}"
+        raise ShardlogError(
+            message, where=where, hint="give a mesh of that size, as in --mesh data=2,model=4"
+        )
+    found = dimension_digits(sharding, mesh.device_ids)
+    axes = None if found is None else [_cut(digits, mesh) for digits in found]
+    if axes is None or None in axes:
+        message = f"{sharding} cannot be said by axes of the mesh {shown}"
+        raise ShardlogError(message, where=where, hint="leave the mesh out to have one found that fits")
+    return [tuple(cut or ()) for cut in axes]
+
+
+def _cut(digits: Sequence[Digit], mesh: Mesh) -> list[SubAxis] | None:
+    """The axes that digits stand for; None where an axis would be cut at no divisor of its size."""
+    axes: list[SubAxis] = []
+    for size, stride in digits:
+        end = prod(n for _, n in mesh.axes)
+        for name, n in mesh.axes:
+            start, stop = end // n, end
+            low, high = max(stride, start), min(stride * size, stop)
+            if low < high:
+                if high % low or low % start or stop % high:
+                    return None
+                axes.append(SubAxis(name, stop // high, high // low))
+            end = start
+    return axes
+
+
+def dimension_digits(sharding: HloSharding, order: Sequence[int]) -> list[list[Digit]] | None:
+    """The digits of every dimension of a tiling, major to minor, where devices stand in this order (empty:
+    their own); None where there are none."""
+    if isinstance(sharding.devices, Iota) and not order:
+        rest = _merged(_iota_digits(sharding.devices))
+    else:
+        positions = np.array(flat_devices(sharding), np.int64)
+        if positions.max() >= len(positions):
+            return None
+        if order:
+            positions = np.argsort(np.array(order))[positions]
+        if sharding.subgroups[-1:] == ("replicated",):  # whose order means nothing
+            positions = np.sort(positions.reshape(-1, sharding.tiles[-1])).ravel()
+        found = _list_digits(positions)
+        if found is None:
+            return None
+        rest = found
+    dimensions = []
+    for tile in reversed(sharding.tiles):
+        digits: list[Digit] = []
+        while tile > 1:
+            size, stride = rest.pop()
+            taken = min(size, tile)
+            if max(size, tile) % taken:
+                return None
+            if size > taken:
+                rest.append((size // taken, stride * taken))
+            digits.append((taken, stride))
+            tile //= taken
+        dimensions.append(_merged(digits[::-1]))
+    return dimensions[::-1]
+
+
+def flat_devices(sharding: HloSharding) -> tuple[int, ...]:
+    """The devices of the tiles, row-major."""
+    if isinstance(sharding.devices, tuple):
+        return sharding.devices
+    sizes, order = sharding.devices.sizes, sharding.devices.order
+    return tuple(np.arange(prod(sizes)).reshape(sizes).transpose(order).ravel().tolist())
+
+
+def _iota_digits(iota: Iota) -> list[Digit]:
+    return [(iota.sizes[i], prod(iota.sizes[i + 1 :])) for i in iota.order]
+
+
+def _list_digits(positions: Devices) -> list[Digit] | None:
+    """The digits that a list of positions counts up, major to minor; None where it does not."""
+    digits: list[Digit] = []
+    block, count = 1, len(positions)
+    while block < count:
+        stride = int(positions[block])
+        steps = positions.reshape(-1, block) - positions[:block]
+        even = (steps == stride * np.arange(len(steps))[:, None]).all(axis=1)
+        size = len(even) if even.all() else int(even.argmin())
+        if size < 2 or count % (block * size):
+            return None
+        digits.append((size, stride))
+        block *= size
+    ends = 1
+    for size, stride in sorted(digits, key=lambda digit: digit[1]):
+        if stride != ends:
+            return None
+        ends *= size
+    return digits[::-1] if positions[0] == 0 else None
+
+
+def _merged(digits: Iterable[Digit]) -> list[Digit]:
+    """Digits of size 1 left out, and those that go on in the next one merged with it."""
+    merged: list[Digit] = []
+    for size, stride in digits:
+        if size == 1:
+            continue
+        if merged and merged[-1][1] == size * stride:
+            merged[-1] = (merged[-1][0] * size, stride)
+        else:
+            merged.append((size, stride))
+    return merged
+
+
+# ---- Writing -----------------------------------------------------------------------------------------------
+
+
+def from_sharding(sharding: Sharding, mesh: Mesh, manual: Sequence[str] = ()) -> HloSharding:
+    """``sharding`` by tiles and devices, in XLA's normal form; ``manual`` are the manual axes around it.
+
+    Dimensions lose whether they are open, and their priorities.
+    """
+    if not mesh.axes:
+        return HloSharding("maximal" if mesh.device_ids else "replicated", devices=mesh.device_ids)
+    strides = {name: prod(n for _, n in mesh.axes[i + 1 :]) for i, (name, _) in enumerate(mesh.axes)}
+
+    def digits(axes: Iterable[SubAxis]) -> list[Digit]:
+        return [
+            (a.size, strides[a.name] * (mesh.sizes[a.name] // (a.pre * a.size))) for a in axes if a.size > 1
+        ]
+
+    dimensions = [digits(dimension.axes) for dimension in sharding.dimensions]
+    special = {
+        "manual": digits(SubAxis(name, 1, mesh.sizes[name]) for name in manual),
+        "unreduced": digits(sharding.unreduced),
+    }
+    used = [digit for part in (*dimensions, *special.values()) for digit in part]
+    special["replicated"] = _rest(used, prod(size for _, size in mesh.axes))
+    subgroups = tuple(kind for kind in SUBGROUPS if special[kind])
+    if not any(dimensions) and len(subgroups) < 2:
+        return HloSharding(subgroups[0] if subgroups else "replicated")
+    parts = [*dimensions, *(special[kind] for kind in subgroups)]
+    tiles = tuple(prod(size for size, _ in part) for part in parts)
+    iota = _iota([digit for part in parts for digit in part])
+    if not mesh.device_ids:
+        return HloSharding("tiled", tiles, iota, subgroups)
+    devices = np.array(mesh.device_ids)[list(flat_devices(HloSharding("tiled", tiles, iota)))]
+    if subgroups[-1:] == ("replicated",):
+        devices = np.sort(devices.reshape(-1, tiles[-1])).ravel()
+    return HloSharding("tiled", tiles, tuple(devices.tolist()), subgroups)
+
+
+def _rest(used: Iterable[Digit], count: int) -> list[Digit]:
+    """What is left of the positions when some digits are used, major to minor."""
+    rest: list[Digit] = []
+    end = count
+    for size, stride in sorted([*used, (1, 1)], key=lambda digit: -digit[1]):
+        if size * stride < end:
+            rest.append((end // (size * stride), size * stride))
+        end = stride
+    return rest
+
+
+def _iota(digits: Iterable[Digit]) -> Iota:
+    merged = _merged(digits) or [(1, 1)]
+    by_stride = sorted(merged, key=lambda digit: -digit[1])
+    return Iota(tuple(size for size, _ in by_stride), tuple(by_stride.index(digit) for digit in merged))
