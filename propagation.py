@@ -37,10 +37,11 @@ class Fixpoint:
 
     ``unchanged`` are the shardings of places that still have their priorities. The rest is what explanations
     need: ``graph``, ``initial`` (the contents that cells had at first), ``passes`` and the stage of each of
-    them.
+    them. ``last`` is the last user priority, where it is not all of them.
     """
 
     strategy: str
+    last: int | None
     agenda: Agenda
     graph: AgendaGraph
     initial: npt.NDArray[np.int32]
@@ -53,16 +54,22 @@ class Fixpoint:
 
 
 def propagate(
-    program: Program, rules: RuleBook, strategy: str, progress: Callable[[float], None] = lambda done: None
+    program: Program,
+    rules: RuleBook,
+    strategy: str,
+    progress: Callable[[float], None] = lambda done: None,
+    *,
+    last: int | None = None,
 ) -> Fixpoint:
-    """Runs the stages of ``strategy`` until nothing changes. ``progress`` is told the part of them that is
-    done."""
-    return _Propagation(program, rules, strategy).run(progress)
+    """Runs the stages of ``strategy`` until nothing changes, as far as the user priority ``last``.
+
+    ``progress`` is told the part of them that is done."""
+    return _Propagation(program, rules, strategy, last).run(progress)
 
 
 class _Propagation:
-    def __init__(self, program: Program, rules: RuleBook, strategy: str) -> None:
-        self.program, self.rules, self.strategy = program, rules, strategy
+    def __init__(self, program: Program, rules: RuleBook, strategy: str, last: int | None) -> None:
+        self.program, self.rules, self.strategy, self.last = program, rules, strategy, last
         graph = program.graph
         self.solver = rules.turn(program.shardings.meshes.facts())
         self.agenda = Agenda(self.solver, STATE, "changed")
@@ -84,6 +91,7 @@ class _Propagation:
         priorities = {d.priority or 0 for s in self.prioritised.values() for d in s.dimensions}
         passes: list[Pass] = []
         stages = self.rules.stages(self.strategy, priorities)
+        stages = [stage for stage in stages if self.last is None or stage[1] <= self.last]
         passes_of: list[list[int]] = []
         before = -1
         for _, priority, level, name in stages:
@@ -151,6 +159,7 @@ class _Propagation:
         stage_of = tuple(stage for stage, numbers_ in enumerate(passes_of) for _ in numbers_)
         return Fixpoint(
             self.strategy,
+            self.last,
             agenda,
             agenda_graph,
             contents,

@@ -56,7 +56,7 @@ def again(result: Result, cells: Collection[int]) -> Fixpoint:
     """The run with the annotations of ``cells`` only."""
     initial = {cell: sharding for cell, sharding in result.program.initial.items() if cell in cells}
     program = replace(result.program, initial=initial)
-    return propagate(program, result.book, result.fixpoint.strategy)
+    return propagate(program, result.book, result.fixpoint.strategy, last=result.fixpoint.last)
 
 
 def _derived(result: Result, cells: Sequence[int], explanation: Explanation) -> bool:
