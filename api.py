@@ -42,6 +42,17 @@ class UnknownOp:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class Options:
+    """What a run was asked for; see ``run``."""
+
+    strategy: str
+    closed: bool
+    mesh: str | None
+    annotate: tuple[str, ...]
+    rules: tuple[Path, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """What a run decided.
@@ -58,6 +69,7 @@ class Result:
     program: Program
     fixpoint: Fixpoint
     written: Written
+    options: Options
 
     def text(self) -> str:
         """The annotated module as MLIR text."""
@@ -75,6 +87,16 @@ class Result:
         from .explain.live import Live
 
         return Live(self)
+
+    def save(self, path: str | Path) -> None:
+        """Keeps the run in a file that ``shardlog.open`` opens, and ``why``, ``diff`` and others take for a
+        module.
+
+        Raises ShardlogError where the file cannot be written.
+        """
+        from .explain.save import save
+
+        save(self, Path(path))
 
     @cached_property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -147,12 +169,13 @@ def run(
     """
     if strategy not in STRATEGIES:
         raise ShardlogError(f"unknown strategy {strategy!r}", hint=closest(strategy, STRATEGIES))
-    with _without_collection():
-        return _run(source, strategy, closed, mesh, annotate, rules, progress)
+    options = Options(strategy, closed, mesh, tuple(annotate), tuple(map(Path, rules)))
+    with without_collection():
+        return _run(source, options, progress)
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """No garbage collection: a run makes many objects and hardly any garbage, which a collection would look
     through again and again."""
     enabled = gc.isenabled()
@@ -166,32 +189,28 @@ def _without_collection() -> Iterator[None]:
             gc.unfreeze()
 
 
-def _run(
-    source: Any,
-    strategy: str,
-    closed: bool,
-    mesh: str | None,
-    annotate: Sequence[str],
-    rules: Sequence[Path | str],
-    progress: Callable[[str, float], None] | None,
-) -> Result:
+def _run(source: Any, options: Options, progress: Callable[[str, float], None] | None) -> Result:
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
     text = read_source(source)
     module = parse_module(text)
     try:
         with module.context, ir.Location.unknown():
-            if mesh is not None:
-                replace_mesh(module, mesh)
-            apply_annotations(module, annotate)
-        book = RuleBook(Path(p) for p in rules)
+            if options.mesh is not None:
+                replace_mesh(module, options.mesh)
+            if b"mhlo.sharding" in text.data:
+                from .importers.gspmd import read_gspmd
+
+                read_gspmd(module)
+            apply_annotations(module, options.annotate)
+        book = RuleBook(options.rules)
         tell("importing", 0.25)
         program = import_program(module, book)
     except ShardlogError as error:
         where = text.place(error.where) or text.name
         raise ShardlogError(error.message, where=where, hint=error.hint) from None
     unknown_ops = _unknown_ops(program, text)
-    fixpoint = propagate(program, book, strategy, lambda done: tell("propagating", 0.5 + 0.25 * done))
+    fixpoint = propagate(program, book, options.strategy, lambda done: tell("propagating", 0.5 + 0.25 * done))
     kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
 
     def fit(facts: dict[str, Any], shape: tuple[int, ...], entry: bool) -> dict[str, Any]:
@@ -199,10 +218,10 @@ def _run(
         return {"sharded": kept({**given, "entry": [()] if entry else []})}
 
     contents, facts = fixpoint.contents, fixpoint.agenda.facts
-    written = Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=closed)
+    written = Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=options.closed)
     tell("writing", 0.75)
     write_module(module, program.graph, program.classes, written)
-    return Result(module, fixpoint.stages, unknown_ops, text, book, program, fixpoint, written)
+    return Result(module, fixpoint.stages, unknown_ops, text, book, program, fixpoint, written, options)
 
 
 def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Type = Literal["number", "unsigned", "float", "symbol", "record"]
 Version = Literal["all", "delta", "old"]
@@ -132,3 +132,27 @@ class Plan:
     def to_json(self) -> str:
         """The plan as JSON: dataclasses as objects, tuples as arrays."""
         return json.dumps(self, default=vars, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """The plan that ``to_json`` wrote."""
+        plan = json.loads(text)
+        return Plan(
+            tuple(Relation(**{**r, "columns": _columns(r["columns"])}) for r in plan["relations"]),
+            tuple(Rule(**{**r, "args": _tuples(r["args"]), "steps": _tuples(r["steps"])}) for r in plan["rules"]),
+            tuple(Stratum(**{name: tuple(numbers) for name, numbers in s.items()}) for s in plan["strata"]),
+            tuple(Source(**source) for source in plan["sources"]),
+            plan["key"],
+            plan["shared"],
+            _tuples(plan["facts"]),
+            {name: _columns(fields) for name, fields in plan["records"].items()},
+        )
+
+
+def _columns(columns: list[dict[str, Any]]) -> tuple[Column, ...]:
+    return tuple(Column(**column) for column in columns)
+
+
+def _tuples(value: Any) -> Any:
+    """Arrays as tuples."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

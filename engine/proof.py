@@ -58,14 +58,19 @@ class Proof:
 
     def steps(self) -> Iterator[Proof]:
         """Every proof in this one, itself first, each once, nearer ones first."""
-        seen, queue = {id(self)}, deque([self])
+        return iter(self._steps)
+
+    @cached_property
+    def _steps(self) -> tuple[Proof, ...]:
+        found = {id(self): self}
+        queue = deque([self])
         while queue:
             proof = queue.popleft()
-            yield proof
             for premise in (*proof.premises, *proof.counted):
-                if id(premise) not in seen:
-                    seen.add(id(premise))
+                if id(premise) not in found:
+                    found[id(premise)] = premise
                     queue.append(premise)
+        return tuple(found.values())
 
 
 def fill(sentence: str, names: Mapping[str, str]) -> str:

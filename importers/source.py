@@ -64,6 +64,8 @@ def read_source(source: Any) -> Text:
         return _read(source.read_bytes, str(source))
     if isinstance(source, bytes):
         return Text(source, "<bytes>")
+    if isinstance(source, Text):
+        return source
     if hasattr(source, "compiler_ir"):
         source = source.compiler_ir("stablehlo")
     if isinstance(source, ir.Module):

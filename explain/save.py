@@ -1,0 +1,287 @@
+"""Writing a run to one file: an SQLite database that ``saved`` reads.
+
+The tables, for those who look into the file with other tools:
+
+    run(name, value)                              the module's name, the strategy, the version of shardlog, ...
+    module(data, options)                         what was read (zlib), and what the run was asked for (JSON)
+    rule_file(name, text)                         files with more op rules
+    rule(number, file, line, text, sentence)      the rules of a turn; plan(data) is how they are evaluated (zlib)
+    mesh(number, name, axes, devices)             atom(number, mesh, axis, low, high)
+    stage(number, priority, level, strategy, turns, distinct_turns, changes)      pass(number, stage)
+    unknown_op(name, count, location, reason)     ops without a rule
+    value(number, name, place, cell, type, shape, location, op, sharding)         sharding: atoms by dimension
+    name(name, value, rank)                       SSA names, result#0 and JAX paths
+    op(number, name, location, class, source, known, position)                    slot(op, slot, value, cell, role)
+    known(number, facts)                          what the op rules say of an op
+    source(number, text)                          frame(source, file, line): where ops come from
+    content(number, facts)                        cell(number, first, last): what cells held
+    annotation(cell, value, location, sharding)
+    static(number, facts)                         turn(pass, class, static): what ops of a class know in a pass
+    change(number, pass, op, slot, cell, old, new)                                the log
+    proof(neighbourhood, steps)                   why the turns of the log changed what they did
+
+``op`` has all that takes turns. Shapes, facts and steps are JSON. The same run gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, replace
+from itertools import count, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..engine.proof import Proof
+from ..errors import ShardlogError
+from .explanation import rule_file
+from .history import History
+from .live import Live, frames
+from .record import Change, Key, Row
+from .saved import APPLICATION, FORMAT
+
+if TYPE_CHECKING:
+    from ..api import Result
+
+_TABLES = """
+    run(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID
+    module(data BLOB, options TEXT)
+    rule_file(name TEXT, text TEXT)
+    rule(number INTEGER PRIMARY KEY, file TEXT, line INTEGER, text TEXT, sentence TEXT)
+    plan(data BLOB)
+    mesh(number INTEGER PRIMARY KEY, name TEXT, axes TEXT, devices TEXT)
+    atom(number INTEGER PRIMARY KEY, mesh INTEGER, axis TEXT, low INTEGER, high INTEGER)
+    stage(number INTEGER PRIMARY KEY, priority INTEGER, level INTEGER, strategy TEXT, turns INTEGER, \
+distinct_turns INTEGER, changes INTEGER)
+    pass(number INTEGER PRIMARY KEY, stage INTEGER)
+    unknown_op(name TEXT, count INTEGER, location TEXT, reason TEXT)
+    value(number INTEGER PRIMARY KEY, name TEXT, place INTEGER, cell INTEGER, type TEXT, shape TEXT, \
+location TEXT, op INTEGER, sharding TEXT)
+    name(name TEXT PRIMARY KEY, value INTEGER, rank INTEGER) WITHOUT ROWID
+    op(number INTEGER PRIMARY KEY, name TEXT, location TEXT, class INTEGER, source INTEGER, \
+known INTEGER, position INTEGER)
+    known(number INTEGER PRIMARY KEY, facts TEXT)
+    slot(op INTEGER, slot INTEGER, value INTEGER, cell INTEGER, role TEXT, PRIMARY KEY (op, slot)) WITHOUT ROWID
+    source(number INTEGER PRIMARY KEY, text TEXT)
+    frame(source INTEGER, file TEXT, line INTEGER)
+    content(number INTEGER PRIMARY KEY, facts TEXT)
+    cell(number INTEGER PRIMARY KEY, first INTEGER, last INTEGER)
+    annotation(cell INTEGER PRIMARY KEY, value TEXT, location TEXT, sharding TEXT)
+    static(number INTEGER PRIMARY KEY, facts TEXT)
+    turn(pass INTEGER, class INTEGER, static INTEGER, PRIMARY KEY (pass, class)) WITHOUT ROWID
+    change(number INTEGER PRIMARY KEY, pass INTEGER, op INTEGER, slot INTEGER, cell INTEGER, old INTEGER, \
+new INTEGER)
+    proof(neighbourhood TEXT PRIMARY KEY, steps TEXT) WITHOUT ROWID
+"""
+_INDICES = ("change(cell)", "slot(cell)", "frame(line)", "op(source)", "value(op)")
+
+
+def save(result: Result, path: Path) -> None:
+    """Writes a run to a file, which appears whole or not at all.
+
+    Raises ShardlogError where it cannot be written.
+    """
+    from ..api import without_collection
+
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        partial.unlink(missing_ok=True)
+        with without_collection():
+            _write(result, partial)
+        partial.replace(path)
+    except (OSError, sqlite3.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ShardlogError(f"cannot write the run: {why}", where=str(path)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write(result: Result, path: Path) -> None:
+    path.touch()  # whose error says more than SQLite's
+    database = sqlite3.connect(path, isolation_level=None)
+    try:
+        execute = database.execute
+        execute(f"PRAGMA application_id = {APPLICATION}")
+        execute(f"PRAGMA user_version = {FORMAT}")
+        execute("PRAGMA synchronous = OFF")
+        execute("PRAGMA journal_mode = OFF")
+        execute("BEGIN")
+        for table in _TABLES.strip().splitlines():
+            execute(f"CREATE TABLE {table}")
+        for table, rows in _Tables(result).all():
+            listed = list(rows)
+            if listed:
+                marks = ", ".join("?" * len(listed[0]))
+                database.executemany(f"INSERT INTO {table} VALUES ({marks})", listed)
+        for index in _INDICES:
+            execute(f"CREATE INDEX by_{index.replace('(', '_').rstrip(')')} ON {index}")
+        execute("COMMIT")
+    finally:
+        database.close()
+
+
+class _Tables:
+    def __init__(self, result: Result) -> None:
+        self.result, self.record = result, Live(result)
+        self.history = History(self.record)
+        self.sources: dict[str, int] = {}
+
+    def all(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+        """The rows of every table."""
+        result, record = self.result, self.record
+        meshes, plan = record.meshes, record.rules().plan
+        facts = {"module": record.name, "strategy": record.strategy, "shardlog": __version__}
+        yield "run", [*facts.items(), ("changes", str(record.end)), ("items", str(record.items))]
+        yield "module", [(zlib.compress(result.source.data), self.options())]
+        yield "rule_file", [(file.name, file.read_text(encoding="utf-8")) for file in result.options.rules]
+        rules = [replace(source, file=rule_file(source)) for source in plan.sources]
+        yield "rule", ((i, rule.file, rule.line, rule.text, rule.sentence) for i, rule in enumerate(rules))
+        yield "plan", [(zlib.compress(replace(plan, sources=()).to_json().encode()),)]
+        yield (
+            "mesh",
+            ((i, m.name, _json(m.axes), _json(m.device_ids)) for i, m in enumerate(meshes.meshes)),
+        )
+        yield "atom", ((atom.id, atom.mesh, atom.axis, atom.lo, atom.hi) for atom in meshes.atoms)
+        stages = zip(record.stages, record.statistics, strict=True)
+        yield "stage", ((i, s.priority, s.level, s.strategy, *n) for i, (s, n) in enumerate(stages))
+        yield "pass", enumerate(record.stage_of)
+        yield "unknown_op", (tuple(op.values()) for op in record.unknown_ops)
+        yield "value", self.values()
+        yield "name", sorted((name, v, rank) for rank, (name, v) in enumerate(record.names().items()))
+        yield from self.ops()
+        yield from self.cells()
+        yield from self.statics()
+        yield "change", ((n, *astuple(change)) for n, change in enumerate(self.changes()))
+        yield "proof", self.proofs()
+
+    def options(self) -> str:
+        options = self.result.options
+        given = {"closed": options.closed, "mesh": options.mesh, "annotate": options.annotate}
+        return json.dumps({"strategy": options.strategy, **given})
+
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        record = self.record
+        tensors = set(record.names().values())
+        for number in range(int(self.result.program.graph.places)):
+            value, op = record.value(number), record.definer(number)
+            sharding = _json(record.axes(number)) if number in tensors else None
+            yield (
+                number,
+                value.name,
+                value.place,
+                record.cell(value.place),
+                value.type,
+                _json(value.shape),
+                value.where,
+                None if op < 0 else op,
+                sharding,
+            )
+
+    def items(self) -> Iterator[int]:
+        """Items but for removed ops, annotations too."""
+        classes = self.result.program.graph.classes.tolist()
+        yield from (item for item, class_ in enumerate(classes) if class_ >= 0)
+        yield from range(len(classes), len(self.result.fixpoint.graph.classes))
+
+    def ops(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+        record, graph = self.record, self.result.fixpoint.graph
+        classes, positions = graph.classes.tolist(), {item: i for i, item in enumerate(record.order())}
+        ops, slots, known = list[Any](), list[Any](), dict[str, int]()
+        for item in self.items():
+            op, text = record.op(item), record.location(item) if item < record.items else ""
+            source = self.sources.setdefault(text, len(self.sources)) if text else None
+            facts = known.setdefault(_json(record.op_facts(item)), len(known))
+            ops.append((item, op.name, op.where, classes[item], source, facts, positions.get(item)))
+            cells = graph.place_cell[record.slots(item)].tolist()
+            slots += zip(repeat(item), count(), op.values, cells, op.roles)
+        yield "op", ops
+        yield "slot", slots
+        yield "known", ((number, facts) for facts, number in known.items())
+        yield "source", ((number, text) for text, number in self.sources.items())
+        found = ((n, frame) for text, n in self.sources.items() for frame in dict.fromkeys(frames(text)))
+        yield "frame", ((number, *frame) for number, frame in found)
+
+    def cells(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+        record, fixpoint = self.record, self.result.fixpoint
+        first, last = fixpoint.initial.tolist(), fixpoint.outcome.contents.tolist()
+        used = {*first, *last, *fixpoint.outcome.log.old.tolist(), *fixpoint.outcome.log.new.tolist()}
+        yield "content", ((content, _json(record.facts(content))) for content in sorted(used))
+        pairs = enumerate(zip(first, last, strict=True))
+        yield "cell", ((cell, a, b) for cell, (a, b) in pairs if a or b)
+        found = record.annotations()
+        yield "annotation", ((a.cell, a.value, a.where, a.text) for a in found)
+
+    def statics(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+        graph = self.result.fixpoint.graph
+        lengths = (graph.slots.offsets[1:] - graph.slots.offsets[:-1]).tolist()
+        slots = dict(zip(graph.classes.tolist(), lengths, strict=True))  # class -> its number of slots
+        rows, facts = [], dict[int, int]()
+        for number, turns in enumerate(self.result.fixpoint.passes):
+            statics = turns.statics.tolist()
+            for class_ in sorted(slots):
+                if statics[class_] >= 0:
+                    rows.append((number, class_, statics[class_]))
+                    facts[statics[class_]] = slots[class_]
+        yield "static", ((s, _json(self.record.given(s, n))) for s, n in sorted(facts.items()))
+        yield "turn", rows
+
+    # ---- Proofs -----------------------------------------------------------------------------------------
+
+    def proofs(self) -> Iterator[tuple[str, str]]:
+        """Of every neighbourhood in which something changed, the proofs of what slots gained."""
+        gained: dict[Key, dict[Row, int]] = {}
+        for number, key, change in self.turns():
+            held = {(d, x) for d, _, x in self.history.facts(change.old).get("sharded", ())}
+            rows = gained.setdefault(key, {})
+            for d, p, x in self.history.facts(change.new).get("sharded", ()):
+                if (d, x) not in held:
+                    rows[change.slot, d, p, x] = number
+        sources = {source: i for i, source in enumerate(self.record.rules().plan.sources)}
+        for key, rows in sorted(gained.items()):
+            proofs = {row: self.history.proof(self.history.event(n), row) for row, n in sorted(rows.items())}
+            yield ",".join(map(str, key)), _json(_steps(proofs, sources))
+
+    def changes(self) -> Iterator[Change]:
+        """The log."""
+        turns, items, slots, places, old, new = (column.tolist() for column in self.result.fixpoint.outcome.log)
+        cells = self.result.fixpoint.graph.place_cell[places].tolist() if places else []
+        return map(Change, turns, items, slots, cells, old, new)
+
+    def turns(self) -> Iterator[tuple[int, Key, Change]]:
+        """The changes by number, with the neighbourhoods in which they were made."""
+        fixpoint = self.result.fixpoint
+        contents, places = fixpoint.initial.tolist(), fixpoint.graph.place_cell
+        last, key = (-1, -1), tuple[int, ...]()
+        for number, change in enumerate(self.changes()):
+            if (change.turns, change.item) != last:
+                last = change.turns, change.item
+                slots = self.record.slots(change.item)
+                held = (contents[cell] for cell in places[slots].tolist())
+                key = (self.record.static(change.item, change.turns), *held)
+            contents[change.cell] = change.new
+            yield number, key, change
+
+
+def _steps(proofs: dict[Row, Proof], sources: dict[Any, int]) -> dict[str, Any]:
+    """Proofs as a table, premises before what follows from them, and the number of the proof of each row."""
+    numbers: dict[int, int] = {}
+    steps: list[Any] = []
+
+    def add(proof: Proof) -> int:
+        if id(proof) not in numbers:
+            premises, counted = [add(p) for p in proof.premises], [add(p) for p in proof.counted]
+            numbers[id(proof)] = len(steps)
+            rule = -1 if proof.source is None else sources[proof.source]
+            step = [proof.relation, proof.row, rule, premises, counted, proof.bindings]
+            steps.append(step if rule >= 0 or premises else step[:2])
+        return numbers[id(proof)]
+
+    return {"of": [[row, add(proof)] for row, proof in proofs.items()], "steps": steps}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
