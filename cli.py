@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any
 
 from .explain import checks
@@ -43,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", parents=[common], help="propagate shardings, write the annotated module")
     run.add_argument("-o", "--output", metavar="OUT", help="default: standard output; .mlirbc is bytecode")
+    about = "keep the run in a file, for why, why-not, conflicts, diff and others; -o says if to write the module"
+    run.add_argument("--save", metavar="FILE", help=about)
     run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
     run.add_argument("--json", action="store_true", help="show statistics and ops without a rule as JSON")
@@ -109,10 +111,13 @@ def _warn(message: str) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     lints = checks.lints(options)
-    with _output(options.output) as stream:
+    with _output(options.output) if options.output or not options.save else nullcontext() as stream:
         result = _result(options, closed=not options.open)
         bytecode = (options.output or "").endswith(".mlirbc")
-        stream.write(result.bytecode() if bytecode else result.text().encode())
+        if stream is not None:
+            stream.write(result.bytecode() if bytecode else result.text().encode())
+    if options.save:
+        result.save(options.save)
     report = sys.stdout if options.output else sys.stderr  # standard output may be the module's
     found = checks.lint(result, lints)
     if options.json:

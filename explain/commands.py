@@ -1,19 +1,21 @@
-"""``shardlog why``, ``why-not`` and ``conflicts``."""
+"""``shardlog why``, ``why-not``, ``conflicts``, ``diff`` and ``what-if``."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..api import Result
+    from . import record
     from .explanation import Explanation
     from .why import Explainer
 
-Run = Callable[[argparse.Namespace], "Result"]
-Command = Callable[[argparse.Namespace], None]
+Run = Callable[[argparse.Namespace], "record.Run"]
+Command = Callable[[argparse.Namespace], "int | None"]
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -28,6 +30,10 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     why.add_argument(
         "--verify", action="store_true", help="check the proofs, and run again with only what is needed"
     )
+    graph = why.add_mutually_exclusive_group()
+    graph.add_argument("--dot", action="store_true", help="print the derivation as a graph for Graphviz")
+    graph.add_argument("--mermaid", action="store_true", help="print the derivation as a Mermaid flowchart")
+    why.add_argument("--schema", action=_Schema, help="print the JSON schema of all explanations")
     why_not = commands.add_parser(
         "why-not", parents=[common], help="say why a value is not sharded on an axis"
     )
@@ -41,6 +47,21 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     _output(conflicts)
 
 
+class _Schema(argparse.Action):
+    """Prints the schema and ends, as ``--help`` does."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, nargs=0)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        import json
+
+        from .explanation import SCHEMA
+
+        print(json.dumps(SCHEMA, indent=2))
+        parser.exit()
+
+
 def _value(parser: argparse.ArgumentParser) -> None:
     names = "an SSA name (%%29, %%arg3, %%29#1), result#0, a JAX path (params['w']) or a place (model.py:42)"
     parser.add_argument("value", metavar="VALUE", help=names)
@@ -52,13 +73,33 @@ def _output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON; docs/explanations.md has the schema")
 
 
-def handlers(run: Run) -> dict[str, Command]:
+def handlers(run: Callable[[argparse.Namespace], Result]) -> dict[str, Command]:
     """The commands by name; ``run`` gives the run that the arguments ask for."""
+    opened = partial(open_or_run, run)
     return {
-        "why": partial(_why, run),
-        "why-not": partial(_why_not, run),
-        "conflicts": partial(_conflicts, run),
+        "why": partial(_why, opened),
+        "why-not": partial(_why_not, opened),
+        "conflicts": partial(_conflicts, opened),
     }
+
+
+def open_or_run(run: Callable[[argparse.Namespace], Result], options: argparse.Namespace) -> record.Run:
+    """The saved run that stands in the place of the module, or else the run that the arguments ask for.
+
+    Raises ShardlogError where a saved run is asked to be another one.
+    """
+    from .saved import is_saved, open_saved
+
+    if not is_saved(Path(options.module)):
+        return run(options)
+    changed = [name for name in ("mesh", "annotate", "rules") if getattr(options, name)]
+    if changed:
+        from ..errors import ShardlogError
+
+        hint = "what-if runs it again with other annotations" if changed == ["annotate"] else "run the module"
+        message = f"--{changed[0]} cannot change a saved run"
+        raise ShardlogError(message, where=options.module, hint=hint)
+    return open_saved(options.module)
 
 
 def _why(run: Run, options: argparse.Namespace) -> None:
@@ -69,6 +110,11 @@ def _why(run: Run, options: argparse.Namespace) -> None:
     verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
     if options.json:
         _print_json([e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)])
+        return
+    if options.dot or options.mermaid:
+        from .views import dot, mermaid
+
+        print(dot(found) if options.dot else mermaid(found))
         return
     from .text import why_text
 

@@ -89,7 +89,7 @@ class Saved(Record):
         names = ("name", "count", "location", "reason")
         self.unknown_ops = [dict(zip(names, row, strict=True)) for row in unknown]
         self._values: dict[int, tuple[Value, int]] = {}
-        self._slots: dict[int, list[tuple[int, ...]]] = {}
+        self._slots: dict[int, list[int]] = {}
         self._proofs: dict[Key, Mapping[Row, Proof]] = {}
         self._sources: dict[int, Source] = {}
 
@@ -172,7 +172,7 @@ class Saved(Record):
     def slots(self, item: int) -> list[int]:
         if item not in self._slots:
             query = "SELECT place FROM slot JOIN value ON value.number = value WHERE slot.op = ? ORDER BY slot"
-            self._slots[item] = [place for (place,) in self._all(query, item)]
+            self._slots[item] = [int(place) for (place,) in self._all(query, item)]
         return self._slots[item]
 
     def turns(self, cell: int) -> list[tuple[int, int]]:
@@ -297,8 +297,8 @@ _VALUES = "SELECT number, name, place, type, shape, location, cell FROM value"
 
 
 def _value(row: tuple[Any, ...]) -> tuple[Value, int]:
-    *named, shape, where, cell = row
-    return Value(*named, tuple(json.loads(shape)), where), cell
+    number, name, place, type_, shape, where, cell = row
+    return Value(number, name, place, type_, tuple(json.loads(shape)), where), cell
 
 
 def _facts(text: str) -> Facts:
