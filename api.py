@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Options:
     mesh: str | None
     annotate: tuple[str, ...]
     rules: tuple[Path, ...]
+    op_priorities: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +155,7 @@ def run(
     mesh: str | None = None,
     annotate: Sequence[str] = (),
     rules: Sequence[Path | str] = (),
+    op_priorities: Path | str | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Result:
     """Propagates the shardings of a program to every value.
@@ -161,15 +164,20 @@ def run(
     changed. ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority". ``closed`` makes the
     shardings ready for a compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives
     the module a mesh, ``annotate`` (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with
-    more op rules. ``progress`` is called now and then with what is being done and how much of the whole run
-    is done, from 0 to 1.
+    more op rules. ``op_priorities`` is a file that lists the ops in the order in which they propagate (see
+    ``docs/op_priorities.md``). ``progress`` is called now and then with what is being done and how much of
+    the whole run is done, from 0 to 1.
 
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
     ``engine.EngineError`` for rules that go wrong while they run.
     """
     if strategy not in STRATEGIES:
         raise ShardlogError(f"unknown strategy {strategy!r}", hint=closest(strategy, STRATEGIES))
-    options = Options(strategy, closed, mesh, tuple(annotate), tuple(map(Path, rules)))
+    if op_priorities is not None and not strategy.endswith("-priority"):
+        message = f"the strategy {strategy!r} has no op priorities"
+        raise ShardlogError(message, where=str(op_priorities), hint="take op-priority or user-priority")
+    order = None if op_priorities is None else Path(op_priorities)
+    options = Options(strategy, closed, mesh, tuple(annotate), tuple(map(Path, rules)), order)
     with without_collection():
         return _run(source, options, progress)
 
@@ -203,13 +211,15 @@ def _run(source: Any, options: Options, progress: Callable[[str, float], None] |
 
                 read_gspmd(module)
             apply_annotations(module, options.annotate)
-        book = RuleBook(options.rules)
+        book = RuleBook(options.rules, options.op_priorities)
         tell("importing", 0.25)
         program = import_program(module, book)
     except ShardlogError as error:
         where = text.place(error.where) or text.name
         raise ShardlogError(error.message, where=where, hint=error.hint) from None
     unknown_ops = _unknown_ops(program, text)
+    for message in book.unknown_priorities(program.classes.signatures.examples):
+        warnings.warn(message, stacklevel=3)
     fixpoint = propagate(program, book, options.strategy, lambda done: tell("propagating", 0.5 + 0.25 * done))
     kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
 

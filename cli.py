@@ -39,11 +39,14 @@ def parser() -> argparse.ArgumentParser:
     annotate = """annotate a value of the main function, as in '%%arg0=[{"data"}, {}]'; may be repeated"""
     add("--annotate", metavar="VALUE=SHARDING", action="append", default=[], help=annotate)
     add("--rules", metavar="FILE", action="append", default=[], help="more op rules; may be repeated")
+    add("--op-priorities", metavar="FILE", help="a list of ops in the order in which they propagate")
     add("--strategy", choices=_STRATEGIES, default=_STRATEGIES[-1], help="default: %(default)s")
 
     run = commands.add_parser("run", parents=[common], help="propagate shardings, write the annotated module")
     run.add_argument("-o", "--output", metavar="OUT", help="default: standard output; .mlirbc is bytecode")
-    about = "keep the run in a file, for why, why-not, conflicts, diff and others; -o says if to write the module"
+    about = (
+        "keep the run in a file, for why, why-not, conflicts, diff and others; -o says if to write the module"
+    )
     run.add_argument("--save", metavar="FILE", help=about)
     run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
@@ -168,6 +171,7 @@ def _result(options: argparse.Namespace, *, closed: bool = True) -> Result:
             mesh=options.mesh,
             annotate=options.annotate,
             rules=options.rules,
+            op_priorities=options.op_priorities,
             progress=progress,
         )
     for op in result.unknown_ops:

@@ -10,6 +10,7 @@ from typing import Any
 from .engine import Program, Solver, load
 from .rulekit.discover import discovered
 from .rulekit.einsum import SUFFIXES, compile_lines, read_text
+from .rulekit.priorities import compile_priorities, parse_priorities, unknown_names
 
 RULES = Path(__file__).parent / "rules"
 STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority", "basic-then-aggressive")
@@ -29,10 +30,13 @@ def _answers() -> tuple[Solver, dict[Hashable, dict[str, list[tuple[Any, ...]]]]
     return _ops().solver({}), {}
 
 
-def load_ops(files: Iterable[Path]) -> Program:
-    """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation."""
+def load_ops(files: Iterable[Path], op_priorities: Path | None = None) -> Program:
+    """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
+    the list of op priorities in a file."""
     lines = [f for f in files if f.suffix in SUFFIXES]
     texts = {str(f): compile_lines(str(f), read_text(f)) for f in lines}
+    if op_priorities is not None:
+        texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
     return load([*_OPS, *(f for f in files if f not in lines)], key="sig", texts=texts)
 
 
@@ -42,18 +46,21 @@ def _propagation(name: str, key: str | None = None) -> Program:
 
 
 class RuleBook:
-    """The rules for one run: those that come with shardlog, those of packages and the files in ``extra``.
+    """The rules for one run: those that come with shardlog, those of packages and the files in ``extra``;
+    with ``op_priorities``, a file, the order in which ops propagate (see ``rulekit/priorities.py``).
 
     ``asked`` are the facts that programs have been asked about, by the name of the program: an entry per key,
     or a single one where the program has no key. (Turns are the agenda's.)
     """
 
-    def __init__(self, extra: Iterable[Path] = ()) -> None:
+    def __init__(self, extra: Iterable[Path] = (), op_priorities: Path | None = None) -> None:
         self.files = (*discovered(), *extra)
-        self.ops = load_ops(self.files) if self.files else _ops()
+        self.op_priorities = op_priorities
+        own = bool(self.files) or op_priorities is not None
+        self.ops = load_ops(self.files, op_priorities) if own else _ops()
         self.asked: dict[str, list[Facts]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good.
-        self._ops, self._answers = (self.ops.solver({}), {}) if self.files else _answers()
+        self._ops, self._answers = (self.ops.solver({}), {}) if own else _answers()
         shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
         self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
         self.levels = shared["op_priority_level"]
@@ -62,6 +69,14 @@ class RuleBook:
         """All programs by name."""
         keys = {"turn": "item", "boundary": "value", "constants": None, "groups": None, "schedule": None}
         return {"ops": self.ops, **{name: _propagation(name, key) for name, key in keys.items()}}
+
+    def unknown_priorities(self, ops: Iterable[Any]) -> list[str]:
+        """A message for each entry of ``op_priorities`` about ops that neither the rules nor a module (with
+        these ``ops``) have."""
+        if self.op_priorities is None:
+            return []
+        entries = parse_priorities(str(self.op_priorities), read_text(self.op_priorities))
+        return list(unknown_names(entries, self.ops.plan, ops))
 
     def classify(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """What the op rules say about a signature; see ``rules/ops/schema.dl``."""

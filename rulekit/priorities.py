@@ -1,0 +1,201 @@
+"""Lists of op priorities: a line per level, in the order in which ops propagate.
+
+    // Comments and blank lines are skipped; an indented line continues the one before it.
+    elementwise, stablehlo.reshape: both
+    stablehlo.dot_general pass_through: both
+    stablehlo.broadcast_in_dim: none; my.*, @my_call: forward; *: both
+
+A level has groups, with ``;`` between them: what it is about, a colon, and the direction in which shardings
+flow. Ops are named, or given by the beginning of their names and ``*``, or by a family; a kind of factors or
+``single_use`` may follow. ``rules/propagation/op_priorities.dl`` says what all of it means.
+
+``compile_priorities`` makes a fact of each entry, on the same line, so that places are those of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ..engine.plan import Plan
+from ..errors import ShardlogError, closest
+
+FAMILIES = ("elementwise", "passing", "broadcast")
+KINDS = ("pass_through", "reduction", "need_replication", "permutation")
+DIRECTIONS = ("forward", "backward", "both", "none")
+_SINGLE_USE = "single_use"
+_TOKEN = re.compile(r'//.*|\s+|([:;,]|@?(?:"[^"\\\n]+"|[\w$.\-]+\*?)|@?\*)')
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a level says about some ops. ``ops``, ``kind``, ``uses`` and ``direction`` are as in
+    ``rules/propagation/op_priorities.dl``; ``place`` is ``file:line:column``."""
+
+    place: str
+    line: int
+    level: int
+    ops: str
+    kind: str
+    uses: str
+    direction: str
+
+    def is_about(self, name: str) -> bool:
+        """Whether the entry is about the op called ``name`` (``@target`` of a custom call) by its name."""
+        return name.startswith(self.ops[:-1]) if self.ops.endswith("*") else name == self.ops
+
+
+def parse_priorities(file: str, text: str) -> list[Entry]:
+    """The entries in ``text``, level by level. Raises ShardlogError with the place of the first error."""
+    parser = _Parser(file, text)
+    entries: list[Entry] = []
+    level = 0
+    while parser.token[0]:
+        entries += parser.level(level)
+        level += 1
+    if not entries:
+        raise ShardlogError("there are no levels", where=file, hint="a level is a line such as *: both")
+    return entries
+
+
+def compile_priorities(file: str, text: str) -> str:
+    """The Datalog text of the entries in ``text``, line by line."""
+    lines = [""] * (text.count("\n") + 1)
+    for i, e in enumerate(parse_priorities(file, text)):
+        columns = f'{e.level}, {i}, "{e.ops}", "{e.kind}", "{e.uses}", "{e.direction}"'
+        lines[e.line - 1] += f"listed_priority({columns})."
+    return "\n".join(lines)
+
+
+def unknown_names(entries: Iterable[Entry], plan: Plan, ops: Iterable[Any]) -> Iterator[str]:
+    """A message for each entry about ops of which neither the rules (``plan``) nor a module (with these
+    ``ops``) has one."""
+    names = sorted(_names(plan).union(*map(_called, ops)))
+    for entry in entries:
+        if entry.ops not in FAMILIES and not any(map(entry.is_about, names)):
+            called = f"begins with {entry.ops[:-1]}" if entry.ops.endswith("*") else f"is called {entry.ops}"
+            hint = closest(entry.ops, names)
+            near = f"; {hint}" if hint.startswith("did") else ""
+            yield f"{entry.place}: no op in the module or in the rules {called}{near}"
+
+
+def _called(op: Any) -> Iterator[str]:
+    yield op.operation.name
+    if "call_target_name" in op.attributes:
+        yield f"@{op.attributes['call_target_name'].value}"
+
+
+def _names(plan: Plan) -> set[str]:
+    """What rules call ops and the targets of custom calls: the symbols in them, without their lists."""
+    texts = {text for source in plan.sources for text in re.findall(r'"([^"\n]+)"', source.text)}
+    for relation, arguments in plan.facts:
+        if not plan.relations[relation].name.endswith("_priority"):
+            constants = [cast(tuple[object, ...], e) for e in arguments]
+            texts.update(str(e[2]) for e in constants if e[1] == "symbol")
+    return {n for n in texts if "." in n and " " not in n} | {f"@{n}" for n in texts if " " not in n}
+
+
+class _Parser:
+    def __init__(self, file: str, text: str) -> None:
+        self.file, self.text, self.at = file, text, 0
+        self.tokens: list[tuple[str, int]] = []  # with their offsets; "\n" begins a level, "" is the end
+        offset = 0
+        for line in text.split("\n"):
+            found = list(self.tokenize(offset, offset + len(line)))
+            if found and not line[0].isspace():
+                self.tokens.append(("\n", offset))
+            elif found and not self.tokens:
+                hint = "begin a level in the first column; indented lines continue the one before"
+                raise self.error(found[0][1], "this line continues nothing", hint)
+            self.tokens += found
+            offset += len(line) + 1
+        self.tokens.append(("", len(text)))
+
+    def tokenize(self, at: int, end: int) -> Iterator[tuple[str, int]]:
+        while at < end:
+            match = _TOKEN.match(self.text, at, end)
+            if match is None:
+                hint = "ops are named as in stablehlo.add, my.*, @target or *"
+                raise self.error(at, f"unexpected character {self.text[at]!r}", hint)
+            if match[1]:
+                yield match[1], at
+            at = match.end()
+
+    @property
+    def token(self) -> tuple[str, int]:
+        return self.tokens[self.at]
+
+    def take(self) -> tuple[str, int]:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def level(self, number: int) -> Iterator[Entry]:
+        self.take()
+        while True:
+            yield from self.group(number)
+            token, at = self.token
+            if token in ("\n", ""):
+                return
+            if token != ";":
+                raise self.error(
+                    at, f"expected ; or the end of the level, found {token}", "as in a: both; b: forward"
+                )
+            self.take()
+
+    def group(self, level: int) -> list[Entry]:
+        subjects = [self.subject()]
+        while self.token[0] == ",":
+            self.take()
+            subjects.append(self.subject())
+        token, at = self.token
+        if token != ":":
+            found = token.strip() or "the end of the line"
+            raise self.error(at, f"expected : and a direction, found {found}", "as in stablehlo.add: both")
+        self.take()
+        direction, at = self.token
+        if direction not in DIRECTIONS:
+            found = f"unknown direction {direction}" if direction.strip() else "expected a direction"
+            raise self.error(at, found, closest(direction.strip(), DIRECTIONS))
+        self.take()
+        return [
+            Entry(self.place(at), self.text.count("\n", 0, at) + 1, level, ops, kind, uses, direction)
+            for ops, kind, uses, at in subjects
+        ]
+
+    def subject(self) -> tuple[str, str, str, int]:
+        """Ops, the kind of factors, uses, and where they stand."""
+        ops, start = self.token
+        if not ops.strip() or ops in (":", ";", ","):
+            raise self.error(start, "expected ops", "name ops, as in stablehlo.add, my.*, elementwise or *")
+        self.take()
+        ops = ops.replace('"', "")
+        if ops not in FAMILIES and "." not in ops and ops[0] != "@" and ops[-1] != "*":
+            near = closest(ops, FAMILIES)
+            hint = (
+                near
+                if near.startswith("did")
+                else f"families are {', '.join(FAMILIES)}; ops have a dot: dialect.op"
+            )
+            raise self.error(start, f"unknown family {ops}", hint)
+        kind = uses = "any"
+        while (token := self.token[0]).strip() and token not in (":", ";", ","):
+            if token in KINDS and kind == "any":
+                kind = token
+            elif token == _SINGLE_USE and uses == "any":
+                uses = "single"
+            else:
+                hint = closest(token, (*KINDS, _SINGLE_USE))
+                raise self.error(
+                    self.token[1], f"expected a kind of factors, {_SINGLE_USE} or :, found {token}", hint
+                )
+            self.take()
+        return ops, kind, uses, start
+
+    def place(self, at: int) -> str:
+        before = self.text[:at]
+        return f"{self.file}:{before.count(chr(10)) + 1}:{at - before.rfind(chr(10))}"
+
+    def error(self, at: int, message: str, hint: str) -> ShardlogError:
+        return ShardlogError(message, where=self.place(at), hint=hint)
