@@ -92,12 +92,12 @@ def open_or_run(run: Callable[[argparse.Namespace], Result], options: argparse.N
 
     if not is_saved(Path(options.module)):
         return run(options)
-    changed = [name for name in ("mesh", "annotate", "rules") if getattr(options, name)]
+    changed = [name for name in ("mesh", "annotate", "rules", "op_priorities") if getattr(options, name)]
     if changed:
         from ..errors import ShardlogError
 
         hint = "what-if runs it again with other annotations" if changed == ["annotate"] else "run the module"
-        message = f"--{changed[0]} cannot change a saved run"
+        message = f"--{changed[0].replace('_', '-')} cannot change a saved run"
         raise ShardlogError(message, where=options.module, hint=hint)
     return open_saved(options.module)
 

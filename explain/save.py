@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..engine.proof import Proof
 from ..errors import ShardlogError
+from ..rulekit.priorities import compile_priorities
 from .explanation import rule_file
 from .history import History
 from .live import Live, frames
@@ -137,7 +138,7 @@ class _Tables:
         facts = {"module": record.name, "strategy": record.strategy, "shardlog": __version__}
         yield "run", [*facts.items(), ("changes", str(record.end)), ("items", str(record.items))]
         yield "module", [(zlib.compress(result.source.data), self.options())]
-        yield "rule_file", [(file.name, file.read_text(encoding="utf-8")) for file in result.options.rules]
+        yield "rule_file", self.rule_files()
         rules = [replace(source, file=rule_file(source)) for source in plan.sources]
         yield "rule", ((i, rule.file, rule.line, rule.text, rule.sentence) for i, rule in enumerate(rules))
         yield "plan", [(zlib.compress(replace(plan, sources=()).to_json().encode()),)]
@@ -157,6 +158,13 @@ class _Tables:
         yield from self.statics()
         yield "change", ((n, *astuple(change)) for n, change in enumerate(self.changes()))
         yield "proof", self.proofs()
+
+    def rule_files(self) -> Iterator[tuple[str, str]]:
+        options = self.result.options
+        for file in options.rules:
+            yield file.name, file.read_text(encoding="utf-8")
+        if (order := options.op_priorities) is not None:
+            yield f"{order.name}.dl", compile_priorities(str(order), order.read_text(encoding="utf-8"))
 
     def options(self) -> str:
         options = self.result.options
@@ -247,7 +255,9 @@ class _Tables:
 
     def changes(self) -> Iterator[Change]:
         """The log."""
-        turns, items, slots, places, old, new = (column.tolist() for column in self.result.fixpoint.outcome.log)
+        turns, items, slots, places, old, new = (
+            column.tolist() for column in self.result.fixpoint.outcome.log
+        )
         cells = self.result.fixpoint.graph.place_cell[places].tolist() if places else []
         return map(Change, turns, items, slots, cells, old, new)
 
