@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
 from ..errors import ShardlogError
-from ..importers.function import RESULT_SHARDING, location
+from ..importers.function import RESULT_SHARDING, location, sharding_of
 from ..importers.hlo_sharding import tuple_text
 from ..importers.meshes import Meshes, SubAxis
 from ..importers.shard_map import FULL_TO_SHARD, SHARD_TO_FULL
@@ -59,6 +59,7 @@ class _Writer:
         self.shardings = Shardings(Meshes(meshes), {mesh.name: i for i, mesh in enumerate(meshes)})
         self.meshes = self.shardings.meshes.meshes
         self.versions: dict[tuple[str, _Manual | None], str] = {}
+        self.texts: dict[tuple[tuple[Sharding, ...], tuple[str, ...]], ir.StringAttr] = {}
         self.taken = {*self.functions, *self.mesh_ops}
 
     def run(self) -> None:
@@ -93,8 +94,10 @@ class _Writer:
                 op.attributes["sym_visibility"] = ir.StringAttr.get("private")
             self.versions[name, manual] = version
             kind = op.attributes["function_type"].value
-            self.set_values(op, "arg_attrs", kind.inputs, manual)
-            self.set_values(op, "res_attrs", kind.results, manual)
+            for label, types in (("arg_attrs", kind.inputs), ("res_attrs", kind.results)):
+                given = map(sharding_of, op.attributes.get(label, [{}] * len(types)))
+                found = [self.inside(s, t, manual) for s, t in zip(given, types, strict=True)]
+                self.set_values(op, label, found, manual)
             for block in op.regions[0].blocks:
                 self.write_block(block, manual)
         return self.versions[name, manual]
@@ -106,15 +109,15 @@ class _Writer:
         self.taken.add(free)
         return free
 
-    def set_values(self, op: Any, label: str, types: Sequence[ir.Type], manual: _Manual | None) -> None:
+    def set_values(
+        self, op: Any, label: str, shardings: Sequence[Sharding | None], manual: _Manual | None
+    ) -> None:
         """The shardings of the arguments or results of a function."""
-        given = op.attributes[label] if label in op.attributes else [ir.DictAttr.get({})] * len(types)
         entries = []
-        for entry, kind in zip(given, types, strict=True):
-            kept = {e.name: e.attr for e in entry}
-            sharding = self.inside(kept.pop("sdy.sharding", None), kind, manual)
-            if sharding is not None:
-                kept["mhlo.sharding"] = self.text([sharding], manual)
+        for entry, sharding in zip(op.attributes.get(label, [()] * len(shardings)), shardings, strict=True):
+            kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"}
+            if sharding is not None and (text := self.text([sharding], manual)) is not None:
+                kept["mhlo.sharding"] = text
             entries.append(ir.DictAttr.get(kept))
         if any(len(entry) for entry in entries):
             op.attributes[label] = ir.ArrayAttr.get(entries)
@@ -180,21 +183,18 @@ class _Writer:
                 self.write_op(other, outer, last=False)
             op.operation.erase()
             return
-        names = tuple(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
+        names: tuple[str, ...] = (*sdy.ManualAxesAttr(op.attributes["manual_axes"]),)  # type: ignore[misc]
         manual = _Manual((entering + leaving)[0].mesh, (outer.axes if outer else ()) + names)
         shards = [
             self.cross(operand, argument.type, sharding, (outer, manual), FULL_TO_SHARD, op)
             for operand, argument, sharding in zip(op.operands, block.arguments, entering, strict=True)
         ]
         returned = [value.type for value in last.operands]
-        signature = ([argument.type for argument in block.arguments], returned)
-        body = func.FuncOp(
-            self.free_name(_BODY), signature, visibility="private", ip=ir.InsertionPoint(self.module.body)
-        )
-        for label, shardings in (("arg_attrs", entering), ("res_attrs", leaving)):
-            texts = [self.text([_without(s, manual.axes)], manual) for s in shardings]
-            body.attributes[label] = ir.ArrayAttr.get([ir.DictAttr.get({"mhlo.sharding": t}) for t in texts])
-        call = func.CallOp(returned, body.name.value, shards, loc=op.location, ip=ir.InsertionPoint(op))
+        body = self.body([argument.type for argument in block.arguments], returned, op.location)
+        self.set_values(body, "arg_attrs", [_without(s, manual.axes) for s in entering], manual)
+        self.set_values(body, "res_attrs", [_without(s, manual.axes) for s in leaving], manual)
+        name = ir.StringAttr(body.attributes["sym_name"]).value
+        call = func.CallOp(returned, name, shards, loc=op.location, ip=ir.InsertionPoint(op))
         if (text := self.text([_without(s, manual.axes) for s in leaving], manual)) is not None:
             call.attributes["mhlo.sharding"] = text
         for result, shard, sharding in zip(op.results, call.results, leaving, strict=True):
@@ -205,6 +205,16 @@ class _Writer:
         block.append_to(body.regions[0])
         op.operation.erase()
         self.write_block(body.regions[0].blocks[0], manual)
+
+    def body(self, entering: list[ir.Type], leaving: list[ir.Type], place: ir.Location) -> ir.Operation:
+        """A private function for a body, empty as yet."""
+        attributes: dict[str, ir.Attribute] = {
+            "sym_name": ir.StringAttr.get(self.free_name(_BODY)),
+            "sym_visibility": ir.StringAttr.get("private"),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(entering, leaving)),
+        }
+        point = ir.InsertionPoint(self.module.body)
+        return ir.Operation.create("func.func", attributes=attributes, regions=1, loc=place, ip=point)
 
     def cross(
         self, value: Any, kind: ir.Type, sharding: Sharding, sides: tuple[Any, Any], target: str, near: Any
@@ -250,10 +260,11 @@ class _Writer:
 
     def text(self, shardings: Iterable[Sharding], manual: _Manual | None) -> ir.StringAttr | None:
         axes = manual.axes if manual else ()
-        said = tuple(from_sharding(s, self.meshes[s.mesh], axes) for s in shardings)
-        if not said:
-            return None
-        return ir.StringAttr.get(str(said[0]) if len(said) == 1 else tuple_text(said))
+        key = (tuple(shardings), axes)
+        if key not in self.texts:
+            said = tuple(from_sharding(s, self.meshes[s.mesh], axes) for s in key[0])
+            self.texts[key] = ir.StringAttr.get(str(said[0]) if len(said) == 1 else tuple_text(said))
+        return self.texts[key] if key[0] else None
 
 
 def _without(sharding: Sharding, names: Sequence[str]) -> Sharding:

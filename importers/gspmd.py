@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -23,7 +25,7 @@ from .function import location
 from .hlo_sharding import HloSharding, parse
 from .meshes import Mesh, Meshes
 from .shard_map import FULL_TO_SHARD, SHARD_TO_FULL, Manual, read_shard_maps
-from .shardings import Shardings, read_mesh
+from .shardings import Sharding, Shardings, read_mesh
 from .source import symbols
 from .tiles import common_mesh, from_sharding, subgroup_axes, to_sharding
 
@@ -37,11 +39,53 @@ class _Place:
     result of a function, or empty for an op."""
 
     op: Any
-    where: str
-    shardings: tuple[HloSharding, ...]
-    tuple: bool
+    attribute: ir.Attribute
     label: str = ""
     index: int = 0
+
+    @property
+    def where(self) -> str:
+        if not self.label:
+            return location(self.op)
+        what = "argument" if self.label == "arg_attrs" else "result"
+        return f"{location(self.op)}: {what} {self.index} of @{self.op.attributes['sym_name'].value}"
+
+    @property
+    def shardings(self) -> tuple[HloSharding, ...]:
+        """Those of a tuple, or the only one."""
+        if not isinstance(self.attribute, ir.StringAttr):
+            raise ShardlogError(f"not a sharding: {self.attribute}", hint="expected a string")
+        return _parse(self.attribute.value_bytes)
+
+    @property
+    def sharding(self) -> HloSharding:
+        if len(self.shardings) != 1:
+            raise ShardlogError(f"a tuple of {len(self.shardings)} shardings for one value")
+        return self.shardings[0]
+
+
+@contextmanager
+def _at(place: _Place) -> Iterator[None]:
+    """Says where an error is."""
+    try:
+        yield
+    except ShardlogError as error:
+        raise ShardlogError(error.message, where=error.where or place.where, hint=error.hint) from None
+
+
+@cache
+def _parse(data: bytes) -> tuple[HloSharding, ...]:
+    if not data.lstrip().startswith(b"{"):  # JAX writes long lists of devices as protocol buffers
+        from jaxlib import xla_client
+
+        proto = xla_client.OpSharding()
+        try:
+            proto.ParseFromString(data)
+            data = str(xla_client.HloSharding.from_proto(proto)).encode()
+        except Exception:
+            pass  # then it is no sharding, as the parser will say
+    found = parse(data.decode(errors="replace"))
+    return found if isinstance(found, tuple) else (found,)
 
 
 def read_gspmd(module: ir.Module) -> None:
@@ -56,9 +100,7 @@ def read_gspmd(module: ir.Module) -> None:
             module.operation.verify()
         except ir.MLIRError as error:
             message, hint = explain(error, "")
-            raise ShardlogError(
-                f"in sdy, the shardings of the module are not valid: {message}", hint=hint
-            ) from None
+            raise ShardlogError(f"the shardings are not valid in sdy: {message}", hint=hint) from None
 
 
 def _places(module: ir.Module) -> Iterator[_Place]:
@@ -71,35 +113,12 @@ def _places(module: ir.Module) -> Iterator[_Place]:
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     for op in found:
-        where = location(op)
         if NAME in op.attributes:
-            shardings = _parse(op.attributes[NAME], where)
-            yield _Place(op, where, *shardings)
-        if op.operation.name != "func.func":
-            continue
-        for label, what in (("arg_attrs", "argument"), ("res_attrs", "result")):
+            yield _Place(op, op.attributes[NAME])
+        for label in ("arg_attrs", "res_attrs") if op.operation.name == "func.func" else ():
             for index, entry in enumerate(op.attributes.get(label, ())):
                 if NAME in entry:
-                    place = f"{where}: {what} {index} of @{op.attributes['sym_name'].value}"
-                    yield _Place(op, place, *_parse(entry[NAME], place), label, index)
-
-
-@cache
-def _parse(attribute: ir.Attribute, where: str) -> tuple[tuple[HloSharding, ...], bool]:
-    if not isinstance(attribute, ir.StringAttr):
-        raise ShardlogError(f"not a sharding: {attribute}", where=where, hint="expected a string")
-    data = attribute.value_bytes
-    if not data.lstrip().startswith(b"{"):  # JAX writes long lists of devices as protocol buffers
-        from jaxlib import xla_client
-
-        proto = xla_client.OpSharding()
-        try:
-            proto.ParseFromString(data)
-            data = str(xla_client.HloSharding.from_proto(proto)).encode()
-        except Exception:
-            pass  # then it is no sharding, as the parser will say
-    found = parse(data.decode(errors="replace"), where)
-    return (found, True) if isinstance(found, tuple) else ((found,), False)
+                    yield _Place(op, entry[NAME], label, index)
 
 
 class _Reader:
@@ -108,9 +127,13 @@ class _Reader:
         self.meshes = symbols(module, "sdy.mesh")
         known = [read_mesh(name, op.attributes["mesh"]) for name, op in self.meshes.items()]
         self.shardings = Shardings(Meshes(known), {mesh.name: i for i, mesh in enumerate(known)})
+        self.all: list[tuple[HloSharding, _Place]] = []
+        for place in places:
+            with _at(place):
+                self.all += [(sharding, place) for sharding in place.shardings]
         self.mesh = self.find_mesh()
         self.manual: Manual = {}
-        self.texts: dict[Any, ir.Attribute] = {}
+        self.known: dict[Any, ir.Attribute] = {}
 
     def find_mesh(self) -> int:
         """The number of the mesh that shardings on several devices mean: the one that the module has, or one
@@ -122,8 +145,8 @@ class _Reader:
             raise ShardlogError(message, where=self.places[0].where, hint=hint)
         if own:
             return self.shardings.names[own[0].name]
-        everything = ((s, place.where) for place in self.places for s in place.shardings)
-        return self.add_mesh(common_mesh(everything, "mesh"))
+        first = dict(reversed(self.all))
+        return self.add_mesh(common_mesh({s: first[s].where for s in reversed(first)}))
 
     def add_mesh(self, mesh: Mesh) -> int:
         """Declares a mesh after the others, under a name that is free."""
@@ -139,159 +162,147 @@ class _Reader:
         if self.meshes:
             made.operation.move_after([*self.meshes.values()][-1].operation)
         self.meshes[name] = made
-        self.shardings.names[name] = number = self.shardings.meshes.add(
-            Mesh(name, mesh.axes, mesh.device_ids)
-        )
+        number = self.shardings.meshes.add(Mesh(name, mesh.axes, mesh.device_ids))
+        self.shardings.names[name] = number
         return number
 
     def run(self) -> None:
-        devices = {s.devices[0] for p in self.places for s in p.shardings if s.kind == "maximal"}  # type: ignore[index]
         meshes = self.shardings.meshes.meshes
-        single = {mesh.device_ids[0]: i for i, mesh in enumerate(meshes) if mesh.maximal}
-        self.single = single | {
-            device: self.add_mesh(Mesh(f"maximal_mesh_{device}", (), (device,)))
-            for device in sorted(devices - set(single))
-        }
-        for place in self.places:
-            if place.label:
-                self.set_value(place)
+        devices = {_device(sharding) for sharding, _ in self.all if sharding.kind == "maximal"}
+        self.single = {mesh.device_ids[0]: i for i, mesh in enumerate(meshes) if mesh.maximal}
+        for device in sorted(devices - set(self.single)):
+            self.single[device] = self.add_mesh(Mesh(f"maximal_mesh_{device}", (), (device,)))
+        for places in [[*group] for _, group in groupby(self.places, key=lambda p: (p.op, p.label))]:
+            if label := places[0].label:
+                self.set_values(label, places)
             else:
-                self.set_op(place)
+                self.set_op(*places)
         read_shard_maps(self.module, self.manual, list(meshes[self.mesh].sizes))
 
     # ---- One attribute -------------------------------------------------------------------------------------
 
-    def attribute(
-        self, sharding: HloSharding, rank: int, where: str, opened: Collection[int] = ()
-    ) -> ir.Attribute:
+    def attribute(self, sharding: HloSharding, rank: int, opened: Collection[int] = ()) -> ir.Attribute:
         key = (sharding, rank, tuple(opened))
-        if key not in self.texts:
-            mesh = self.single[sharding.devices[0]] if sharding.kind == "maximal" else self.mesh  # type: ignore[index]
+        if key not in self.known:
             if sharding.kind == "maximal":
-                rank = 0
-            shown = self.shardings.meshes.meshes[mesh]
-            said = to_sharding(sharding, mesh, shown, rank, opened=opened, where=where)
-            self.texts[key] = self.shardings.attribute(said, closed=False)
-        return self.texts[key]
+                said = Sharding(self.single[_device(sharding)], ())
+            else:
+                mesh = self.shardings.meshes.meshes[self.mesh]
+                said = to_sharding(sharding, self.mesh, mesh, rank, opened)
+            self.known[key] = self.shardings.attribute(said, closed=False)
+        return self.known[key]
 
-    def set_value(self, place: _Place) -> None:
-        """The sharding of an argument or result of a function."""
-        op, label = place.op, place.label
+    def set_values(self, label: str, places: list[_Place]) -> None:
+        """The shardings of the arguments or results of a function."""
+        op = places[0].op
         entries: list[Any] = list(op.attributes[label])
-        entry = {e.name: e.attr for e in entries[place.index]}
-        del entry[NAME]
-        if place.tuple:
-            raise ShardlogError("a tuple of shardings for one value", where=place.where)
-        function_type = op.attributes["function_type"].value
-        inputs = label == "arg_attrs"
-        rank = _rank((function_type.inputs if inputs else function_type.results)[place.index])
-        sharding = place.shardings[0]
-        entry["sdy.sharding"] = self.checked(entry.get("sdy.sharding"), sharding, rank, place.where)
-        entries[place.index] = ir.DictAttr.get(entry)
+        kind, blocks = op.attributes["function_type"].value, op.regions[0].blocks
+        types = kind.inputs if label == "arg_attrs" else kind.results
+        for place in places:
+            with _at(place):
+                index, sharding = place.index, place.sharding
+                entry = {e.name: e.attr for e in entries[index] if e.name != NAME}
+                entry["sdy.sharding"] = self.checked(entry.get("sdy.sharding"), sharding, types[index])
+                entries[index] = ir.DictAttr.get(entry)
+                if sharding.group is None:
+                    continue
+                if label == "res_attrs" or not len(blocks):
+                    hint = "put it on the value that is returned"
+                    raise ShardlogError("a result of a function cannot be in a group", hint=hint)
+                point = ir.InsertionPoint.at_block_begin(blocks[0])
+                self.group(blocks[0].arguments[index], sharding, point)
         op.attributes[label] = ir.ArrayAttr.get(entries)
-        if sharding.group is not None:
-            body = op.regions[0].blocks
-            if not inputs or not len(body):
-                hint = "put it on the value that is returned"
-                raise ShardlogError(
-                    "a result of a function cannot be in a group", where=place.where, hint=hint
-                )
-            point = ir.InsertionPoint.at_block_begin(body[0])
-            self.group(body[0].arguments[place.index], sharding, point, place.where)
 
-    def checked(self, old: Any, sharding: HloSharding, rank: int, where: str) -> ir.Attribute:
+    def checked(self, old: Any, sharding: HloSharding, kind: ir.Type) -> ir.Attribute:
         """The new attribute, or the old one where both notations are used and say the same."""
-        new = self.attribute(sharding, rank, where)
+        new = self.attribute(sharding, _rank(kind))
         if old is None:
             return new
         mesh_of = self.shardings.meshes.meshes
-        said, meant = (self.shardings.read(attribute, where) for attribute in (old, new))
+        said, meant = (self.shardings.read(attribute) for attribute in (old, new))
         if from_sharding(said, mesh_of[said.mesh]) != from_sharding(meant, mesh_of[meant.mesh]):
             message = f"sdy.sharding and {NAME} contradict each other: {old} and {sharding}"
-            raise ShardlogError(message, where=where, hint="leave one of them out")
+            raise ShardlogError(message, hint="leave one of them out")
         return ir.Attribute(old)
 
     def set_op(self, place: _Place) -> None:
-        op, where = place.op, place.where
-        attributes, results = op.attributes, list(op.results)
-        target = _target(op)
-        if target == "Sharding" and len(results) == 1 and isinstance(results[0].type, ir.RankedTensorType):
-            self.set_constraint(place)
-            return
-        if target in (FULL_TO_SHARD, SHARD_TO_FULL):
-            self.set_boundary(place)
-            return
+        target = _target(place.op)
+        with _at(place):
+            if target in (FULL_TO_SHARD, SHARD_TO_FULL):
+                self.set_boundary(place)
+            elif target == "Sharding" and isinstance(place.op.results[0].type, ir.RankedTensorType):
+                self.set_constraint(place)
+            else:
+                self.set_results(place)
+
+    def set_results(self, place: _Place) -> None:
+        op, attributes, results = place.op, place.op.attributes, list(place.op.results)
         del attributes[NAME]
-        shardings = place.shardings if place.tuple else place.shardings * max(1, len(results))
+        shardings = place.shardings
         if not results:
             if shardings and shardings[0].kind == "maximal":
-                attributes["sdy.sharding"] = _per_value([self.attribute(shardings[0], 0, where)])
+                attributes["sdy.sharding"] = _per_value([self.attribute(shardings[0], 0)])
             return
+        if len(shardings) == 1:
+            shardings *= len(results)
         if len(shardings) != len(results):
             message = f"a tuple of {len(shardings)} shardings for {len(results)} results"
             raise ShardlogError(
-                message, where=where, hint="expected one for each; tuples have to be flattened"
+                message, hint="expected one for each; results that are tuples have to be flattened"
             )
         old: list[Any] = [None] * len(results)
         if "sdy.sharding" in attributes:
             old = list(sdy.TensorShardingPerValueAttr(attributes["sdy.sharding"]).shardings)
-        attributes["sdy.sharding"] = _per_value(
-            [
-                self.checked(before, sharding, _rank(result.type), where)
-                for before, sharding, result in zip(old, shardings, results, strict=True)
-            ]
-        )
+        given = zip(old, shardings, results, strict=True)
+        attributes["sdy.sharding"] = _per_value([self.checked(o, s, result.type) for o, s, result in given])
         for result, sharding in zip(results, shardings, strict=True):
             if sharding.group is not None:
-                self.group(result, sharding, _after(op), where)
+                self.group(result, sharding, _after(op))
 
     def set_constraint(self, place: _Place) -> None:
         """``@Sharding`` is a constraint, and one that only names a group is no more than that."""
-        op, where = place.op, place.where
-        if place.tuple:
-            raise ShardlogError("a tuple of shardings for one value", where=where)
-        (sharding,), value = place.shardings, op.operands[0]
-        point = ir.InsertionPoint(op)
-        opened = _unspecified(op)
+        op, sharding = place.op, place.sharding
+        value, point = op.operands[0], ir.InsertionPoint(op)
         if sharding.kind != "unknown" or sharding.group is None:
-            said = self.attribute(sharding, _rank(value.type), where, opened)
-            made = sdy.ShardingConstraintOp(value, said, loc=op.location, ip=point)
-            value = made.results[0]
-            self.manual[value] = self.manual_axes(sharding, where)
+            said = self.attribute(sharding, _rank(value.type), _unspecified(op))
+            value = sdy.ShardingConstraintOp(value, said, loc=op.location, ip=point).results[0]
+            self.manual[value] = self.manual_axes(sharding)
         if sharding.group is not None:
-            self.group(value, sharding, point, where)
+            self.group(value, sharding, point)
         op.results[0].replace_all_uses_with(value)
         op.operation.erase()
 
     def set_boundary(self, place: _Place) -> None:
         """What enters or leaves a manual computation keeps its sharding for ``read_shard_maps``."""
-        op, where = place.op, place.where
-        if place.tuple or len(op.results) != 1:
-            raise ShardlogError("a tuple of shardings for one value", where=where)
-        result, sharding = op.results[0], place.shardings[0]
-        self.manual[result] = self.manual_axes(sharding, where)
-        said = self.attribute(sharding, _rank(result.type), where, _unspecified(op))
-        op.attributes["sdy.sharding"] = _per_value([said])
+        op, sharding, result = place.op, place.sharding, place.op.results[0]
+        self.manual[result] = self.manual_axes(sharding)
+        op.attributes["sdy.sharding"] = _per_value(
+            [self.attribute(sharding, _rank(result.type), _unspecified(op))]
+        )
         del op.attributes[NAME]
 
-    def manual_axes(self, sharding: HloSharding, where: str) -> tuple[str, ...]:
+    def manual_axes(self, sharding: HloSharding) -> tuple[str, ...]:
         mesh = self.shardings.meshes.meshes[self.mesh]
-        axes = subgroup_axes(sharding, "manual", mesh, where)
+        axes = subgroup_axes(sharding, "manual", mesh)
         for axis in axes:
             if axis.size != mesh.sizes[axis.name]:
                 message = f"{sharding} has a part of the axis {axis.name} manual, and sdy only whole axes"
-                raise ShardlogError(
-                    message, where=where, hint="leave the mesh out to have one found that fits"
-                )
+                raise ShardlogError(message, hint="leave the mesh out to have one found that fits")
         return tuple(axis.name for axis in axes)
 
-    def group(self, value: Any, sharding: HloSharding, point: ir.InsertionPoint, where: str) -> None:
+    def group(self, value: Any, sharding: HloSharding, point: ir.InsertionPoint) -> None:
         assert sharding.group is not None
         kind, number = sharding.group
         if kind != "shard_as":
             message = f"{kind} {number}: sdy has no groups of shardings that are only compatible"
-            raise ShardlogError(message, where=where, hint="shard_as gives a group the same sharding")
+            raise ShardlogError(message, hint="shard_as gives a group the same sharding")
         sdy.ShardingGroupOp(value, number, ip=point)
+
+
+def _device(sharding: HloSharding) -> int:
+    """The device of a maximal sharding."""
+    assert isinstance(sharding.devices, tuple)
+    return sharding.devices[0]
 
 
 def _target(op: Any) -> str:

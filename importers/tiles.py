@@ -9,7 +9,8 @@ and the axes that they stand for; writing one puts the digits of its axes in ord
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
@@ -28,20 +29,17 @@ Devices = npt.NDArray[np.int64]
 # ---- Reading -----------------------------------------------------------------------------------------------
 
 
-def common_mesh(shardings: Iterable[tuple[HloSharding, str]], name: str) -> Mesh:
+def common_mesh(places: Mapping[HloSharding, str]) -> Mesh:
     """The mesh with the fewest axes over which all tiled shardings can be said, with axes "axis_0", ...
 
-    Each sharding comes with the place where it stands. Axes are split wherever some sharding splits them, as
+    ``places`` are the shardings with where they stand. Axes are split wherever some sharding splits them, as
     in XLA's importer; splits that do not divide one another are left to sub-axes. Devices are in their own
     order if that will do, otherwise in that of one of the shardings. Raises ShardlogError where there is no
     such mesh.
     """
-    places: dict[HloSharding, str] = {}
-    for sharding, where in shardings:
-        if sharding.kind == "tiled":
-            places.setdefault(sharding, where)
+    places = {sharding: where for sharding, where in places.items() if sharding.kind == "tiled"}
     if not places:
-        return Mesh(name, ())
+        return Mesh("mesh", ())
     first = next(iter(places))
     count = prod(first.tiles)
     for sharding, where in places.items():
@@ -63,7 +61,7 @@ def common_mesh(shardings: Iterable[tuple[HloSharding, str]], name: str) -> Mesh
         else:
             kept = sorted(c for c in cuts if all(c % other == 0 or other % c == 0 for other in cuts))
             sizes = [major // minor for minor, major in pairwise(kept)][::-1]
-            return Mesh(name, tuple((f"axis_{i}", size) for i, size in enumerate(sizes)), order)
+            return Mesh("mesh", tuple((f"axis_{i}", size) for i, size in enumerate(sizes)), order)
     message = f"{failed} cannot be said by axes of a mesh: its devices are in no order that axes could give"
     hint = "does the order of the devices matter? if not, say it with <=[...]"
     raise ShardlogError(message, where=places[failed], hint=hint)
@@ -75,13 +73,7 @@ def _replicas(sharding: HloSharding) -> int:
 
 
 def to_sharding(
-    sharding: HloSharding,
-    number: int,
-    mesh: Mesh,
-    rank: int,
-    *,
-    opened: Collection[int] = (),
-    where: str = "",
+    sharding: HloSharding, number: int, mesh: Mesh, rank: int, opened: Collection[int] = ()
 ) -> Sharding:
     """``sharding`` by the axes of ``mesh``, which has this number; dimensions are closed unless ``opened``.
 
@@ -90,56 +82,42 @@ def to_sharding(
     """
     if sharding.kind == "unknown":
         opened = range(rank)
-    if sharding.kind != "tiled":
-        whole = tuple(SubAxis(name, 1, size) for name, size in mesh.axes if size > 1)
-        closed = tuple(Dimension((), d not in opened) for d in range(rank))
-        return Sharding(number, closed, (), whole if sharding.kind == "unreduced" else ())
-    tiled = len(sharding.tiles) - len(sharding.subgroups)
-    if tiled != rank:
-        message = f"{sharding} is for rank {tiled}, the tensor has rank {rank}"
-        raise ShardlogError(message, where=where, hint="expected one number of tiles for each dimension")
-    axes = _axes(sharding, mesh, where)
-    dimensions = tuple(Dimension(axes[d], d not in opened) for d in range(rank))
-    return Sharding(number, dimensions, (), subgroup_axes(sharding, "unreduced", mesh, where))
+    dimensions = [Dimension((), d not in opened) for d in range(rank)]
+    if sharding.kind == "tiled":
+        tiled = len(sharding.tiles) - len(sharding.subgroups)
+        if tiled != rank:
+            message = f"{sharding} is for rank {tiled}, the tensor has rank {rank}"
+            raise ShardlogError(message, hint="expected one number of tiles for each dimension")
+        found = zip(dimensions, _digits(sharding, mesh), strict=False)
+        dimensions = [replace(dimension, axes=_cut(part, sharding, mesh)) for dimension, part in found]
+    return Sharding(number, tuple(dimensions), (), subgroup_axes(sharding, "unreduced", mesh))
 
 
-def subgroup_axes(sharding: HloSharding, kind: str, mesh: Mesh, where: str) -> tuple[SubAxis, ...]:
+def subgroup_axes(sharding: HloSharding, kind: str, mesh: Mesh) -> tuple[SubAxis, ...]:
     """The axes of the last dimensions of this kind, in the order of the mesh."""
     if sharding.kind == kind:
         return tuple(SubAxis(name, 1, size) for name, size in mesh.axes if size > 1)
-    if sharding.kind != "tiled":
+    if kind not in sharding.subgroups:
         return ()
-    order = {name: i for i, (name, _) in enumerate(mesh.axes)}
-    found = zip(reversed(_axes(sharding, mesh, where)), reversed(sharding.subgroups), strict=False)
-    axes = [axis for dimension, subgroup in found for axis in dimension if subgroup == kind]
-    merged: list[SubAxis] = []
-    for axis in sorted(axes, key=lambda axis: (order[axis.name], axis.pre)):
-        if merged and merged[-1].name == axis.name and merged[-1].pre * merged[-1].size == axis.pre:
-            merged[-1] = SubAxis(axis.name, merged[-1].pre, merged[-1].size * axis.size)
-        else:
-            merged.append(axis)
-    return tuple(merged)
+    found = zip(sharding.subgroups, _digits(sharding, mesh)[-len(sharding.subgroups) :], strict=True)
+    digits = [digit for subgroup, part in found for digit in part if subgroup == kind]
+    return _cut(_merged(sorted(digits, key=lambda digit: -digit[1])), sharding, mesh)
 
 
-def _axes(sharding: HloSharding, mesh: Mesh, where: str) -> list[tuple[SubAxis, ...]]:
-    """The axes of every dimension of the tiling, major to minor."""
-    shown = ",".join(f"{name}={size}" for name, size in mesh.axes) or "without axes"
-    count = prod(size for _, size in mesh.axes)
-    if prod(sharding.tiles) != count:
-        message = f"{sharding} is on {prod(sharding.tiles)} devices, and the mesh {shown} has {count}"
-        raise ShardlogError(
-            message, where=where, hint="give a mesh of that size, as in --mesh data=2,model=4"
-        )
+def _digits(sharding: HloSharding, mesh: Mesh) -> list[list[Digit]]:
+    """The digits of every dimension of the tiling."""
+    tiles, count = prod(sharding.tiles), prod(size for _, size in mesh.axes)
+    if tiles != count:
+        message = f"{sharding} is on {tiles} devices, and the mesh {_shown(mesh)} has {count}"
+        raise ShardlogError(message, hint="all shardings of a module use the devices of its mesh")
     found = dimension_digits(sharding, mesh.device_ids)
-    axes = None if found is None else [_cut(digits, mesh) for digits in found]
-    if axes is None or None in axes:
-        message = f"{sharding} cannot be said by axes of the mesh {shown}"
-        raise ShardlogError(message, where=where, hint="leave the mesh out to have one found that fits")
-    return [tuple(cut or ()) for cut in axes]
+    if found is None:
+        raise _unfit(sharding, mesh)
+    return found
 
 
-def _cut(digits: Sequence[Digit], mesh: Mesh) -> list[SubAxis] | None:
-    """The axes that digits stand for; None where an axis would be cut at no divisor of its size."""
+def _cut(digits: Sequence[Digit], sharding: HloSharding, mesh: Mesh) -> tuple[SubAxis, ...]:
+    """The axes that digits of ``sharding`` stand for."""
     axes: list[SubAxis] = []
     for size, stride in digits:
         end = prod(n for _, n in mesh.axes)
@@ -148,10 +126,19 @@ def _cut(digits: Sequence[Digit], mesh: Mesh) -> list[SubAxis] | None:
             low, high = max(stride, start), min(stride * size, stop)
             if low < high:
                 if high % low or low % start or stop % high:
-                    return None
+                    raise _unfit(sharding, mesh)
                 axes.append(SubAxis(name, stop // high, high // low))
             end = start
-    return axes
+    return tuple(axes)
+
+
+def _unfit(sharding: HloSharding, mesh: Mesh) -> ShardlogError:
+    message = f"{sharding} cannot be said by axes of the mesh {_shown(mesh)}"
+    return ShardlogError(message, hint="leave the mesh out to have one found that fits")
+
+
+def _shown(mesh: Mesh) -> str:
+    return ",".join(f"{name}={size}" for name, size in mesh.axes) or "without axes"
 
 
 def dimension_digits(sharding: HloSharding, order: Sequence[int]) -> list[list[Digit]] | None:
