@@ -3,6 +3,7 @@
     import shardlog
     result = shardlog.run(jax.jit(step).lower(params, batch))
     print(result.text())
+    shardlog.explain(jax.jit(step), params, batch).why("params['w']")
 
 The knowledge is in Datalog rules (``rules/``), run to a fixpoint by a small engine (``engine/``).
 """
@@ -12,21 +13,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Result", "ShardlogError", "__version__", "run"]
+__all__ = ["Result", "ShardlogError", "__version__", "explain", "open", "run", "visualize"]
 
 if TYPE_CHECKING:
     from .api import Result, run
     from .errors import ShardlogError
+    from .explain.explained import explain
+    from .explain.saved import open_saved as open
+    from .explain.visualize import visualize
+
+_FROM = {"Result": "api", "run": "api", "ShardlogError": "errors", "visualize": "explain.visualize"}
 
 
 def __getattr__(name: str) -> Any:
     # What the command line does not need is imported when it is asked for: MLIR takes a fifth of a second.
-    if name in ("Result", "run"):
-        from . import api
+    from importlib import import_module
 
-        return getattr(api, name)
-    if name == "ShardlogError":
-        from .errors import ShardlogError
-
-        return ShardlogError
+    if name in _FROM:
+        return getattr(import_module(f".{_FROM[name]}", __name__), name)
+    if name == "open":
+        return import_module(".explain.saved", __name__).open_saved
+    if name == "explain":  # the package, which can be called
+        return import_module(".explain", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

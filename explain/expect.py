@@ -246,7 +246,7 @@ class Expected:
         best: dict[int, tuple[str, Value]] = {}
         for name, value in self.values.names().items():
             if value.place in self._boundary:
-                best[value.place] = (name, value)  # the path comes after the number
+                best.setdefault(value.place, (name, value))  # paths come before numbers
         return iter(best.values())
 
     @staticmethod

@@ -19,7 +19,7 @@ from pathlib import Path
 from ..errors import ShardlogError
 
 _LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")
-_DECODED = re.compile(r"(.*) \(at line (\d+), column (\d+)\)")
+_DECODED = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def read_expectations(path: Path) -> Expectations:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = _DECODED.fullmatch(str(error))
-        where = f"{name}:{found[2]}:{found[3]}" if found else name
+        end = len(text.splitlines())
+        where = f"{name}:{found[2]}:{found[3]}" if found and found[2] else f"{name}:{end}"
         hint = """expected lines like "params['w']" = '[{"data"}, {}]'"""
         message = found[1] if found else str(error)
         raise ShardlogError(f"not TOML: {message}", where=where, hint=hint) from None

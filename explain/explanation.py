@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from ..engine.plan import Source
 from ..engine.proof import Proof
 
 
@@ -26,6 +28,23 @@ class Stage:
     priority: int
     level: int | None
     strategy: str
+
+
+@dataclass(frozen=True)
+class Loss:
+    """An axis that was in the running in the same turn as the one that a slot gained, and lost.
+
+    ``source`` has the axis along ``factor``, ``site`` did not get it: another dimension of the slot that
+    gained, or another slot. ``reason`` is the rules' word, ``sentence`` what it means here.
+    """
+
+    axis: str
+    site: Site
+    source: Site
+    factor: str
+    reason: str
+    sentence: str
+    rule: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +71,12 @@ class Step:
     rule: str
     rests_on: tuple[str, ...]
     proof: Proof
+    losses: Callable[[], tuple[Loss, ...]]
+
+    @cached_property
+    def lost(self) -> tuple[Loss, ...]:
+        """What else was in the running, and lost."""
+        return self.losses()
 
 
 @dataclass(frozen=True)
@@ -64,7 +89,7 @@ class Annotation:
     text: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Why a dimension of a tensor is sharded on an axis.
 
@@ -90,12 +115,39 @@ class Explanation:
             "needs": [_annotation(annotation) for annotation in self.needs],
         }
 
+    def __str__(self) -> str:
+        from .text import why_text
+
+        return why_text(self)
+
+    def __repr__(self) -> str:
+        ops = dict.fromkeys(step.op for step in self.steps)
+        by = f"by {', '.join(ops)} " if ops else ""
+        return f'<why {self.site.value} dim {self.site.dim} "{self.axis}": {by}from {self.origin.value}>'
+
+    def _repr_html_(self) -> str:
+        from .notebook import why_html
+
+        return why_html(self)
+
+
+@dataclass(frozen=True)
+class Before:
+    """Why an axis had not come before what is in its way now: at an op, in the stage in which that came."""
+
+    stage: Stage
+    op: str
+    where: str
+    site: Site
+    reasons: tuple[Reason, ...]
+
 
 @dataclass(frozen=True)
 class Reason:
     """Why an op does not pass the axis on: ``reason`` is the rules' word, ``sentence`` what it means here.
 
-    ``culprit`` is where the sharding in the way comes from, empty where none is.
+    ``culprit`` is where the sharding in the way comes from, empty where none is, and ``before`` why the axis
+    had not come before it.
     """
 
     reason: str
@@ -103,6 +155,7 @@ class Reason:
     rule: str
     culprit: str
     cell: int = -1  # of the culprit
+    before: Before | None = None
 
 
 @dataclass(frozen=True)
@@ -118,7 +171,7 @@ class Stop:
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WhyNot:
     """Why a dimension of a tensor is not sharded on an axis.
 
@@ -145,6 +198,21 @@ class WhyNot:
             ],
             "visited": self.visited,
         }
+
+    def __str__(self) -> str:
+        from .text import why_not_text
+
+        return why_not_text(self)
+
+    def __repr__(self) -> str:
+        found = (*self.here, *(reason for stop in self.stops for reason in stop.reasons))
+        reasons = ", ".join(dict.fromkeys(reason.reason for reason in found)) or "nothing to come"
+        return f'<why not {self.site.value} dim {self.site.dim} "{self.axis}": {reasons}>'
+
+    def _repr_html_(self) -> str:
+        from .notebook import text_html
+
+        return text_html(str(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,11 +246,14 @@ def tuple_text(proof: Proof) -> str:
 
 def rule_place(proof: Proof) -> str:
     """File and line of a proof's rule, from ``rules/`` on where it is there; empty for what is given."""
-    if proof.source is None:
-        return ""
-    file = proof.source.file.replace("\\", "/")
+    return "" if proof.source is None else f"{rule_file(proof.source)}:{proof.source.line}"
+
+
+def rule_file(source: Source) -> str:
+    """The file of a rule, from ``rules/`` on where it is there."""
+    file = source.file.replace("\\", "/")
     at = file.rfind("/rules/")
-    return f"{file[at + 1 :] if at >= 0 else file}:{proof.source.line}"
+    return file[at + 1 :] if at >= 0 else file
 
 
 def _step(step: Step, proofs: bool) -> dict[str, Any]:
@@ -190,10 +261,22 @@ def _step(step: Step, proofs: bool) -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(step, name) for name in names}
     found |= {name: asdict(getattr(step, name)) for name in ("site", "source", "stage")}
     found["rests_on"] = list(step.rests_on)
+    found["lost"] = [asdict(loss) for loss in step.lost]
     return found | ({"proof": Tree(step.proof).rows} if proofs else {})
 
 
-def _reason(reason: Reason) -> dict[str, str]:
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {**_words(reason), "before": reason.before and _before(reason.before)}
+
+
+def _before(before: Before) -> dict[str, Any]:
+    names = ("op", "where")
+    found: dict[str, Any] = {name: getattr(before, name) for name in names}
+    found |= {"stage": asdict(before.stage), "site": asdict(before.site)}
+    return found | {"reasons": [_words(reason) for reason in before.reasons]}
+
+
+def _words(reason: Reason) -> dict[str, str]:
     names = ("reason", "sentence", "rule", "culprit")
     return {name: getattr(reason, name) for name in names}
 
@@ -215,10 +298,20 @@ def _array(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
+def _optional(value: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [value, {"type": "null"}]}
+
+
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
 _SITE = _object(value=_TEXT, type=_TEXT, dim=_NUMBER, where=_TEXT)
 _GIVEN = _object(value=_TEXT, where=_TEXT, sharding=_TEXT)
-_REASON = _object(reason=_TEXT, sentence=_TEXT, rule=_TEXT, culprit=_TEXT)
+_STAGE = _object(priority=_NUMBER, level={"type": ["integer", "null"]}, strategy=_TEXT)
+_WORDS = {"reason": _TEXT, "sentence": _TEXT, "rule": _TEXT, "culprit": _TEXT}
+_BEFORE = _object(stage=_STAGE, op=_TEXT, where=_TEXT, site=_SITE, reasons=_array(_object(**_WORDS)))
+_REASON = _object(**_WORDS, before=_optional(_BEFORE))
+_LOSS = _object(
+    axis=_TEXT, site=_SITE, source=_SITE, factor=_TEXT, reason=_TEXT, sentence=_TEXT, rule=_TEXT
+)
 _PROOF = _object(tuple=_TEXT, rule=_TEXT, sentence=_TEXT, premises=_array(_NUMBER), counted=_array(_NUMBER))
 _STEP = _object(
     kind={"enum": ["propagation", "priority"]},
@@ -230,11 +323,12 @@ _STEP = _object(
     from_slot=_TEXT,
     to_slot=_TEXT,
     factor=_TEXT,
-    stage=_object(priority=_NUMBER, level={"type": ["integer", "null"]}, strategy=_TEXT),
+    stage=_STAGE,
     change=_NUMBER,
     sentence=_TEXT,
     rule=_TEXT,
     rests_on=_array(_TEXT),
+    lost=_array(_LOSS),
 )
 _STEP["properties"]["proof"] = _array(_PROOF)  # with --full
 _STOP = _object(
@@ -247,24 +341,41 @@ _WHY["properties"]["verified"] = _object(
     proof_steps=_NUMBER, derived_again={"type": "boolean"}, also_needed=_array(_TEXT)
 )
 _WHY_NOT["properties"]["verified"] = _object(without=_TEXT, then=_TEXT)
+_CONFLICT = _object(
+    op=_TEXT,
+    where=_TEXT,
+    tensor=_TEXT,
+    type=_TEXT,
+    slot=_TEXT,
+    has=_array(_TEXT),
+    needs=_array(_TEXT),
+    collective=_TEXT,
+    bytes=_NUMBER,
+    origin=_TEXT,
+    against=_TEXT,
+)
+_CAUSE = _object(
+    dim=_NUMBER,
+    axis=_TEXT,
+    missing={"type": "boolean"},
+    sentence=_TEXT,
+    explanation={"anyOf": [_WHY, _WHY_NOT, {"type": "null"}]},
+)
+_DIFFERENCE = _object(
+    where=_TEXT,
+    key=_TEXT,
+    value=_TEXT,
+    type=_TEXT,
+    place=_TEXT,
+    expected=_TEXT,
+    found={"type": ["string", "null"]},
+    causes=_array(_CAUSE),
+)
+_FINDING = _object(
+    lint=_TEXT, what=_TEXT, where=_TEXT, bytes=_NUMBER, sentence=_TEXT, because=_array(_TEXT)
+)
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "shardlog explanations",
-    "anyOf": [
-        _WHY,
-        _WHY_NOT,
-        _object(
-            op=_TEXT,
-            where=_TEXT,
-            tensor=_TEXT,
-            type=_TEXT,
-            slot=_TEXT,
-            has=_array(_TEXT),
-            needs=_array(_TEXT),
-            collective=_TEXT,
-            bytes=_NUMBER,
-            origin=_TEXT,
-            against=_TEXT,
-        ),
-    ],
+    "title": "shardlog explanations: an entry of what why, why-not, conflicts and expect print as JSON",
+    "anyOf": [_WHY, _WHY_NOT, _CONFLICT, _DIFFERENCE, _FINDING],
 }

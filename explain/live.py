@@ -62,6 +62,8 @@ class Live(Record):
         self.stage_of = fixpoint.stage_of
         self.end = len(self._log.item)
         self.items = len(graph.classes)
+        self._op_rules = result.book.ops.solver({})
+        self._op_facts: dict[int, Facts] = {}
 
     @cached_property
     def result(self) -> Result:
@@ -312,8 +314,23 @@ class Live(Record):
     @cached_property
     def _inputs(self) -> list[str]:
         """The relations that a turn is given, but for what slots hold."""
-        held = ("mesh", "sharded", "closed", "fixed")
-        return [r.name for r in self.rules().plan.relations if r.input and r.keyed and r.name not in held]
+        held, plan = ("mesh", "sharded", "closed", "fixed"), self._result.book.programs()["turn"].plan
+        return [r.name for r in plan.relations if r.input and r.keyed and r.name not in held]
+
+    def op_facts(self, item: int) -> Facts:
+        if item >= self.items - len(self._graph.result_items):
+            return {}
+        instance = self._graph.instances[bisect_right(self._items, item) - 1]
+        node = item - instance.item
+        if node >= len(instance.function.ops):
+            return {}
+        signature = instance.function.signature[node]
+        if signature not in self._op_facts:
+            facts = self._program.classes.facts(signature)
+            tensor = [(t, role) for t, role, _, _ in facts.get("slot", ())]
+            said = self._op_rules.solve(facts, ["factor", "maps", "elementwise", "kind", "blocked", "no_rule"])
+            self._op_facts[signature] = {**said, "tensor": tensor}
+        return self._op_facts[signature]
 
     def at_end(self) -> Iterator[tuple[int, Key]]:
         offsets, places = self._agenda_graph.slots

@@ -148,6 +148,10 @@ class Record(ABC):
     def given(self, static: int, slots: int) -> Facts:
         """The static facts with a number, of an item with so many slots."""
 
+    def op_facts(self, item: int) -> Facts:
+        """What the op rules say of an op, and its ``tensor``s; empty for what is no op. See docs/facts.md."""
+        return self.result.record.op_facts(item)
+
     @abstractmethod
     def at_end(self) -> Iterator[tuple[int, Key]]:
         """The neighbourhoods at the end of the items that take turns in the last pass, in order."""

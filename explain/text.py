@@ -9,6 +9,7 @@ from ..engine.proof import Proof
 from .conflicts import Conflict
 from .explanation import (
     Annotation,
+    Before,
     Explanation,
     Reason,
     Site,
@@ -30,23 +31,30 @@ def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) ->
     ``depth`` is how far proofs are shown below each step; ``full``: all steps and whole proofs.
     """
     steps, origin = explanation.steps, explanation.origin
-    lines = [_title(explanation.site, f'is sharded on "{explanation.axis}"')]
+    lines = [why_title(explanation)]
     left_out = 0 if full else max(0, len(steps) - _MOST_STEPS)
     head = (len(steps) - left_out + 1) // 2
     for i, step in enumerate(steps):
         if i < head or i >= head + left_out:
-            lines += _step(step, depth, full)
+            lines += step_lines(step, full=full)
+            if depth or full:
+                lines += [f"        {line}" for line in proof_lines(step.proof, None if full else depth)]
         elif i == head:
             lines.append(f"  ... {_more(left_out, 'step')}")
-    lines.append(_annotation(origin, "  annotated"))
+    lines.append(annotation_text(origin, "  annotated"))
     others = [annotation for annotation in explanation.needs if annotation.cell != origin.cell]
     if others:
         shown = others if full else others[:_MOST_OTHERS]
         lines.append("  which rests on the annotations of these too:")
-        lines += [_annotation(annotation, "   ") for annotation in shown]
+        lines += [annotation_text(annotation, "   ") for annotation in shown]
         if len(shown) < len(others):
             lines.append(f"    ... {_more(len(others) - len(shown), 'annotation')}")
     return "\n".join(lines)
+
+
+def why_title(explanation: Explanation) -> str:
+    """What an explanation is about."""
+    return _title(explanation.site, f'is sharded on "{explanation.axis}"')
 
 
 def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
@@ -60,7 +68,8 @@ def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
         lines.append(
             f'  {_dim(stop.near)} has "{explanation.axis}", {_dim(stop.far)} does not get it  ({away})'
         )
-        lines.append(f"      by {stop.op}{_at(stop.where)}, factor {stop.factor}")
+        factor = f", factor {stop.factor}" if stop.factor else ""
+        lines.append(f"      by {stop.op}{_at(stop.where)}{factor}")
         for reason in stop.reasons if full else stop.reasons[:2]:
             lines += _reason(reason, "      ")
     if len(stops) < len(explanation.stops):
@@ -145,8 +154,9 @@ def _title(site: Site, what: str) -> str:
     return f"{site.value} : {site.type}{_at(site.where)}\ndim {site.dim} {what}"
 
 
-def _step(step: Step, depth: int, full: bool) -> list[str]:
-    stage = _stage(step.stage)
+def step_lines(step: Step, *, full: bool = False) -> list[str]:
+    """A step of a chain; ``full``: with all that was in the running besides, and lost."""
+    stage = stage_text(step.stage)
     if step.kind == "priority":
         lines = [f'  {_dim(step.site)} gets "{step.axis}": its priority has come', f"      {stage}"]
     else:
@@ -157,15 +167,44 @@ def _step(step: Step, depth: int, full: bool) -> list[str]:
     lines += wrapped("      ", f"{step.sentence} [{step.rule}]")
     if step.rests_on:
         lines += wrapped("      ", f"rests on {', '.join(step.rests_on)}")
-    if depth or full:
-        lines += [f"        {line}" for line in proof_lines(step.proof, None if full else depth)]
+    return lines + (_all_lost(step) if full else _lost(step))
+
+
+def _lost(step: Step) -> list[str]:
+    """What was in the running besides, as one line if any."""
+    if not step.lost:
+        return []
+    first, others = step.lost[0], len(step.lost) - 1
+    more = f", and {others} more" if others else ""
+    return [f'      not in the same turn: "{first.axis}" for {_dim(first.site)} ({first.reason}){more}']
+
+
+def _all_lost(step: Step) -> list[str]:
+    lines = ["      not in the same turn:"] if step.lost else []
+    for loss in step.lost:
+        lines.append(f'        "{loss.axis}" of {_dim(loss.source)} for {_dim(loss.site)}, factor {loss.factor}')
+        lines += wrapped("          ", f"{loss.reason}: {loss.sentence} [{loss.rule}]")
     return lines
 
 
 def _reason(reason: Reason, indent: str) -> list[str]:
     rule = f" [{reason.rule}]" if reason.rule else ""
-    culprit = wrapped(f"{indent}    ", reason.culprit) if reason.culprit else []
-    return [*wrapped(indent, f"{reason.reason}: {reason.sentence}{rule}"), *culprit]
+    lines = wrapped(indent, f"{reason.reason}: {reason.sentence}{rule}")
+    if reason.culprit:
+        lines += wrapped(f"{indent}    ", reason.culprit)
+    if reason.before is not None:
+        lines += _before(reason.before, f"{indent}    ")
+    return lines
+
+
+def _before(before: Before, indent: str) -> list[str]:
+    """Why the axis had not come by then."""
+    way = f"the axis could not get to {_dim(before.site)} by {before.op}{_at(before.where)}"
+    lines = wrapped(indent, f"that came in {stage_text(before.stage)}, when {way}")
+    for reason in before.reasons[:2]:
+        rule = f" [{reason.rule}]" if reason.rule else ""
+        lines += wrapped(f"{indent}    ", f"{reason.reason}: {reason.sentence}{rule}")
+    return lines
 
 
 def wrapped(indent: str, text: str) -> list[str]:
@@ -173,11 +212,13 @@ def wrapped(indent: str, text: str) -> list[str]:
     return wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
 
 
-def _annotation(annotation: Annotation, indent: str) -> str:
+def annotation_text(annotation: Annotation, indent: str) -> str:
+    """An annotation after some words."""
     return f"{indent} {annotation.value} {annotation.text}{_at(annotation.where)}"
 
 
-def _stage(stage: Stage) -> str:
+def stage_text(stage: Stage) -> str:
+    """A stage in words."""
     level = "" if stage.level is None else f"op priority {stage.level}, "
     return f"user priority {stage.priority}, {level}{stage.strategy}"
 

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from ..engine.proof import Proof, fill
 from ..errors import ShardlogError, closest
 from ..importers.meshes import axis_text
-from .explanation import Annotation, Explanation, Site, Step, rule_place
+from .explanation import Annotation, Explanation, Loss, Site, Step, rule_place
 from .history import Event, History
+from .obstacles import Obstacles
 from .record import Run, Value, record
 from .values import Values
 
 if TYPE_CHECKING:
     from ..api import Result
 
+_TELLING = ("stops", "declines", "barred")  # whose sentences say what is in the way
 _LETTERS = "ijklmnopqrstuvwxyz"
 Sharded = tuple[int, int, int, int]  # cell, dimension, atom, and the change before which it is so
 
@@ -26,6 +28,7 @@ class Explainer:
     def __init__(self, run: Run) -> None:
         self.record = record(run)
         self.history = History(self.record)
+        self.obstacles = Obstacles(self.history)
         self.values = Values(self.record)
         self.meshes = self.record.meshes
         self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
@@ -70,7 +73,7 @@ class Explainer:
         for d, _, atom in sorted(history.facts(content).get("sharded", ())):
             name = self.meshes.atoms[atom].axis
             if (dim is None or d == dim) and axis in (None, name):
-                way, origin = self._way(cell, d, atom)
+                way, origin = self.way(cell, d, atom)
                 key = (d, name, origin, *(event.number for event, _ in way))
                 together.setdefault(key, []).append(atom)
         for (d, *_), atoms in together.items():
@@ -80,7 +83,7 @@ class Explainer:
     def explain(self, value: Value, dim: int, atoms: Sequence[int]) -> Explanation:
         """Why dimension ``dim`` of a value is sharded on atoms of an axis that went the same way."""
         cell, end = self.history.cell(value.place), self.history.end
-        way, origin = self._way(cell, dim, atoms[0])
+        way, origin = self.way(cell, dim, atoms[0])
         needs = sorted({n for atom in atoms for n in self.needs((cell, dim, atom, end))} - {origin})
         parts = self.meshes.merge(atoms)
         mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
@@ -99,10 +102,10 @@ class Explainer:
 
     def origin(self, cell: int, dim: int, atom: int) -> tuple[int, int]:
         """The number of changes by which a dimension got an atom, and the annotated cell they begin at."""
-        way, origin = self._way(cell, dim, atom)
+        way, origin = self.way(cell, dim, atom)
         return len(way), origin
 
-    def _way(self, cell: int, dim: int, atom: int) -> tuple[list[tuple[Event, int]], int]:
+    def way(self, cell: int, dim: int, atom: int) -> tuple[list[tuple[Event, int]], int]:
         """The changes that brought an atom to a dimension, with the dimension that got it, latest first."""
         way = []
         before = self.history.end
@@ -127,6 +130,7 @@ class Explainer:
         source = self.source(event, dim, atom)
         slot, from_dim = source or (event.slot, dim)
         factor, says = self.says(proof, atom)
+        along = next((p.row[1] for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
         others = (p.row for p in proof.steps() if _given(p) and p.row[:2] != (slot, from_dim))
         return Step(
             "propagation" if source else "priority",
@@ -144,7 +148,34 @@ class Explainer:
             rule_place(says),
             tuple(f'"{self.axis(x)}" on dim {d} of {op.slots[u]}' for u, d, _, x in dict.fromkeys(others)),
             proof,
+            lambda: self._losses(event, along),
         )
+
+    def _losses(self, event: Event, factor: int | None) -> tuple[Loss, ...]:
+        """What lost in the turn of a change that came along a factor."""
+        lost = None if factor is None else self.obstacles.lost(event, factor)
+        if lost is None:
+            return ()
+        turn, rows = lost
+        op, places = self.values.op(event.item), self.history.slots(event.item)
+        dims = {(t, f): d for t, d, _, f in self.obstacles.maps(event.item)}
+        found = []
+        for s, g, k, x, v, reason, u, h in rows:
+            proof = turn.proof("blocked", (s, g, k, x, reason, u, h))
+            assert proof is not None
+            says = telling(proof)
+            found.append(
+                Loss(
+                    self.axis(x),
+                    self.site(places[s], dims[s, g], op.slots[s]),
+                    self.site(places[v], dims[v, g], op.slots[v]),
+                    self.factor(g),
+                    reason,
+                    self.sentence(says, op.slots),
+                    rule_place(says),
+                )
+            )
+        return tuple(dict.fromkeys(found))
 
     def proof(self, event: Event, dim: int, atom: int) -> Proof:
         """The proof of what a change gave a dimension."""
@@ -224,11 +255,19 @@ class Explainer:
                 names[variable] = f"{value} ({slots[value]})"
             elif variable in ("x", "y"):
                 names[variable] = f'"{known.get(value) or self.axis(value)}"'
-            elif variable in ("f", "g"):
+            elif variable in ("f", "g", "h"):
                 names[variable] = self.factor(value)
             else:
                 names[variable] = str(value)
         return fill(proof.source.sentence, names)
+
+
+def telling(proof: Proof) -> Proof:
+    """The step of a proof of ``blocked`` whose sentence says most."""
+    steps = list(proof.steps())
+    return next(
+        (p for name in _TELLING for p in steps if p.relation == name and p.source and p.source.sentence), proof
+    )
 
 
 def _given(proof: Proof) -> bool:

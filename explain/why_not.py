@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
-from ..engine.proof import Proof
+from ..engine.proof import Derivations, Proof
 from ..errors import ShardlogError
-from .explanation import Reason, Site, Stop, WhyNot, rule_place
-from .record import Run, Value, record
-from .why import Explainer
+from .explanation import Before, Reason, Site, Stop, WhyNot, rule_place
+from .record import Row, Run, Value, record
+from .why import Explainer, telling
 
 _MOST_STOPS = 20
-_CLOSER = ("barred", "declines", "stops")  # whose sentences say most, best first
+End = tuple[int, int]  # a slot of an item, and a dimension of it
 
 
 def why_not(run: Run, name: str, dim: int, axis: str) -> list[WhyNot]:
@@ -68,6 +69,7 @@ class Search:
     def __init__(self, explainer: Explainer, axis: str) -> None:
         self.explainer, self.axis = explainer, axis
         self.history, self.values = explainer.history, explainer.values
+        self.obstacles = explainer.obstacles
         self.atoms = {atom.id for atom in explainer.meshes.atoms if atom.axis == axis}
 
     def explain(self, value: Value, dim: int) -> WhyNot:
@@ -114,8 +116,10 @@ class Search:
         self.visited[cell, dim] = 0
         while queue:
             cell, dim, distance = queue.popleft()
-            for item, slot in self.turns(cell):
+            for item, slot in self.items(cell):
                 places = self.history.slots(item)
+                if not self.obstacles.maps(item):
+                    yield from self.unruled(item, slot, dim, distance)
                 near: dict[tuple[int, int, int], None] = {}
                 for f, u, d in self.shared(item, slot, dim):
                     other = self.history.cell(places[u])
@@ -127,71 +131,144 @@ class Search:
                 for f, u, d in list(near)[:1]:
                     yield self.stop(item, slot, dim, f, u, d, distance)
 
-    def turns(self, cell: int) -> list[tuple[int, int]]:
-        """The items that take turns with a cell, and the slots in which they hold it."""
+    def items(self, cell: int) -> list[tuple[int, int]]:
+        """The ops and edges that hold a cell, and in which slot."""
         run = self.explainer.record
-        return [(item, slot) for item, slot in run.turns(cell) if run.static(item, -1) >= 0]
+        return [(item, slot) for item, slot in run.turns(cell) if item < run.items]
 
     def shared(self, item: int, slot: int, dim: int) -> Iterator[tuple[int, int, int]]:
         """(factor, slot, dimension) of other slots that share a factor with a dimension."""
-        maps = self.maps(item)
+        maps = self.obstacles.maps(item)
         factors = [f for t, d, _, f in maps if (t, d) == (slot, dim)]
         return ((f, t, d) for f in factors for t, d, _, g in maps if f == g and t != slot)
 
-    def maps(self, item: int) -> list[tuple[int, ...]]:
-        """The factors of an item's dimensions."""
-        static = self.explainer.record.static(item, -1)
-        return self.history.given(static, len(self.history.slots(item)))["maps"]
-
     # ---- What stopped it --------------------------------------------------------------------------------
+
+    def unruled(self, item: int, slot: int, dim: int, distance: int) -> Iterator[Stop]:
+        """An op without a rule, if another tensor of it has the axis."""
+        op, places = self.values.op(item), self.history.slots(item)
+        for u, place in enumerate(places):
+            held = [d for d, x in self.sharded(self.history.cell(place)) if u != slot and x in self.atoms]
+            if held:
+                said = self.explainer.record.op_facts(item).get("no_rule", ())
+                why = f": {said[0][0]}" if said else ""
+                reason = Reason("no rule", f"No rule says how {op.name} is sharded{why}.", "", "")
+                yield self._stop(item, (slot, dim), (u, held[0]), "", distance, (reason,))
+                return
 
     def stop(
         self, item: int, slot: int, dim: int, factor: int, near: int, near_dim: int, distance: int
     ) -> Stop:
-        op, places, explainer = self.values.op(item), self.history.slots(item), self.explainer
+        reasons = tuple(dict.fromkeys(self.reasons(item, slot, factor, (near, near_dim))))
+        name = self.explainer.factor(factor)
+        return self._stop(item, (slot, dim), (near, near_dim), name, distance, reasons)
+
+    def _stop(
+        self, item: int, far: End, near: End, factor: str, distance: int, reasons: tuple[Reason, ...]
+    ) -> Stop:
+        op = self.values.op(item)
         return Stop(
-            op.name,
-            op.where,
-            explainer.site(places[near], near_dim, op.slots[near]),
-            explainer.site(places[slot], dim, op.slots[slot]),
-            explainer.factor(factor),
-            distance,
-            tuple(dict.fromkeys(self.reasons(item, slot, factor))),
+            op.name, op.where, self.site(item, *near), self.site(item, *far), factor, distance, reasons
         )
 
-    def reasons(self, item: int, slot: int, factor: int) -> Iterator[Reason]:
-        turn = self.history.last_turn(item)
-        assert turn is not None, "items that take no turns are not on the way"
+    def site(self, item: int, slot: int, dim: int) -> Site:
+        """A dimension of a slot."""
+        return self.explainer.site(self.history.slots(item)[slot], dim, self.values.op(item).slots[slot])
+
+    def reasons(self, item: int, slot: int, factor: int, near: End) -> Iterator[Reason]:
+        turn = self.obstacles.at_end(item)
         rows = [row for row in turn.rows("blocked") if row[:2] == (slot, factor) and row[3] in self.atoms]
         for row in rows:
             proof = turn.proof("blocked", row)
             assert proof is not None
-            says = _says(proof)
-            culprit = self.culprit(item, row, says)
-            sentence = self.explainer.sentence(says, self.values.op(item).slots)
-            yield Reason(row[4], sentence, rule_place(says), *culprit)
+            says = telling(proof)
+            rival = self.rival(item, row, says)
+            yield Reason(
+                row[4],
+                self.explainer.sentence(says, self.values.op(item).slots),
+                rule_place(says),
+                *(self.origin(*rival) if rival else self.barrier(item, row)),
+                self.before(item, (slot, factor), near, row[3], rival) if rival else None,
+            )
         if not rows:
             yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
 
-    def culprit(self, item: int, row: Sequence[int | str], says: Proof) -> tuple[str, int]:
-        """Where what is in the way comes from."""
-        slot, _, _, atom, reason, other, factor = row
-        assert isinstance(slot, int) and isinstance(atom, int) and isinstance(other, int)
+    def barrier(self, item: int, row: Sequence[Any]) -> tuple[str, int]:
+        """What the user said of the slot that does not take the axis, and the cell; nothing for most reasons."""
+        if row[4] not in ("closed", "replicated", "unreduced", "mesh"):
+            return "", -1
+        return self.annotated(self.history.cell(self.history.slots(item)[row[5]]))
+
+    def rival(self, item: int, row: Sequence[Any], says: Proof) -> tuple[int, int, int] | None:
+        """The cell and dimension that have what is in the way, and the atom that it is."""
+        *_, atom, reason, other, factor = row
         cells = [self.history.cell(place) for place in self.history.slots(item)]
-        if reason in ("closed", "replicated", "unreduced", "mesh"):
-            return self.annotated(cells[other])
         if reason == "clash":
             rivals = {value for name, value in says.bindings if name in ("x", "y")} - {atom}
         elif reason in ("in use", "taken"):
             rivals = {atom}
         else:
-            return "", -1
-        dims = [(t, d) for t, d, _, g in self.maps(item) if g == factor]
+            return None
+        dims = [(t, d) for t, d, _, g in self.obstacles.maps(item) if g == factor]
         for t, d in sorted(dims, key=lambda at: at[0] != other):
             for e, x in self.sharded(cells[t]):
                 if e == d and x in rivals:
-                    return self.origin(cells[t], d, x)
-        return "", -1
+                    return cells[t], d, x
+        return None
+
+    # ---- Why it had not come before ---------------------------------------------------------------------
+
+    def before(
+        self, item: int, to: tuple[int, int], near: End, atom: int, rival: tuple[int, int, int]
+    ) -> Before | None:
+        """Why an atom had not come to a slot along a factor when what is in its way came; None where that was
+        there from the start."""
+        history, explainer = self.history, self.explainer
+        came = history.gained(*rival, history.end)
+        if came is None:
+            return None
+        start, stage = history.start(came), explainer.record.stage_of[came.turns]
+        way, _ = explainer.way(history.cell(history.slots(item)[near[0]]), near[1], atom)
+        late = [(event, d) for event, d in way if event.number >= start]
+        site = self.site(item, to[0], self.dim(item, *to))
+        if late:  # the first turn on its way that was taken only after that
+            event, dim = late[-1]
+            item, site = event.item, self.site(event.item, event.slot, dim)
+            to = (event.slot, -1)
+        op = self.values.op(item)
+        turn = self.obstacles.held(item) if item >= explainer.record.items else None
+        if turn is not None:
+            found = self.said(item, turn, "held", [row for row in turn.rows("held") if row[1] == atom])
+        else:
+            turn = self.obstacles.turn(item, stage, start)
+            blocked = [
+                row
+                for row in turn.rows("blocked")
+                if row[0] == to[0] and row[3] == atom and to[1] in (-1, row[1])
+            ]
+            found = self.said(item, turn, "blocked", blocked)
+        if not found:
+            first = self.values.op(came.item)
+            where = f" at {first.where}" if first.where else ""
+            found = (Reason("order", f"It could have come, but {first.name}{where} had its turn first.", "", ""),)
+        return Before(explainer.record.stages[stage], op.name, op.where, site, found)
+
+    def said(self, item: int, turn: Derivations, relation: str, rows: Sequence[Row]) -> tuple[Reason, ...]:
+        """What rows of ``blocked`` or ``held`` say."""
+        found = []
+        for row in rows:
+            proof = turn.proof(relation, row)
+            assert proof is not None
+            says, reason = telling(proof), row[4] if relation == "blocked" else "reserved"
+            sentence = self.explainer.sentence(says, self.values.op(item).slots)
+            found.append(Reason(reason, sentence, rule_place(says), ""))
+        return tuple(dict.fromkeys(found))
+
+    def dim(self, item: int, slot: int, factor: int) -> int:
+        """The dimension of a slot that has a factor."""
+        return next(d for t, d, _, f in self.obstacles.maps(item) if (t, f) == (slot, factor))
+
+    # ---- Where it comes from ----------------------------------------------------------------------------
 
     def origin(self, cell: int, dim: int, atom: int) -> tuple[str, int]:
         """Where a dimension got an atom from, and the annotated cell."""
@@ -213,11 +290,3 @@ class Search:
             return "", -1
         where = f" at {annotation.where}" if annotation.where else ""
         return f"{annotation.value} is annotated {annotation.text}{where}", cell
-
-
-def _says(proof: Proof) -> Proof:
-    """The step of a proof whose sentence says most."""
-    steps = list(proof.steps())
-    return next(
-        (p for name in _CLOSER for p in steps if p.relation == name and p.source and p.source.sentence), proof
-    )

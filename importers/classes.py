@@ -106,12 +106,16 @@ class Classes:
         """The class of a signature."""
         return self._look_up(signature, multiple_uses)[0]
 
+    def facts(self, signature: int) -> Facts:
+        """What the op rules are told of a signature."""
+        if signature not in self._described:
+            self._described[signature] = self.describe(self.signatures.examples[signature], False)
+        return self._described[signature]
+
     def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, Knowledge]:
         key = (signature, multiple_uses)
         if key not in self._by_signature:
-            if signature not in self._described:
-                self._described[signature] = self.describe(self.signatures.examples[signature], False)
-            facts = self._described[signature]
+            facts = self.facts(signature)
             if multiple_uses:
                 facts = {**facts, "multiple_uses": [()]}
             found = knowledge(facts, self.solve(facts))

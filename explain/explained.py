@@ -1,0 +1,159 @@
+"""``shardlog.explain``: a jitted function, lowered and propagated, as an object that answers questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ..api import Result, run
+from ..errors import ShardlogError
+from .conflicts import Conflict, conflicts
+from .explanation import Explanation, WhyNot
+from .text import conflicts_text, why_not_text, why_text
+from .views import dot, mermaid
+from .visualize import Picture, picture
+from .why import Explainer
+from .why_not import Search
+
+T = TypeVar("T")
+
+
+class Answers(tuple[T, ...], Generic[T]):
+    """Explanations as a tuple that shows as text, and as HTML in notebooks."""
+
+    _nothing = "nothing"
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(str, self)) or self._nothing
+
+    def _repr_html_(self) -> str:
+        found = (entry._repr_html_() for entry in self)  # type: ignore[attr-defined]
+        return "\n".join(found) or escape(self._nothing)
+
+
+class Reasons(Answers[Explanation]):
+    """Why a value is sharded as it is: an explanation for every axis."""
+
+    _nothing = "not sharded; why_not says what stopped an axis"
+
+    def dot(self) -> str:
+        """The derivations as a graph for Graphviz."""
+        return dot(self)
+
+    def mermaid(self) -> str:
+        """The derivations as a Mermaid flowchart."""
+        return mermaid(self)
+
+
+class Conflicts(Answers[Conflict]):
+    """The tensors that must move, most bytes first."""
+
+    def __repr__(self) -> str:
+        return conflicts_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+class Explained:
+    """A run that answers questions. Its ``repr`` is a summary, or what ``value`` is about if that is given."""
+
+    def __init__(self, result: Result, value: str | None = None) -> None:
+        self.result = result
+        self._explainer = Explainer(result)
+        self._asked = None if value is None else self.why(value)
+
+    def why(self, value: str, dim: int | None = None, axis: str | None = None) -> Reasons:
+        """Why a value is sharded as it is, for all axes or those that ``dim`` and ``axis`` say.
+
+        ``value`` is a JAX path of an argument or result (``params['wq']``), an SSA name, or ``model.py:42``.
+        Raises ShardlogError for values, dimensions and axes that do not exist.
+        """
+        return Reasons(self._explainer.why(value, dim, axis))
+
+    def why_not(self, value: str, dim: int, axis: str) -> Answers[WhyNot]:
+        """Why dimension ``dim`` of a value is not sharded on an axis; errors as ``why`` and where it is."""
+        search, found = Search(self._explainer, axis), []
+        for tensor in self._explainer.values.find(value):
+            self._explainer.check(tensor, dim, axis)
+            found.append(search.explain(tensor, dim))
+        return Answers(found)
+
+    def conflicts(self) -> Conflicts:
+        """The tensors that must move, most bytes first."""
+        return Conflicts(self._conflicts)
+
+    def visualize(self, value: str) -> Picture:
+        """Which device holds which part of a value, the first one of that name."""
+        tensor = self._explainer.values.find(value)[0]
+        meshes = self._explainer.meshes.meshes
+        if not meshes:
+            raise ShardlogError("the module has no mesh", where=self.result.source.name)
+        rank = len(tensor.shape)
+        written = self.result.written
+        sharding = written.sharding(tensor.place, rank) or written.open(0, rank)
+        mesh = meshes[sharding.mesh]
+        return picture(sharding, mesh.axes, mesh.device_ids, tensor.shape)
+
+    @cached_property
+    def _conflicts(self) -> list[Conflict]:
+        return conflicts(self.result)
+
+    def summary(self) -> str:
+        """Meshes, how many tensors are sharded, and what must move."""
+        meshes = self._explainer.meshes.meshes
+        lines = [f"mesh @{m.name}: {', '.join(f'{n}={s}' for n, s in m.axes)}" for m in meshes]
+        tensors = {value.place: value for value in self._explainer.values.all()}
+        written = self.result.written
+        shardings = [written.sharding(place, len(value.shape)) for place, value in tensors.items()]
+        sharded = sum(1 for s in shardings if s is not None and any(d.axes for d in s.dimensions))
+        annotated = len(self.result.program.initial)
+        lines.append(f"{sharded:,} of {len(tensors):,} tensors are sharded, by {annotated:,} annotations")
+        lines.append(conflicts_text(self._conflicts[:0] or self._conflicts).splitlines()[0])
+        lines += [f"no rule for {op.name} at {op.location}" for op in self.result.unknown_ops]
+        return "\n".join([*lines, "ask: .why(value), .why_not(value, dim, axis), .conflicts()"])
+
+    def __repr__(self) -> str:
+        return self.summary() if self._asked is None else repr(self._asked)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>" if self._asked is None else self._asked._repr_html_()
+
+
+def explain(
+    function: Any,
+    *args: Any,
+    value: str | None = None,
+    mesh: str | None = None,
+    annotate: Sequence[str] = (),
+    rules: Sequence[Path | str] = (),
+    **kwargs: Any,
+) -> Explained:
+    """Lowers a function for its arguments and propagates shardings; returns what answers questions about it.
+
+    ``function`` is a jitted function, or one that is jitted here; ``args`` and ``kwargs`` are arrays or
+    ``jax.ShapeDtypeStruct``s. A ``jax.stages.Lowered`` or ``Traced``, or anything else that ``run`` takes, has
+    no arguments. ``value`` is what is asked about at once. ``mesh``, ``annotate`` and ``rules`` as for ``run``.
+    """
+    source = _lowered(function, args, kwargs)
+    return Explained(run(source, mesh=mesh, annotate=annotate, rules=rules), value)
+
+
+def _lowered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if hasattr(function, "trace"):
+        function = function.trace(*args, **kwargs)
+    elif callable(function):
+        import jax
+
+        function = jax.jit(function).trace(*args, **kwargs)
+    elif args or kwargs:
+        raise ShardlogError(
+            f"arguments for a {type(function).__name__}", where="explain", hint="give a jitted function"
+        )
+    if hasattr(function, "jaxpr"):
+        # The devices do not matter, and there may be none: a mesh can be abstract.
+        return function.lower(lowering_platforms=("cpu",))
+    return function

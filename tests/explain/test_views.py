@@ -1,0 +1,132 @@
+"""Derivations as graphs, and as Python objects."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pydot
+import pytest
+import shardlog
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from shardlog.cli import main
+from shardlog.errors import ShardlogError
+from shardlog.explain.explanation import Annotation, Explanation, Site
+from shardlog.explain.views import dot, mermaid
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot")
+
+MODULE = """
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}p1, {?}]>} loc("x"),
+                %w: tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>})
+    -> tensor<8x16xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+     : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32> loc("model.py":7:3)
+  %1 = stablehlo.tanh %0 : tensor<8x16xf32>
+  return %1 : tensor<8x16xf32>
+}
+"""
+# A flowchart: nodes with quoted labels, and edges between nodes that may have one.
+MERMAID = re.compile(
+    r"flowchart TB\n"
+    r'(  n\d+(\(("[^"]*")\)|\[\[("[^"]*")\]\])\n)+'
+    r'(  n\d+ (-->(\|"[^"]*"\|)?|-\.->\|"rests on"\|) n\d+\n?)+'
+)
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> str:
+    path = tmp_path / "dot.mlir"
+    path.write_text(MODULE)
+    return str(path)
+
+
+def explained() -> shardlog.explain.Explained:
+    return shardlog.explain(MODULE)
+
+
+def parsed(text: str) -> pydot.Dot:
+    (graph,) = pydot.graph_from_dot_data(text)
+    return graph
+
+
+def test_dot(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", module, "%1", "--dot"]) == 0
+    graph = parsed(capsys.readouterr().out)
+    labels = {n.get_name(): n.get_label() for n in graph.get_nodes() if n.get_name() != "node"}
+    edges = {(labels[e.get_source()], labels[e.get_destination()]): e.get_label() for e in graph.get_edges()}
+    up = r'"%0 dim 1 on \"model\"\ltensor<8x16xf32>\lmodel.py:7\l"'
+    (turn,) = (label for (start, _), label in edges.items() if start == up)
+    assert turn.startswith(r'"stablehlo.tanh')
+    annotations = [label for label in labels.values() if label.startswith('"annotated')]
+    assert len(annotations) == 2
+    assert any(label == r'"its priority has come\luser priority 1, op priority 0, aggressive\l"'
+               for label in edges.values())
+
+
+def test_mermaid(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", module, "%1", "--mermaid"]) == 0
+    shown = capsys.readouterr().out
+    assert MERMAID.fullmatch(shown)
+    assert '("#37;1 dim 1 on #34;model#34;<br>tensor#60;8x16xf32#62;' in shown
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"])))
+def test_any_name_can_stand_in_a_graph(name: str) -> None:
+    annotation = Annotation(name, name, 0, name)
+    found = Explanation(Site(name, name, 0, name), name, 0, (0,), (), annotation, (annotation,))
+    assert len(parsed(dot([found])).get_edges()) == 1
+    assert MERMAID.fullmatch(mermaid([found]))
+
+
+def test_objects() -> None:
+    found = explained()
+    (why,) = found.why("%1", 1, "model")
+    assert repr(why) == '<why %1 dim 1 "model": by stablehlo.tanh, stablehlo.dot_general from %arg1>'
+    assert str(why).startswith("%1 : tensor<8x16xf32>")
+    assert "<details>" in why._repr_html_()
+    (why_not,) = found.why_not("%1", 1, "data")
+    assert repr(why_not) == '<why not %1 dim 1 "data": in use>'
+    assert "in use" in why_not._repr_html_()
+    assert repr(found.why("%1", 1)) == str(why)
+    assert repr(found.conflicts()) == "0 tensors must move, 0 bytes to each device"
+    assert repr(found).splitlines() == [
+        "mesh @mesh: data=2, model=4",
+        "5 of 5 tensors are sharded, by 2 annotations",
+        "0 tensors must move, 0 bytes to each device",
+        "ask: .why(value), .why_not(value, dim, axis), .conflicts()",
+    ]
+    assert str(found.visualize("%1")).startswith("[8/data, 16/model] on 8 devices")
+
+
+def test_html_escapes_names() -> None:
+    html = explained().why("%0", 0)._repr_html_()
+    assert "tensor&lt;8x16xf32&gt;" in html
+    assert "tensor<" not in html
+
+
+def test_jax() -> None:
+    mesh = AbstractMesh((2, 4), ("data", "model"))
+
+    def spec(shape: tuple[int, ...], *axes: str | None) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*axes)))
+
+    def step(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ params["wq"])
+
+    arguments = {"wq": spec((16, 32), None, "model")}, spec((8, 16), "data", None)
+    for function in (step, jax.jit(step)):
+        found = shardlog.explain(function, *arguments, value="params['wq']")
+        assert repr(found).startswith("%arg0 : tensor<16x32xf32> at params['wq']\ndim 1 is sharded on")
+        (why,) = found.why("result", 1)
+        assert why.origin.where == "params['wq']"
+        assert why.steps[-1].where.split(":")[0].endswith("test_views.py")
+        with pytest.raises(ShardlogError, match="no value params"):
+            found.why("params['wk']")
