@@ -180,7 +180,7 @@ class _Propagation:
     def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """Shardings of an op's results stand in one attribute, and so do those of a called function's
         arguments: where one is there, the others are too, open and without axes."""
-        main = self.program.graph.main
+        roots = self.program.graph.roots
         for instance in self.program.graph.instances:
             function, places = instance.function, instance.place + instance.layout.place
             families: list[Sequence[int]] = [
@@ -190,7 +190,7 @@ class _Propagation:
                 and node not in function.removed
                 and (node in function.calls or results[0] not in function.flows)
             ]
-            if instance is not main:
+            if instance not in roots:
                 families.append(function.arguments)
             for values in families:
                 held = [int(contents[places[v]]) for v in values]

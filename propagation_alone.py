@@ -97,6 +97,9 @@ class _Reader(Reader):
             for n, f in functions.items()
         }
 
+    def roots(self) -> list[str]:
+        return [*reversed(super().roots())]
+
 
 class _AsTheyAre(Written):
     def fitted(self, sharding: Sharding | None, shape: Shape, *, entry: bool) -> Sharding | None:
@@ -110,22 +113,14 @@ class _Body(Body):
     def set_boundary(self) -> None:
         function = self.function
         self.set_values("arg_attrs", function.arguments, self.held(function.arguments))
-        if self.main:
+        if self.entry:
             returned = function.operands[function.terminator]
-            ranks = [len(self.shapes[function.types[v]] or ()) for v in returned]
-            places = self.graph.result_places.tolist()
+            places, ranks = self.graph.result_places.tolist(), self.ranks(returned)
             found = [self.written.sharding(p, rank) for p, rank in zip(places, ranks, strict=True)]
             self.set_values("res_attrs", returned, found)
 
-    def held(self, values: Sequence[int]) -> list[Sharding | None]:
-        """The shardings of values of the function."""
-        place, first = self.instance.layout.place, self.instance.place
-        ranks = [len(self.shapes[self.function.types[v]] or ()) for v in values]
-        return [self.written.sharding(first + int(place[v]), r) for v, r in zip(values, ranks, strict=True)]
-
     def set_call(self, node: int) -> None:
         results = self.function.results[node]
-        ranks = [len(self.shapes[self.function.types[v]] or ()) for v in results]
-        attribute = self.written.per_value(self.held(results), ranks)
+        attribute = self.written.per_value(self.held(results), self.ranks(results))
         if attribute is not None:
             self.ops[node].attributes["sdy.sharding"] = attribute

@@ -33,18 +33,11 @@ class Version:
     callees: dict[int, Version]  # call node -> function
 
 
-def ranks(
-    instance: Instance, values: list[int] | tuple[int, ...] | range, shapes: list[tuple[int, ...] | None]
-) -> list[int]:
-    """The rank of each value; 0 for what is no tensor."""
-    return [len(shapes[instance.function.types[v]] or ()) for v in values]
-
-
 def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] | None]) -> Signature:
     """The shardings of an instance's arguments and returned values."""
 
     def of(values: list[int] | tuple[int, ...]) -> tuple[Sharding, ...]:
-        rank = ranks(instance, values, shapes)
+        rank = [len(shapes[instance.function.types[v]] or ()) for v in values]
         found = [
             written.sharding(instance.place + int(instance.layout.place[v]), r)
             for v, r in zip(values, rank, strict=True)
@@ -60,15 +53,16 @@ def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] 
 def choose_versions(
     graph: Graph, written: Written, shapes: list[tuple[int, ...] | None], taken: set[str]
 ) -> list[Version]:
-    """The functions to write, main first, in the order in which they stand in the module.
+    """The functions to write, roots first, in the order in which they stand in the module.
 
     ``taken`` are the names of other symbols.
     """
-    names: dict[int, str] = {graph.main.number: graph.main.function.name}
-    taken = taken | {graph.main.function.name}
+    roots = graph.roots
+    names: dict[int, str] = {root.number: root.function.name for root in roots}
+    taken = taken | {*names.values()}
     suffix = 0
-    in_order = [graph.main, *_inner_first(graph.main)]
-    for instance in in_order[1:]:
+    in_order = [*roots, *(instance for root in roots for instance in _inner_first(root))]
+    for instance in in_order[len(roots) :]:
         name = instance.function.name
         while name in taken:
             name, suffix = f"{instance.function.name}_{suffix}", suffix + 1
@@ -90,7 +84,8 @@ def choose_versions(
                 made.callees[node] = version(first[child.function.name, signatures[child.number]])
         return versions[instance.number]
 
-    version(graph.main)
+    for root in roots:
+        version(root)
     return [versions[i.number] for i in in_order if i.number in versions]
 
 

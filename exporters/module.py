@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -101,7 +101,8 @@ class Body:
         self.written, self.shapes, self.classes = module.written, module.shapes, module.classes
         self.version, self.instance, self.func = version, version.instance, func
         self.function = version.instance.function
-        self.main = module.graph.main is version.instance
+        self.root = version.instance in module.graph.roots
+        self.entry = version.instance is module.graph.main
         self.graph = module.graph
         # Copies of constants share the op of the node they are copied from until they get one of their own.
         self.ops: list[Any] = [*ops, *[None] * (len(self.function.ops) - len(ops))]
@@ -357,33 +358,26 @@ class Body:
         result.replace_all_uses_except(reshard.results[0], reshard.operation)
 
     def set_boundary(self) -> None:
-        function, written, func = self.function, self.written, self.func
-        arguments: list[Sharding | None] = list(self.version.signature.arguments)
+        function, written = self.function, self.written
         returned = function.operands[function.terminator]
-        results: list[Sharding | None] = list(self.version.signature.results)
-        place = self.instance.layout.place
-        if self.main:
-            arguments = [
-                written.sharding(
-                    self.instance.place + int(place[v]), len(self.shapes[function.types[v]] or ())
-                )
-                for v in function.arguments
-            ]
-            results = [
-                written.sharding(int(p), len(self.shapes[function.types[v]] or ()))
-                for p, v in zip(self.graph.result_places, returned, strict=True)
-            ]
-        else:
-            results = [
-                written.sharding(
-                    self.instance.place + int(place[v]), len(self.shapes[function.types[v]] or ())
-                )
-                for v in returned
-            ]
+        arguments = self.held(function.arguments) if self.root else list(self.version.signature.arguments)
+        results = self.held(returned)
+        if self.entry:
+            places, ranks = self.graph.result_places.tolist(), self.ranks(returned)
+            results = [written.sharding(p, rank) for p, rank in zip(places, ranks, strict=True)]
         self.set_values("arg_attrs", function.arguments, arguments)
         self.set_values("res_attrs", returned, results)
-        if not self.main:
-            func.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        if not self.root:
+            self.func.attributes["sym_visibility"] = ir.StringAttr.get("private")
+
+    def held(self, values: Sequence[int]) -> list[Sharding | None]:
+        """The shardings of values of the function."""
+        places = (self.instance.place + int(self.instance.layout.place[v]) for v in values)
+        return [self.written.sharding(p, r) for p, r in zip(places, self.ranks(values), strict=True)]
+
+    def ranks(self, values: Sequence[int]) -> list[int]:
+        """The rank of each value; 0 for what is no tensor."""
+        return [len(self.shapes[self.function.types[v]] or ()) for v in values]
 
     def set_values(self, label: str, values: Any, shardings: list[Sharding | None]) -> None:
         attributes = self.func.attributes
@@ -394,14 +388,14 @@ class Body:
         new = []
         for value, entry, sharding in zip(values, old, shardings, strict=True):
             fitted = self.written.fitted(
-                sharding, self.shapes[self.function.types[value]] or (), entry=self.main
+                sharding, self.shapes[self.function.types[value]] or (), entry=self.entry
             )
             attribute = None if fitted is None else self.written.attribute(fitted)
             known = sharding_of(entry)
-            if self.main and (known is attribute or (known and attribute and known == attribute)):
+            if self.root and (known is attribute or (known and attribute and known == attribute)):
                 new.append(entry)
                 continue
-            kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"} if self.main else {}
+            kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"} if self.root else {}
             if attribute is not None:
                 kept["sdy.sharding"] = attribute
             new.append(ir.DictAttr.get(kept))

@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(eq=False)
 class Instance:
-    """A function body at one call (or the main function): where its places and items start."""
+    """A function body at one call, or that of a root: where its places and items start."""
 
     number: int
     function: Function
@@ -40,7 +40,7 @@ class Graph:
     """Arrays for the agenda. ``order`` has the items in program order; func-result items are apart."""
 
     instances: tuple[Instance, ...]  # main first, then depth first in program order
-    roots: tuple[Instance, ...]  # main, and the functions besides it that nothing calls
+    roots: tuple[Instance, ...]  # main and the other functions that nothing calls, in their order
     classes: Ints  # item -> class
     slot_offsets: Ints
     slots: Ints  # places, by item
@@ -107,23 +107,22 @@ def build_graph(
     functions: dict[str, Function],
     structures: dict[str, Structure],
     main: str,
+    roots: Sequence[str],
     classes: Classes,
-    others: Sequence[str] = (),
 ) -> Graph:
-    """The graph of the function ``main``, of the ``others`` after it, and of all that they call."""
+    """The graph of the functions in ``roots``, one of which is ``main``, and of all that they call."""
     builder = _Builder(functions, structures, classes)
-    roots = [builder.instantiate(name, cloned=False) for name in (main, *others)]
-    root = roots[0]
+    built = {name: builder.instantiate(name, cloned=False) for name in dict.fromkeys((main, *roots))}
     instances = builder.instances
     slots = [i.layout.slots + i.place for i in instances]
     neighbours = [i.layout.neighbours + i.item for i in instances]
     for caller in instances:
         for node, child in caller.children.items():
             _connect(caller, node, child, slots, neighbours)
-    returned = [
-        root.place + int(root.layout.place[v]) for v in root.function.operands[root.function.terminator]
-    ]
-    types = [root.function.types[v] for v in root.function.operands[root.function.terminator]]
+    entry = instances[0]
+    values = entry.function.operands[entry.function.terminator]
+    returned = [entry.place + int(entry.layout.place[v]) for v in values]
+    types = [entry.function.types[v] for v in values]
     first_place, first_item = builder.places, builder.items
     result_places = np.arange(first_place, first_place + len(returned), dtype=np.int32)
     result_items = np.arange(first_item, first_item + len(returned), dtype=np.int32)
@@ -135,11 +134,11 @@ def build_graph(
     keep_lengths = [np.diff(i.layout.keeps_offsets) for i in instances] + [np.zeros(len(returned), np.int32)]
     return Graph(
         instances=tuple(instances),
-        roots=tuple(roots),
+        roots=tuple(built[name] for name in roots),
         classes=_join([i.layout.classes for i in instances] + [result_classes]),
         slot_offsets=_offsets(lengths),
         slots=_join([*slots, result_slots]),
-        order=_join([part for instance in roots for part in builder.order(instance)]),
+        order=_join([part for name in roots for part in builder.order(built[name])]),
         neighbour_offsets=_offsets(neighbour_lengths),
         neighbours=_join(neighbours),
         keepers=_join([*(i.layout.keepers for i in instances), np.full(len(returned), -1, np.int32)]),

@@ -20,7 +20,7 @@ from .manual import read_boundaries
 from .meshes import Meshes
 from .shardings import Dimension, Sharding, Shardings, read_mesh
 from .signature import Tensor, describe, looks_at
-from .source import main_function, symbols
+from .source import main_function, public, symbols
 from .splitting import split_constants
 from .structure import Structure, prepare
 
@@ -77,8 +77,8 @@ class Reader:
         declared = symbols(self.module, "func.func")
         ops = {name: op for name, op in declared.items() if len(op.regions[0].blocks)}
         functions: dict[str, Function] = {}
-        waiting = [main_function(ops)]
-        while waiting:  # what is not called is not part of the program
+        waiting = [name for name in reversed(ops) if public(ops[name])] + [main_function(ops)]
+        while waiting:  # what is private and not called is not part of the program
             name = waiting.pop()
             if name in functions:
                 continue
@@ -114,11 +114,10 @@ class Reader:
 
     def read(self) -> Program:
         functions, classes = self.functions, self.classes
-        self.check_recursion(self.main, ())
+        for name in functions:
+            self.check_recursion(name, ())
         structures = self.structures()
-        called = {callee for function in functions.values() for callee in function.calls.values()}
-        others = [name for name in functions if name not in called and name != self.main]
-        graph = build_graph(functions, structures, self.main, classes, others)
+        graph = build_graph(functions, structures, self.main, self.roots(), classes)
         for function in functions.values():
             function.order = [n for n in function.order if n not in function.removed]
         groups = self.read_groups(graph)
@@ -132,7 +131,17 @@ class Reader:
         """What import makes of the functions."""
         self.annotate_calls()
         self.split()
-        return {n: prepare(f, self.classes, callee=n != self.main) for n, f in self.functions.items()}
+        called = self.called()
+        return {n: prepare(f, self.classes, callee=n in called) for n, f in self.functions.items()}
+
+    def called(self) -> set[str]:
+        """The functions that are called."""
+        return {callee for function in self.functions.values() for callee in function.calls.values()}
+
+    def roots(self) -> list[str]:
+        """The functions that nothing calls, in the order in which Shardy walks through them."""
+        called = self.called()
+        return [n for n in reversed(symbols(self.module, "func.func")) if n in self.functions and n not in called]
 
     def check_recursion(self, name: str, around: tuple[str, ...]) -> None:
         if name in around:

@@ -129,6 +129,12 @@ def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
     return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in ops}
 
 
+def public(function: Any) -> bool:
+    """Whether a func.func can be called from outside of the module."""
+    visibility: Any = function.attributes.get("sym_visibility")
+    return visibility is None or visibility.value == "public"
+
+
 def main_function(functions: dict[str, Any]) -> str:
     """The entry point: the only function, or ``main``."""
     if len(functions) == 1:

@@ -26,7 +26,10 @@ def shapes(draw: st.DrawFn, most: int = 3) -> tuple[int, ...]:
 
 
 def function(module: Module, name: str, *, public: bool, most: int) -> list[str]:
-    """The lines of a random function of up to `most` ops; it may call those written before."""
+    """The lines of a random function of up to `most` ops; it may call those written before.
+
+    `public`: it is for callers outside; the others are public too now and then.
+    """
     draw = module.draw
     count = draw(st.integers(1, 3))
     first = shapes(draw)
@@ -49,7 +52,7 @@ def function(module: Module, name: str, *, public: bool, most: int) -> list[str]
         f"{a}: {a.type}{module.attribute(a.shape, rarity[0], priorities=public)}" for a in arguments
     )
     gives = ", ".join(f"{v.type}{module.attribute(v.shape, rarity[1], priorities=public)}" for v in returned)
-    visibility = "public" if public else "private"
+    visibility = "public" if public or chance(draw, 6) else "private"
     return [f"  func.func {visibility} @{name}({takes}) -> ({gives}) {{", *block.lines, "  }"]
 
 
