@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
 from jaxlib.mlir import ir
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from jax.sharding import NamedSharding
 
     from .explain.record import Record
+
+
+Notation = Literal["sdy", "gspmd"]
 
 
 @dataclass(frozen=True)
@@ -73,15 +76,29 @@ class Result:
     written: Written
     options: Options
 
-    def text(self) -> str:
-        """The annotated module as MLIR text."""
-        return str(self.module)
+    def text(self, notation: Notation = "sdy") -> str:
+        """The annotated module as MLIR text, with sdy's shardings or GSPMD's (``mhlo.sharding``).
 
-    def bytecode(self) -> bytes:
-        """The annotated module as MLIR bytecode."""
+        Raises ShardlogError for what GSPMD's notation cannot say.
+        """
+        return str(self._in(notation))
+
+    def bytecode(self, notation: Notation = "sdy") -> bytes:
+        """The annotated module as MLIR bytecode, as ``text``."""
         buffer = io.BytesIO()
-        self.module.operation.write_bytecode(buffer)
+        self._in(notation).operation.write_bytecode(buffer)
         return buffer.getvalue()
+
+    def _in(self, notation: Notation) -> ir.Module:
+        if notation == "sdy":
+            return self.module
+        from .exporters.gspmd import to_gspmd
+
+        try:
+            return to_gspmd(self.module)
+        except ShardlogError as error:
+            where = self.source.place(error.where)
+            raise ShardlogError(error.message, where=where, hint=error.hint) from None
 
     @cached_property
     def record(self) -> Record:

@@ -48,6 +48,8 @@ def parser() -> argparse.ArgumentParser:
         "keep the run in a file, for why, why-not, conflicts, diff and others; -o says if to write the module"
     )
     run.add_argument("--save", metavar="FILE", help=about)
+    notation = "of the shardings: sdy's, or GSPMD's mhlo.sharding; default: %(default)s"
+    run.add_argument("--notation", choices=("sdy", "gspmd"), default="sdy", help=notation)
     run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
     run.add_argument("--json", action="store_true", help="show statistics and ops without a rule as JSON")
@@ -118,7 +120,8 @@ def _run(options: argparse.Namespace) -> int:
         result = _result(options, closed=not options.open)
         bytecode = (options.output or "").endswith(".mlirbc")
         if stream is not None:
-            stream.write(result.bytecode() if bytecode else result.text().encode())
+            write = result.bytecode if bytecode else lambda notation: result.text(notation).encode()
+            stream.write(write(options.notation))
     if options.save:
         result.save(options.save)
     report = sys.stdout if options.output else sys.stderr  # standard output may be the module's
