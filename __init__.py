@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Result", "ShardlogError", "__version__", "explain", "open", "run", "visualize"]
+__all__ = ["Result", "ShardlogError", "Tactic", "__version__", "explain", "open", "run", "visualize"]
 
 if TYPE_CHECKING:
     from .api import Result, run
@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from .explain.explained import explain
     from .explain.saved import open_saved as open
     from .explain.visualize import visualize
+    from .importers.tactics import Tactic
 
-_FROM = {"Result": "api", "run": "api", "ShardlogError": "errors", "visualize": "explain.visualize"}
+_FROM = {
+    "Result": "api",
+    "ShardlogError": "errors",
+    "Tactic": "importers.tactics",
+    "run": "api",
+    "visualize": "explain.visualize",
+}
 
 
 def __getattr__(name: str) -> Any:

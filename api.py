@@ -22,8 +22,10 @@ from .exporters.shardings import Written
 from .importers.annotate import apply_annotations, replace_mesh
 from .importers.function import location
 from .importers.program import Program, import_program
+from .importers.schedule import Applied, Held, apply_schedule, last_priority
 from .importers.shardings import Sharding
 from .importers.source import Text, parse_module, read_source
+from .importers.tactics import Step, Tactic, read_schedule
 from .propagation import Fixpoint, Stage, propagate
 from .rulebook import STRATEGIES, RuleBook
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from jax.sharding import NamedSharding
 
     from .explain.record import Record
+    from .exporters.stages import Account
 
 
 Notation = Literal["sdy", "gspmd"]
@@ -56,6 +59,8 @@ class Options:
     annotate: tuple[str, ...]
     rules: tuple[Path, ...]
     op_priorities: Path | None = None
+    schedule: tuple[Step, ...] = ()
+    until: str | int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +68,13 @@ class Result:
     """What a run decided.
 
     ``module`` is the annotated module, ``stages`` the statistics of every stage, ``unknown_ops`` the ops
-    without a rule, one entry per name.
+    without a rule, one entry per name, ``tactics`` what became of the schedule.
     """
 
     module: ir.Module
     stages: tuple[Stage, ...]
     unknown_ops: tuple[UnknownOp, ...]
+    tactics: tuple[Applied, ...]
     source: Text
     book: RuleBook
     program: Program
@@ -116,6 +122,13 @@ class Result:
         from .explain.save import save
 
         save(self, Path(path))
+
+    @cached_property
+    def accounts(self) -> tuple[Account, ...]:
+        """What each tactic or user priority did, in order."""
+        from .exporters.stages import accounts
+
+        return accounts(self)
 
     @cached_property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -173,6 +186,8 @@ def run(
     annotate: Sequence[str] = (),
     rules: Sequence[Path | str] = (),
     op_priorities: Path | str | None = None,
+    schedule: str | Path | Sequence[Tactic] = (),
+    until: str | int | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Result:
     """Propagates the shardings of a program to every value.
@@ -182,8 +197,10 @@ def run(
     shardings ready for a compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives
     the module a mesh, ``annotate`` (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with
     more op rules. ``op_priorities`` is a file that lists the ops in the order in which they propagate (see
-    ``docs/op_priorities.md``). ``progress`` is called now and then with what is being done and how much of
-    the whole run is done, from 0 to 1.
+    ``docs/op_priorities.md``). ``schedule`` are tactics that come into force one after the other: text such
+    as "batch: tokens -> data; zero: params -> data", a file with it, or ``Tactic`` objects; ``until`` is the
+    tactic or user priority after which to stop (``docs/tactics.md``). ``progress`` is called now and then
+    with what is being done and how much of the whole run is done, from 0 to 1.
 
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
     ``engine.EngineError`` for rules that go wrong while they run.
@@ -194,7 +211,8 @@ def run(
         message = f"the strategy {strategy!r} has no op priorities"
         raise ShardlogError(message, where=str(op_priorities), hint="take op-priority or user-priority")
     order = None if op_priorities is None else Path(op_priorities)
-    options = Options(strategy, closed, mesh, tuple(annotate), tuple(map(Path, rules)), order)
+    steps, files = read_schedule(schedule), tuple(map(Path, rules))
+    options = Options(strategy, closed, mesh, tuple(annotate), files, order, steps, until)
     with without_collection():
         return _run(source, options, progress)
 
@@ -230,14 +248,18 @@ def _run(source: Any, options: Options, progress: Callable[[str, float], None] |
             apply_annotations(module, options.annotate)
         book = RuleBook(options.rules, options.op_priorities)
         tell("importing", 0.25)
+        tactics = _tactics(module, options, book)
         program = import_program(module, book)
+        last = last_priority(options.until, tactics, program)
     except ShardlogError as error:
         where = text.place(error.where) or text.name
         raise ShardlogError(error.message, where=where, hint=error.hint) from None
     unknown_ops = _unknown_ops(program, text)
     for message in book.unknown_priorities(program.classes.signatures.examples):
         warnings.warn(message, stacklevel=3)
-    fixpoint = propagate(program, book, options.strategy, lambda done: tell("propagating", 0.5 + 0.25 * done))
+    fixpoint = propagate(
+        program, book, options.strategy, lambda done: tell("propagating", 0.5 + 0.25 * done), last=last
+    )
     kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
 
     def fit(facts: dict[str, Any], shape: tuple[int, ...], entry: bool) -> dict[str, Any]:
@@ -248,7 +270,26 @@ def _run(source: Any, options: Options, progress: Callable[[str, float], None] |
     written = Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=options.closed)
     tell("writing", 0.75)
     write_module(module, program.graph, program.classes, written)
-    return Result(module, fixpoint.stages, unknown_ops, text, book, program, fixpoint, written, options)
+    return Result(
+        module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, options
+    )
+
+
+def _tactics(module: ir.Module, options: Options, book: RuleBook) -> tuple[Applied, ...]:
+    """Annotates the module with the tactics of the schedule."""
+    if not options.schedule:
+        return ()
+    if options.strategy != "user-priority":
+        hint = "leave out the strategy, or the schedule"
+        raise ShardlogError(f"no tactics with strategy {options.strategy}", where="schedule", hint=hint)
+
+    def decide(program: Program) -> Held:
+        fixpoint = propagate(program, book, options.strategy)
+        facts, sharding = fixpoint.agenda.facts, program.shardings.sharding
+        return lambda place, rank: sharding(facts(int(fixpoint.contents[place])), rank)
+
+    with module.context, ir.Location.unknown():
+        return apply_schedule(module, options.schedule, book, decide)
 
 
 def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:

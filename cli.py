@@ -40,6 +40,8 @@ def parser() -> argparse.ArgumentParser:
     add("--annotate", metavar="VALUE=SHARDING", action="append", default=[], help=annotate)
     add("--rules", metavar="FILE", action="append", default=[], help="more op rules; may be repeated")
     add("--op-priorities", metavar="FILE", help="a list of ops in the order in which they propagate")
+    add("--schedule", metavar="TACTICS", default=(), help="tactics, as in 'batch: tokens -> data', or a file")
+    add("--until", metavar="TACTIC", help="stop after this tactic or user priority")
     add("--strategy", choices=_STRATEGIES, default=_STRATEGIES[-1], help="default: %(default)s")
 
     run = commands.add_parser("run", parents=[common], help="propagate shardings, write the annotated module")
@@ -52,6 +54,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--notation", choices=("sdy", "gspmd"), default="sdy", help=notation)
     run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
+    stages = "show what each tactic or user priority did; -o says if to write the module"
+    run.add_argument("--stages", action="store_true", help=stages)
     run.add_argument("--json", action="store_true", help="show statistics and ops without a rule as JSON")
     checks.add_fail_on(run)
 
@@ -116,7 +120,8 @@ def _warn(message: str) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     lints = checks.lints(options)
-    with _output(options.output) if options.output or not options.save else nullcontext() as stream:
+    module = options.output or not (options.save or options.stages)
+    with _output(options.output) if module else nullcontext() as stream:
         result = _result(options, closed=not options.open)
         bytecode = (options.output or "").endswith(".mlirbc")
         if stream is not None:
@@ -124,14 +129,20 @@ def _run(options: argparse.Namespace) -> int:
             stream.write(write(options.notation))
     if options.save:
         result.save(options.save)
-    report = sys.stdout if options.output else sys.stderr  # standard output may be the module's
+    report = sys.stderr if module and not options.output else sys.stdout  # it may be the module's
     found = checks.lint(result, lints)
     if options.json:
         import json
+        from dataclasses import asdict
 
         findings = {"findings": [finding.as_json() for finding in found]} if lints else {}
-        print(json.dumps(_statistics(result) | findings, indent=2), file=report)
+        priorities = {"priorities": [asdict(a) for a in result.accounts]} if options.stages else {}
+        print(json.dumps(_statistics(result) | priorities | findings, indent=2), file=report)
         return int(bool(found))
+    if options.stages:
+        from .exporters.stages import accounts_text
+
+        print(accounts_text(result.accounts), file=report)
     if options.stats:
         print(stages_table(result), file=report)
     return checks.report(found, report)
@@ -175,6 +186,8 @@ def _result(options: argparse.Namespace, *, closed: bool = True) -> Result:
             annotate=options.annotate,
             rules=options.rules,
             op_priorities=options.op_priorities,
+            schedule=options.schedule,
+            until=options.until,
             progress=progress,
         )
     for op in result.unknown_ops:

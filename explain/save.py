@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..engine.proof import Proof
 from ..errors import ShardlogError
+from ..importers.tactics import schedule_text
 from ..rulekit.priorities import compile_priorities
 from .explanation import rule_file
 from .history import History
@@ -168,7 +169,8 @@ class _Tables:
 
     def options(self) -> str:
         options = self.result.options
-        given = {"closed": options.closed, "mesh": options.mesh, "annotate": options.annotate}
+        given: dict[str, Any] = {"closed": options.closed, "mesh": options.mesh, "annotate": options.annotate}
+        given |= {"schedule": schedule_text(options.schedule) or (), "until": options.until}
         return json.dumps({"strategy": options.strategy, **given})
 
     def values(self) -> Iterator[tuple[Any, ...]]:

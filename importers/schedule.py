@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from jaxlib.mlir import ir
 
@@ -24,7 +23,7 @@ from .places import argument_path, components, result_path
 from .program import Program, import_program
 from .shardings import Dimension, Sharding
 from .source import symbols
-from .tactics import Rule, Step, Tactic, read_schedule
+from .tactics import Rule, Step
 
 # What a place holds after propagation, by the place and the rank of its tensor.
 Held: TypeAlias = Callable[[int, int], Sharding | None]
@@ -72,16 +71,15 @@ class _Target:
 
 def apply_schedule(
     module: ir.Module,
-    schedule: str | Path | Sequence[Tactic],
+    steps: Sequence[Step],
     book: RuleBook,
     decide: Callable[[Program], Held],
 ) -> tuple[Applied, ...]:
-    """Annotates the main function with the tactics of a schedule, see ``docs/tactics.md``.
+    """Annotates the main function with the steps of a schedule, see ``docs/tactics.md``.
 
     ``decide`` propagates the annotations so far. Tactics get the priorities after those in use, from 0 where
     there is no annotation. Raises ShardlogError where a tactic does not fit the program.
     """
-    steps = read_schedule(schedule)
     program = import_program(module, book)
     annotated = [s for s in program.initial.values() if not s.empty]
     first = 1 + max((d.priority or 0 for s in annotated for d in s.dimensions), default=0) if annotated else 0
@@ -297,7 +295,7 @@ class _Scheduler:
             if not any(target in self.annotations for target in targets):
                 continue
             empty = [ir.DictAttr.get({})] * len(targets)
-            entries = list(attributes[label]) if label in attributes else empty
+            entries: list[Any] = list(attributes[label]) if label in attributes else list(empty)
             for target in targets:
                 if target in self.annotations:
                     others = {entry.name: entry.attr for entry in entries[target.number]}

@@ -11,7 +11,7 @@ propagated before the next one comes. ``docs/tactics.md`` says what it all means
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -63,9 +63,9 @@ def read_schedule(schedule: str | Path | Sequence[Tactic]) -> tuple[Step, ...]:
     Raises ShardlogError with line and column where the text is not a schedule.
     """
     if isinstance(schedule, str | Path):
-        steps = _Reader(*_text(schedule)).steps()
+        steps = _Reader(*_source(schedule)).steps()
     else:
-        steps = tuple(_step(tactic) for tactic in schedule)
+        steps = tuple(step for tactic in schedule for step in _read(tactic))
     names = [step.name for step in steps]
     for name in names:
         if names.count(name) > 1:
@@ -74,7 +74,16 @@ def read_schedule(schedule: str | Path | Sequence[Tactic]) -> tuple[Step, ...]:
     return steps
 
 
-def _text(schedule: str | Path) -> tuple[str, str]:
+def schedule_text(steps: Iterable[Step]) -> str:
+    """Steps as the text that is read as these steps."""
+    return "; ".join(_text(step.name, [(rule.pattern, rule.axes) for rule in step.rules]) for step in steps)
+
+
+def _text(name: str, rules: Iterable[tuple[str, Iterable[str]]]) -> str:
+    return f"{name}: " + ", ".join(f"{pattern} -> ({', '.join(axes)})" for pattern, axes in rules)
+
+
+def _source(schedule: str | Path) -> tuple[str, str]:
     """A name for error messages, and the text."""
     if isinstance(schedule, str) and (":" in schedule or "->" in schedule or not schedule.strip()):
         return "schedule", schedule
@@ -86,15 +95,9 @@ def _text(schedule: str | Path) -> tuple[str, str]:
         raise ShardlogError(f"cannot read the schedule: {reason}", where=str(schedule), hint=hint) from error
 
 
-def _step(tactic: Tactic) -> Step:
-    where = f"tactic {tactic.name}"
-    if not _NAME.fullmatch(tactic.name):
-        raise ShardlogError(f"{tactic.name!r} is not a name", where="schedule", hint="expected a word")
-    rules = [
-        Rule(pattern, (axes,) if isinstance(axes, str) else tuple(axes), f"{where}, {pattern!r}")
-        for pattern, axes in tactic.shards.items()
-    ]
-    return Step(tactic.name, tuple(rules))
+def _read(tactic: Tactic) -> tuple[Step, ...]:
+    shards = {p: (axes,) if isinstance(axes, str) else tuple(axes) for p, axes in tactic.shards.items()}
+    return _Reader(f"tactic {tactic.name}", _text(tactic.name, shards.items())).steps()
 
 
 class _Token(NamedTuple):
