@@ -98,7 +98,8 @@ class _Reader(Reader):
         }
 
     def roots(self) -> list[str]:
-        return [*reversed(super().roots())]
+        called = self.called()
+        return [name for name in self.functions if name not in called]
 
 
 class _AsTheyAre(Written):

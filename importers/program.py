@@ -139,9 +139,18 @@ class Reader:
         return {callee for function in self.functions.values() for callee in function.calls.values()}
 
     def roots(self) -> list[str]:
-        """The functions that nothing calls, in the order in which Shardy walks through them."""
-        called = self.called()
-        return [n for n in reversed(symbols(self.module, "func.func")) if n in self.functions and n not in called]
+        """Main and the public functions that nothing calls, in the order in which Shardy walks through them.
+
+        A split constant that is a call has a copy of the function.
+        """
+        called = {
+            callee
+            for function in self.functions.values()
+            for node, callee in function.calls.items()
+            if node not in function.originals and node not in function.removed
+        }
+        names = (name for name in reversed(symbols(self.module, "func.func")) if name in self.functions)
+        return [n for n in names if n == self.main or n not in called and public(self.functions[n].op)]
 
     def check_recursion(self, name: str, around: tuple[str, ...]) -> None:
         if name in around:
