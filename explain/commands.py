@@ -1,4 +1,4 @@
-"""``shardlog why``, ``why-not``, ``conflicts``, ``diff`` and ``what-if``."""
+"""``shardlog why``, ``why-not``, ``conflicts``, ``report``, ``diff`` and ``what-if``."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         "conflicts", parents=[common], help="list tensors that must move, and why"
     )
     _output(conflicts)
+    report = commands.add_parser("report", parents=[common], help="write a page that shows all of a run")
+    report.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
 
 
 class _Schema(argparse.Action):
@@ -80,6 +82,7 @@ def handlers(run: Callable[[argparse.Namespace], Result]) -> dict[str, Command]:
         "why": partial(_why, opened),
         "why-not": partial(_why_not, opened),
         "conflicts": partial(_conflicts, opened),
+        "report": partial(_report, opened),
     }
 
 
@@ -157,6 +160,17 @@ def _conflicts(run: Run, options: argparse.Namespace) -> None:
         _print_json([asdict(conflict) for conflict in found])
         return
     print(conflicts_text(found, full=options.full))
+
+
+def _report(run: Run, options: argparse.Namespace) -> None:
+    from ..errors import ShardlogError
+    from .report import report
+
+    page = report(run(options))
+    try:
+        Path(options.output).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ShardlogError(f"cannot write: {error.strerror}", where=options.output) from error
 
 
 def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:

@@ -1,0 +1,203 @@
+"""What the page shows, as JSON: tables by column, everything that repeats by number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ... import __version__
+from ...importers.meshes import axis_text
+from ..conflicts import conflicts, size_of
+from ..record import Run
+from ..why import Explainer
+from .folding import PART, Group, fold, scope
+from .steps import Kinds
+
+_FEW = 8  # results that need no group of their own
+_CALLED = re.compile(r"@([^:#]+)")  # what stands before the names of values in functions that are called
+
+
+def collect(run: Run) -> dict[str, Any]:
+    """Everything about a run that the page needs; ``run.js`` says what the page makes of it."""
+    return _Collector(run).all()
+
+
+class _Numbers:
+    """Numbers for things, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.of: dict[Any, int] = {}
+
+    def __call__(self, thing: Any) -> int:
+        return self.of.setdefault(thing, len(self.of))
+
+
+class _Collector:
+    def __init__(self, run: Run) -> None:
+        self.explainer = Explainer(run)
+        self.record, self.history = self.explainer.record, self.explainer.history
+        self.meshes = self.record.meshes
+        self.string, self.roles, self.content = _Numbers(), _Numbers(), _Numbers()
+        self.tensor = _Numbers()  # by the number of the value
+        self.item = _Numbers()
+
+    def all(self) -> dict[str, Any]:
+        record = self.record
+        for value in record.values():
+            self.tensor(value.number)
+        shown = len(self.tensor.of)
+        for item in self.order():
+            self.item(item)
+        program = len(self.item.of)
+        log = self.log()  # which may have ops that are not there any more
+        ops = self.ops()
+        tensors = self.tensors()
+        return {
+            "version": __version__,
+            "module": record.name,
+            "strategy": record.strategy,
+            "meshes": [{"name": m.name, "axes": m.axes} for m in self.meshes.meshes],
+            "atoms": [[atom.mesh, atom.axis, self.explainer.axis(atom.id)] for atom in self.meshes.atoms],
+            "stages": self.stages(),
+            "unknown": record.unknown_ops,
+            "shown": shown,
+            "program": program,
+            "tensors": tensors,
+            "ops": ops,
+            "log": log,
+            "conflicts": self.conflicts(),
+            "annotations": self.annotations(),
+            "groups": [group.as_json() for group in self.groups(program)],
+            "roles": list(self.roles.of),
+            "contents": [self.sharding(content) for content in self.content.of],
+            "strings": list(self.string.of),
+        }
+
+    def order(self) -> Iterator[int]:
+        """The items in the order of the program; constants, which take no turns, before their first use."""
+        order = self.record.order()
+        constants: dict[int, int] = {}
+        for item in sorted(set(range(self.record.items)) - set(order)):
+            op = self.record.op(item)
+            constants.update(
+                {v: item for v, role in zip(op.values, op.roles, strict=True) if role == "result"}
+            )
+        for item in order:
+            for value in self.record.op(item).values:
+                if value in constants:
+                    yield constants.pop(value)
+            yield item
+
+    # ---- Tables -----------------------------------------------------------------------------------------
+
+    def tensors(self) -> dict[str, list[Any]]:
+        values = [self.record.value(number) for number in self.tensor.of]
+        cells = [self.record.cell(value.place) for value in values]
+        return {
+            "name": [value.name for value in values],
+            "type": [self.string(value.type) for value in values],
+            "bytes": [size_of(value.type) for value in values],
+            "where": [self.string(value.where) for value in values],
+            "cell": cells,
+            "first": [self.content(self.record.contents(cell)[0]) for cell in cells],
+        }
+
+    def ops(self) -> dict[str, list[Any]]:
+        found = [self.record.op(item) for item in self.item.of]
+        return {
+            "name": [self.string(op.name) for op in found],
+            "where": [self.string(op.where) for op in found],
+            "roles": [self.roles(op.roles) for op in found],
+            "slots": [self.tensor(number) for op in found for number in op.values],
+        }
+
+    def stages(self) -> list[dict[str, Any]]:
+        names = ("turns", "distinct", "changes")
+        return [
+            {**asdict(stage), **dict(zip(names, numbers, strict=True))}
+            for stage, numbers in zip(self.record.stages, self.record.statistics, strict=True)
+        ]
+
+    def log(self) -> dict[str, Any]:
+        """The changes by column: stage, first change of the turn, op and kind."""
+        history, kinds = self.history, Kinds(self.explainer)
+        stage, start, op, kind = [], [], [], []
+        for number in range(history.end):
+            event = history.event(number)
+            stage.append(event.stage)
+            start.append(history.start(event))
+            op.append(self.item(event.item))
+            kind.append(kinds.number(event))
+        rows = [{**row, "content": self.content(row["content"])} for row in kinds.rows]
+        return {"stage": stage, "start": start, "op": op, "kind": kind, "kinds": rows, "steps": kinds.steps}
+
+    def annotations(self) -> list[list[Any]]:
+        """``[cell, tensor, text, where]`` of what the user annotated; tensor -1 is not there any more."""
+        names = self.record.names()
+        found = self.record.annotations()
+        return [[a.cell, self.tensor.of.get(names.get(a.value, -1), -1), a.text, a.where] for a in found]
+
+    def conflicts(self) -> list[dict[str, Any]]:
+        """The conflicts, with the numbers of tensors for their names."""
+        names = {name: self.tensor.of[number] for name, number in self.record.names().items()}
+        rows = []
+        for conflict in conflicts(self.record):
+            row = asdict(conflict)
+            for end in ("origin", "against"):
+                row[end] = names.get(row[end].partition(" at ")[0], -1)
+            rows.append({**row, "tensor": names[conflict.tensor]})
+        return rows
+
+    def groups(self, program: int) -> list[Group]:
+        """The groups of the program; what it returns is one of them."""
+        token, tokens = _Numbers(), list[int]()
+        scopes: list[tuple[str, ...]] = []
+        read: dict[str, tuple[str, ...]] = {}
+        caller: tuple[str, ...] = ()
+        for item in list(self.item.of)[:program]:
+            op, location = self.record.op(item), self.record.location(item)
+            if op.roles[-1:] == ("function result",):
+                break
+            if location not in read:
+                read[location] = scope(location)
+            constant = op.roles == ("result",)  # which says where it was lifted to, and not where it is used
+            called = _CALLED.match(op.slots[-1]) if op.slots else None
+            if not called and not constant:
+                caller = read[location] or caller
+            scopes.append((*caller, called[1]) if called else () if constant else read[location])
+            types = (self.record.value(number).type for number in op.values)
+            tokens.append(token((op.name, *types)))
+        for i in reversed(range(len(scopes) - 1)):
+            scopes[i] = scopes[i] or scopes[i + 1]  # what comes from nowhere belongs to what follows
+        found = list(fold(scopes, tokens))
+        if len(tokens) + _FEW < program:
+            found.append(Group("results", PART, len(tokens), program, ()))
+        return found
+
+    # ---- Shardings --------------------------------------------------------------------------------------
+
+    def sharding(self, content: int) -> list[Any] | None:
+        """``[mesh, {dimension: [[axis, parts, atoms], ...]}, open or closed dimensions, fixed axes]``; None
+        where there is none."""
+        facts = self.history.facts(content)
+        if not facts.get("mesh"):
+            return None
+        dims: dict[int, list[int]] = {}
+        for d, _, atom in sorted(facts.get("sharded", ())):
+            dims.setdefault(d, []).append(atom)
+        closed = sorted(d for (d,) in facts.get("closed", ()))
+        fixed = [[self.explainer.axis(x), why] for x, why in sorted(facts.get("fixed", ()))]
+        return [facts["mesh"][0][0], {d: self.parts(atoms) for d, atoms in dims.items()}, closed, fixed]
+
+    def parts(self, atoms: Sequence[int]) -> list[Any]:
+        """``[text, number of shards, atoms]`` of every axis or sub-axis."""
+        found, rest = [], list(atoms)
+        for part in self.meshes.merge(atoms):
+            mesh, size, own = self.meshes.atoms[rest[0]].mesh, 1, list[int]()
+            while not own or (rest and size < part.size):
+                own.append(rest.pop(0))
+                size *= self.meshes.atoms[own[-1]].hi // self.meshes.atoms[own[-1]].lo
+            found.append([axis_text(part, self.meshes.meshes[mesh]), part.size, own])
+        return found

@@ -1,0 +1,145 @@
+"use strict";
+// Derivations: how a dimension got an axis, as a list that opens step by step.
+
+const FIRST_STEPS = 12; // of a long derivation; the others come on demand
+
+/** The swatch and the name of an axis. */
+function axisChip(app, part, given = {}) {
+  return element("span", { class: "chip", ...given }, swatch(part.axis), part.text);
+}
+
+function swatch(axis) {
+  return element("span", { class: `swatch axis-${axis % 14}`, "aria-hidden": "true" });
+}
+
+/** A button that opens a tensor. */
+function tensorLink(app, tensor, text = app.run.name(tensor)) {
+  return element("button", { type: "button", class: "link code", click: () => app.select(tensor) }, text);
+}
+
+/** The axes of a dimension by the way that their atoms went: `[{text, axis, atoms, way}]`. */
+function waysOf(run, tensor, dim, before) {
+  return run.parts(tensor, dim, before).flatMap((part) => {
+    const found = new Map();
+    for (const atom of part.atoms) {
+      const way = run.way(tensor, dim, atom, before);
+      const key = [way.origin, ...way.steps.map(({ change }) => change)].join();
+      if (!found.has(key)) found.set(key, { axis: part.axis, atoms: [], way });
+      found.get(key).atoms.push(atom);
+    }
+    const text = (atoms) => (found.size === 1 ? part.text : atoms.map((atom) => run.atoms[atom].text).join(", "));
+    return [...found.values()].map((one) => ({ ...one, text: text(one.atoms) }));
+  });
+}
+
+/** Why a dimension has an axis: the annotation that it comes from, and the steps. */
+function derivation(app, tensor, dim, one, open) {
+  const { run } = app;
+  const { steps, origin } = one.way;
+  const annotation = originOf(run, origin);
+  const from = steps.length === 0 ? "annotated here" : `${manyText(steps.length, "step")} from ${run.name(annotation.tensor)}`;
+  const details = element("details", { class: "derivation", open },
+    element("summary", {}, element("span", { class: "dim" }, `dim ${dim}`), " ", axisChip(app, one), " ", element("span", { class: "note" }, from)));
+  fill(details, () => [stepList(app, one, steps), originLine(app, annotation)]);
+  return details;
+}
+
+/** Fills an element that opens when it opens for the first time. */
+function fill(details, content) {
+  const once = () => {
+    if (details.open && !details.filled) {
+      details.filled = true;
+      details.append(...content());
+    }
+  };
+  details.addEventListener("toggle", once);
+  details.fillNow = once;
+  once();
+}
+
+/** The annotation of a cell, or the tensor that has it where the user gave none. */
+function originOf(run, cell) {
+  const found = run.annotations.get(cell);
+  if (found && found.tensor >= 0) return found;
+  return { tensor: run.tensors.cell.indexOf(cell), text: found?.text ?? "", where: found?.where ?? "" };
+}
+
+function originLine(app, { tensor, text, where }) {
+  return element("p", { class: "origin" }, "annotated ", tensorLink(app, tensor), " ", code(text), where ? ` at ${where}` : "");
+}
+
+function stepList(app, one, steps) {
+  const list = element("ol", { class: "steps" });
+  const show = (some) => list.append(...some.map((step) => element("li", {}, stepDetails(app, one, step))));
+  show(steps.slice(0, FIRST_STEPS));
+  if (steps.length > FIRST_STEPS) {
+    const more = button(`${manyText(steps.length - FIRST_STEPS, "more step")}`, () => {
+      more.parentElement.remove();
+      const first = list.children.length;
+      show(steps.slice(FIRST_STEPS));
+      list.children[first].querySelector("summary").focus();
+    });
+    list.append(element("li", { class: "more" }, more));
+  }
+  return list;
+}
+
+function stepDetails(app, one, step) {
+  const { run } = app;
+  const op = run.opName(step.op);
+  const by = step.from === null
+    ? [" gets ", axisChip(app, one), " back: its priority came"]
+    : [" gets ", axisChip(app, one), " from ", site(run, step.from), " by ", element("b", {}, shortOp(op))];
+  const details = element("details", { class: "step" }, element("summary", {}, site(run, step.site), ...by));
+  fill(details, () => stepBody(app, one, step));
+  return details;
+}
+
+const site = (run, { tensor, dim }) => element("span", {}, code(run.name(tensor)), ` dim ${dim}`);
+
+const shortOp = (name) => name.replace(/^stablehlo\./, "");
+
+function stepBody(app, one, step) {
+  const { run } = app;
+  const row = (name, ...value) => element("div", {}, element("dt", {}, name), element("dd", {}, ...value));
+  const ends = [step.site, ...(step.from === null ? [] : [step.from])];
+  const facts = element("dl", {},
+    row("op", code(run.opName(step.op)), ...(run.opWhere(step.op) ? [` at ${run.opWhere(step.op)}`] : []), " ",
+      step.op < run.program ? button("show in program", () => app.showOp(step.op), { class: "small" }) : ""),
+    row("tensors", ...ends.flatMap(({ tensor }, i) => [i ? ", from " : "", tensorLink(app, tensor)])),
+    ...(step.from === null ? [] : [row("along", `factor ${step.factor}, ${step.fromRole} → ${step.toRole}`)]),
+    row("when", `${stageText(run.stages[step.stage])}, change ${countText(step.change)}`),
+    row("because", `${step.sentence} `, element("span", { class: "rule code" }, step.rule)));
+  if (step.rests.length > 0) {
+    facts.append(row("rests on", ...step.rests.map(({ tensor, dim, atom }) => (
+      restDerivation(app, tensor, dim, atom, step.start)))));
+  }
+  facts.append(lostIn(app, step, row));
+  return [facts];
+}
+
+/** What a turn needed besides, as a derivation of its own. */
+function restDerivation(app, tensor, dim, atom, before) {
+  const { run } = app;
+  const { text, axis } = run.atoms[atom];
+  const way = run.way(tensor, dim, atom, before);
+  const details = element("details", { class: "derivation" },
+    element("summary", {}, site(run, { tensor, dim }), " on ", axisChip(app, { text, axis })));
+  fill(details, () => [stepList(app, { text, axis }, way.steps), originLine(app, originOf(run, way.origin))]);
+  return details;
+}
+
+/** What was in the running in the same turn, and why it lost. */
+function lostIn(app, step, row) {
+  if (step.lost.length === 0) return row("lost", "nothing: nothing else was in the running");
+  const lines = step.lost.map((loss) => element("li", {},
+    axisChip(app, loss), " of ", siteLink(app, loss.from), ` along factor ${loss.factor}, for `, siteLink(app, loss.site), ": ",
+    element("b", { class: "reason" }, loss.reason), ` — ${loss.sentence} `, element("span", { class: "rule code" }, loss.rule)));
+  return row("lost", element("ul", { class: "losers" }, ...lines));
+}
+
+const siteLink = (app, { tensor, dim }) => element("span", {}, tensorLink(app, tensor), ` dim ${dim}`);
+
+function stageText({ priority, level, strategy }) {
+  return [`priority ${priority}`, ...(level === null ? [] : [`level ${level}`]), strategy].join(", ");
+}

@@ -1,0 +1,52 @@
+"use strict";
+// Elements, and numbers as people read them.
+
+const byId = (id) => document.getElementById(id);
+
+/** An element. `given` are attributes; a function is a listener, `null` and `false` leave the attribute out. */
+function element(tag, given = {}, ...children) {
+  const made = document.createElement(tag);
+  setAttributes(made, given);
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/** An element of a drawing. */
+function drawn(tag, given = {}) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  setAttributes(made, given);
+  return made;
+}
+
+function setAttributes(made, given) {
+  for (const [name, value] of Object.entries(given)) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+}
+
+const button = (text, click, given = {}) => element("button", { type: "button", click, ...given }, text);
+
+const code = (text) => element("code", {}, text);
+
+const countText = (n) => n.toLocaleString("en");
+
+const manyText = (n, what) => `${countText(n)} ${what}${n === 1 ? "" : "s"}`;
+
+/** 1536 -> "1.5 KiB". */
+function bytesText(n) {
+  let unit = 0;
+  while (n >= 1024 && unit < 5) {
+    n /= 1024;
+    unit += 1;
+  }
+  const digits = unit === 0 || n >= 100 ? 0 : 1;
+  return `${n.toLocaleString("en", { maximumFractionDigits: digits })} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+}
+
+const percentText = (share) => `${(100 * share).toLocaleString("en", { maximumFractionDigits: share > 0.995 || share < 0.1 ? 1 : 0 })} %`;
+
+/** Tells users of screen readers what has changed. */
+function announce(text) {
+  byId("status").textContent = text;
+}

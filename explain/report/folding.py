@@ -1,0 +1,246 @@
+"""The program as nested groups, so that a large one can be drawn: scopes, and what repeats in them.
+
+A scope is what JAX records of where an op comes from: its named scopes, or else the functions that were
+being called. Consecutive ops of one scope are a group. In what a group holds, a sequence of equal ops or
+groups that stands several times in a row (the layers of a model) is one group again, with a member for
+each time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+SCOPE, REPEAT, MEMBER, PART = range(4)
+
+_MOST = 90  # members that are drawn at a time; more are split into parts
+_LEAST = 3  # ops that make a scope worth a group
+_BETWEEN = 6  # members between repetitions that are worth a group
+_SAVED = 8  # members that a fold must save
+_PERIODS = 64  # distances that are tried for a repetition, the most frequent first
+_SHARE = 0.6  # of ops that are in a scope, for a repetition to be called like it
+_BACKWARD = "backward"
+_FRAME = re.compile(r"([\w.<>]+)\([^()\s]+:\d+:\d+")
+_TRACED = re.compile(r"p?jit\((\w+)\)")
+_WRAPPED = re.compile(r"\w+\((.*)\)")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ops ``first`` to ``end`` (exclusive) of the program; ``members`` are groups in it, in order."""
+
+    label: str
+    kind: int
+    first: int
+    end: int
+    members: tuple[Group, ...]
+
+    def as_json(self) -> list[Any]:
+        """The fields as a list."""
+        return [self.label, self.kind, self.first, self.end, [m.as_json() for m in self.members]]
+
+
+def scope(location: str) -> tuple[str, ...]:
+    """The scope that an MLIR location records, outermost first.
+
+    ``jit(step)/transpose(jvp(layer))/mul(callsite(norm(model.py:3:8) at loss(model.py:9:2)))`` is in
+    ``("backward", "layer")``; without the scope ``layer`` it would be in ``("backward", "loss", "norm")``.
+    """
+    stack, _, _ = location.partition("(callsite")
+    names, backward = [], False
+    for part in _split(stack)[:-1]:
+        name = part
+        while match := _WRAPPED.fullmatch(name):
+            backward |= name.startswith("transpose(")
+            name = "" if name.startswith(("jit(", "pjit(")) else match[1]
+        if name and "->" not in name:
+            names.append(name)
+    if not names:
+        frames = [frame.rpartition(".")[2] for frame in reversed(_FRAME.findall(location))]
+        traced = _TRACED.match(stack)
+        if traced and traced[1] in frames:
+            frames = frames[frames.index(traced[1]) :]  # without those that called JAX
+        names = list(dict.fromkeys(frame for frame in frames if not frame.startswith("<")))
+    return (_BACKWARD, *names) if backward else tuple(names)
+
+
+def fold(scopes: Sequence[tuple[str, ...]], tokens: Sequence[int]) -> tuple[Group, ...]:
+    """The groups of a program. ``scopes`` and ``tokens`` are by op; ops with equal tokens look alike."""
+    return _Folding(scopes, tokens).groups()
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A member to be folded: an op, or a group. Nodes with equal tokens look alike."""
+
+    token: int
+    first: int
+    end: int
+    group: Group | None = None
+
+
+class _Folding:
+    def __init__(self, scopes: Sequence[tuple[str, ...]], tokens: Sequence[int]) -> None:
+        self.scopes, self.tokens = scopes, tokens
+        self.numbers: dict[tuple[int, ...], int] = {}  # of sequences of tokens; negative: ops have the others
+        self.found: dict[tuple[int, ...], tuple[tuple[int, int, int], ...]] = {}  # by sequences of tokens
+
+    def groups(self) -> tuple[Group, ...]:
+        return self.fold(self.nodes(0, len(self.tokens), 0), "")
+
+    # ---- Scopes -----------------------------------------------------------------------------------------
+
+    def nodes(self, first: int, end: int, depth: int) -> list[_Node]:
+        """The members of a scope: its ops, and the scopes in it."""
+        found: list[_Node] = []
+        at = first
+        for name, ops in groupby(range(first, end), lambda i: self.scopes[i][depth : depth + 1]):
+            count = sum(1 for _ in ops)
+            if name and count == end - first:
+                return self.nodes(first, end, depth + 1)
+            if name and count >= _LEAST:
+                label = _common([self.scopes[i] for i in range(at, at + count)])[-1]
+                members = self.nodes(at, at + count, depth + 1)
+                token = self.number(members)
+                group = Group(label, SCOPE, at, at + count, self.fold(members, label))
+                found.append(_Node(token, at, at + count, group))
+            else:
+                found += [_Node(self.tokens[i], i, i + 1) for i in range(at, at + count)]
+            at += count
+        return found
+
+    def number(self, nodes: Iterable[_Node]) -> int:
+        key = tuple(node.token for node in nodes)
+        return self.numbers.setdefault(key, -1 - len(self.numbers))
+
+    # ---- Repetitions ------------------------------------------------------------------------------------
+
+    def fold(self, nodes: Sequence[_Node], name: str) -> tuple[Group, ...]:
+        """The groups among nodes after folding what repeats; in parts where there are too many."""
+        folded: list[_Node] = []
+        at = 0
+        for start, period, count in self.repetitions(tuple(node.token for node in nodes)):
+            folded += nodes[at:start]
+            at = start + period * count
+            times = [nodes[i : i + period] for i in range(start, at, period)]
+            folded.append(_Node(0, nodes[start].first, nodes[at - 1].end, self.repeat(times, name)))
+        folded += nodes[at:]
+        if any(node.group is not None and node.group.kind == REPEAT for node in folded):
+            folded = self.gathered(folded, name)
+        if len(folded) > _MOST:
+            size = -(-len(folded) // -(-len(folded) // _MOST))
+            return tuple(self.part(folded[i : i + size]) for i in range(0, len(folded), size))
+        return _groups(folded)
+
+    def gathered(self, nodes: Sequence[_Node], name: str) -> list[_Node]:
+        """Nodes with what stands between repetitions in groups."""
+        found: list[_Node] = []
+        for repeats, run in groupby(nodes, lambda node: node.group is not None and node.group.kind == REPEAT):
+            some = list(run)
+            first, end = some[0].first, some[-1].end
+            if repeats or len(some) < _BETWEEN:
+                found += some
+            else:
+                inside = Group(self.label(first, end, name), SCOPE, first, end, self.fold(some, name))
+                found.append(_Node(0, first, end, inside))
+        return found
+
+    def repeat(self, times: Sequence[Sequence[_Node]], name: str) -> Group:
+        first, end = times[0][0].first, times[-1][-1].end
+        alone = times[0][0].group if len(times[0]) == 1 else None
+        label = alone.label if alone else self.label(first, times[0][-1].end, name)
+        members = []
+        for i, nodes in enumerate(times):
+            start, stop = nodes[0].first, nodes[-1].end
+            inside = nodes[0].group.members if len(nodes) == 1 and nodes[0].group else self.fold(nodes, name)
+            own = nodes[0].group.label if len(nodes) == 1 and nodes[0].group else label
+            members.append(Group(own if own != label else f"{label} {i + 1}", MEMBER, start, stop, inside))
+        labels = [m.label for m in members]
+        if alone and len(set(labels)) > 1:
+            label = _common(labels).rstrip("_ .[0123456789") or label
+        return Group(label, REPEAT, first, end, tuple(members))
+
+    def label(self, first: int, end: int, name: str) -> str:
+        """The innermost scope that most ops are in; ``name`` where there is none."""
+        path: tuple[str, ...] = ()
+        inside = [self.scopes[i] for i in range(first, end)]
+        while True:
+            deeper = Counter(s[: len(path) + 1] for s in inside if s[: len(path)] == path and s != path)
+            following, count = deeper.most_common(1)[0] if deeper else ((), 0)
+            if count < _SHARE * (end - first):
+                break
+            path = following
+        if path[1:]:
+            return f"{path[-1]}, {_BACKWARD}" if path[0] == _BACKWARD else path[-1]
+        return path[0] if path else name
+
+    def part(self, nodes: Sequence[_Node]) -> Group:
+        return Group("", PART, nodes[0].first, nodes[-1].end, _groups(nodes))
+
+    def repetitions(self, tokens: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+        """(start, period, count) of the sequences that repeat in a row, from left to right."""
+        if tokens not in self.found:
+            found, waiting = [], [(0, len(tokens))]
+            while waiting:
+                start, end = waiting.pop()
+                best = _best(np.asarray(tokens[start:end]))
+                if best is not None:
+                    at, period, count = best
+                    found.append((start + at, period, count))
+                    waiting += [(start, start + at), (start + at + period * count, end)]
+            self.found[tokens] = tuple(sorted(found))
+        return self.found[tokens]
+
+
+def _best(tokens: Any) -> tuple[int, int, int] | None:
+    """The repetition that saves most members: (start, period, count)."""
+    if len(tokens) <= _SAVED:
+        return None
+    order = np.argsort(tokens, kind="stable")
+    same = tokens[order[1:]] == tokens[order[:-1]]
+    gaps = (order[1:] - order[:-1])[same]
+    found: tuple[int, int, int] | None = None
+    saved = _SAVED - 1
+    for period, _ in sorted(Counter(gaps.tolist()).most_common(_PERIODS)):
+        if len(tokens) - period <= saved:
+            break
+        equal = np.concatenate([[False], tokens[:-period] == tokens[period:], [False]])
+        edges = np.flatnonzero(equal[1:] != equal[:-1])
+        lengths = edges[1::2] - edges[::2]
+        if not len(lengths):
+            continue
+        at = int(lengths.argmax())
+        times = int(lengths[at]) // period
+        if times * period > saved:
+            saved = times * period
+            found = (int(edges[::2][at]), period, times + 1)
+    return found
+
+
+def _groups(nodes: Iterable[_Node]) -> tuple[Group, ...]:
+    return tuple(node.group for node in nodes if node.group is not None)
+
+
+def _common(sequences: Sequence[Any]) -> Any:
+    """What sequences begin with."""
+    first, last = min(sequences), max(sequences)
+    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:length]
+
+
+def _split(stack: str) -> list[str]:
+    """The parts of a name stack; slashes in parentheses belong to a part."""
+    parts, depth = [""], 0
+    for character in stack:
+        depth += (character == "(") - (character == ")")
+        if character == "/" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

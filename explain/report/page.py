@@ -1,0 +1,44 @@
+"""The report as one HTML page: the data compressed, the styles and scripts of this folder inside."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from pathlib import Path
+
+from ...errors import ShardlogError
+from ..record import Run, record
+from .data import collect
+
+try:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+except ImportError:
+    hint = "pip install 'shardlog[report]'"
+    raise ShardlogError("the report needs Jinja, which is not there", hint=hint) from None
+
+_FOLDER = Path(__file__).parent
+_SCRIPTS = ("dom", "run", "layout", "derivation", "details", "tensors", "program", "overview", "app")
+
+
+def report(run: Run) -> str:
+    """A run as an HTML page that needs nothing but a browser, not even a network."""
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER, encoding="utf-8"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    data = json.dumps(collect(run), separators=(",", ":"), ensure_ascii=False).encode()
+    return environment.get_template("page.html.j2").render(
+        title=Path(record(run).name).name,
+        data=base64.b64encode(zlib.compress(data, 9)).decode(),
+        style=_read("page.css"),
+        scripts=[_read(f"{name}.js") for name in _SCRIPTS],
+    )
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")

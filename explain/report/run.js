@@ -1,0 +1,331 @@
+"use strict";
+// The run: its tensors, its ops, and the log of changes, from which everything that was true when is read.
+
+const FLOW = "data flow"; // between a call or a loop and its body
+
+/** The data in the page: base64 of deflated JSON. */
+async function readData(text) {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).json();
+}
+
+/** Lists of numbers by key, one after the other: `of(key)` are those whose key is `key`, in order. */
+class Lists {
+  constructor(keys, count) {
+    this.starts = new Int32Array(count + 1);
+    for (const key of keys) this.starts[key + 1] += 1;
+    for (let i = 0; i < count; i++) this.starts[i + 1] += this.starts[i];
+    const next = this.starts.slice();
+    this.items = new Int32Array(keys.length);
+    for (let i = 0; i < keys.length; i++) this.items[next[keys[i]]++] = i;
+  }
+
+  of(key) {
+    return this.items.subarray(this.starts[key], this.starts[key + 1]);
+  }
+}
+
+/** How many of the numbers of a sorted list are less than `n`. */
+function countBelow(sorted, n) {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] < n) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/**
+ * Tensors, ops, changes and stages are numbers. What was so at a time is asked with the number of a change, `before`:
+ * all changes with smaller numbers had been made. A sharding is `{mesh, dims, closed, fixed}` or null; `dims` has
+ * parts `{text, size, atoms, axis}` by dimension.
+ */
+class Run {
+  constructor(data) {
+    Object.assign(this, {
+      module: data.module, version: data.version, strategy: data.strategy, meshes: data.meshes, stages: data.stages,
+      unknown: data.unknown, conflicts: data.conflicts, groups: data.groups, log: data.log, strings: data.strings,
+      tensors: data.tensors, ops: data.ops, shown: data.shown, program: data.program,
+    });
+    this.shortenPlaces(data);
+    this.readAxes(data);
+    this.readShardings(data);
+    this.readOps(data);
+    this.annotations = new Map(data.annotations.map(([cell, tensor, text, where]) => [cell, { cell, tensor, text, where }]));
+    const { log } = this;
+    this.end = log.op.length;
+    this.ends = this.stages.map((_, stage) => countBelow(log.stage, stage + 1));
+    const cells = log.op.map((op, i) => this.tensors.cell[this.slots(op)[log.kinds[log.kind[i]].slot]]);
+    this.cells = 1 + this.tensors.cell.reduce((most, cell) => Math.max(most, cell), 0);
+    this.changes = new Lists(cells, this.cells);
+    this.firstContent = new Int32Array(this.cells);
+    this.tensors.cell.forEach((cell, t) => { this.firstContent[cell] = this.tensors.first[t]; });
+    this.moved = new Float64Array(this.tensors.name.length);
+    for (const conflict of this.conflicts) this.moved[conflict.tensor] += conflict.bytes;
+    this.findConflicts();
+    this.lowerCase = [];
+  }
+
+  readAxes(data) {
+    this.axes = [];
+    this.meshes.forEach((mesh, number) => {
+      for (const [name, size] of mesh.axes) this.axes.push({ mesh: number, name, size });
+    });
+    this.atoms = data.atoms.map(([mesh, name, text]) => (
+      { text, axis: this.axes.findIndex((axis) => axis.mesh === mesh && axis.name === name) }));
+  }
+
+  readShardings(data) {
+    const part = ([text, size, atoms]) => ({ text, size, atoms, axis: this.atoms[atoms[0]].axis });
+    this.contents = data.contents.map((content) => {
+      if (content === null) return null;
+      const [mesh, dims, closed, fixed] = content;
+      return { mesh, dims: Object.fromEntries(Object.entries(dims).map(([d, parts]) => [d, parts.map(part)])), closed, fixed };
+    });
+    this.shards = this.contents.map((sharding) => (
+      sharding === null ? 1 : Object.values(sharding.dims).flat().reduce((product, { size }) => product * size, 1)));
+    this.texts = new Map();
+    this.shapes = this.strings.map((text) => {
+      const match = /^tensor<((?:\d+x)*)/.exec(text);
+      return match ? match[1].split("x").slice(0, -1).map(Number) : [];
+    });
+  }
+
+  readOps(data) {
+    const { roles, slots } = data.ops;
+    this.roles = data.roles;
+    this.slotStarts = new Int32Array(roles.length + 1);
+    roles.forEach((role, op) => { this.slotStarts[op + 1] = this.slotStarts[op] + this.roles[role].length; });
+    this.slotTensors = Int32Array.from(slots);
+    const gives = this.roles.map((names) => names.map((name) => /^(result|target|function result)/.test(name)));
+    this.gives = gives;
+    this.producer = new Int32Array(data.tensors.name.length).fill(-1);
+    const [used, users] = [[], []];
+    for (let op = 0; op < data.program; op++) {
+      const flows = this.strings[data.ops.name[op]] === FLOW;
+      for (let i = this.slotStarts[op]; i < this.slotStarts[op + 1]; i++) {
+        if (!gives[roles[op]][i - this.slotStarts[op]]) {
+          used.push(slots[i]);
+          users.push(op);
+        } else if (flows || this.producer[slots[i]] < 0) {
+          this.producer[slots[i]] = op; // rather the data flow out of a call or a loop than the call
+        }
+      }
+    }
+    this.userLists = new Lists(used, data.tensors.name.length);
+    this.userOps = users;
+  }
+
+  /** Leaves out of all places the folder that they have in common. */
+  shortenPlaces(data) {
+    const folder = (text) => /^(\/.*\/)[^/]+:\d+$/.exec(text)?.[1];
+    const used = new Set([...this.tensors.where, ...this.ops.where]);
+    const folders = [...used].map((number) => folder(this.strings[number])).filter(Boolean);
+    if (folders.length === 0) return;
+    let common = folders.reduce((a, b) => a.slice(0, [...a].findIndex((character, i) => character !== b[i]) >>> 0));
+    common = common.slice(0, common.lastIndexOf("/") + 1);
+    const short = (text) => (text.startsWith(common) ? text.slice(common.length) : text);
+    for (const number of used) this.strings[number] = short(this.strings[number]);
+    for (const conflict of this.conflicts) conflict.where = short(conflict.where);
+    for (const annotation of data.annotations) annotation[3] = short(annotation[3]);
+  }
+
+  /** Gives conflicts the op `at` which they are. */
+  findConflicts() {
+    const taken = new Set();
+    for (const conflict of this.conflicts) {
+      const fits = (op) => this.opName(op) === conflict.op && this.opWhere(op) === conflict.where
+        && [...this.slots(op)].some((tensor, slot) => tensor === conflict.tensor && this.role(op, slot) === conflict.slot);
+      const key = (op) => `${op} ${conflict.slot}`;
+      const ops = [...this.users(conflict.tensor), this.producer[conflict.tensor]].filter((op) => op >= 0);
+      conflict.at = ops.find((op) => fits(op) && !taken.has(key(op))) ?? -1;
+      taken.add(key(conflict.at));
+    }
+  }
+
+  /** Whether a tensor must move for an op. */
+  moves(op, tensor) { return this.moved[tensor] > 0 && this.conflicts.some((found) => found.at === op && found.tensor === tensor); }
+
+  // ---- Tensors and ops ----------------------------------------------------------------------------------------
+
+  name(tensor) { return this.tensors.name[tensor]; }
+
+  type(tensor) { return this.strings[this.tensors.type[tensor]]; }
+
+  where(tensor) { return this.strings[this.tensors.where[tensor]]; }
+
+  bytes(tensor) { return this.tensors.bytes[tensor]; }
+
+  shape(tensor) { return this.shapes[this.tensors.type[tensor]]; }
+
+  tensor(name) { return this.tensors.name.indexOf(name); }
+
+  opName(op) { return this.strings[this.ops.name[op]]; }
+
+  opWhere(op) { return this.strings[this.ops.where[op]]; }
+
+  slots(op) { return this.slotTensors.subarray(this.slotStarts[op], this.slotStarts[op + 1]); }
+
+  role(op, slot) { return this.roles[this.ops.roles[op]][slot]; }
+
+  operands(op) { return [...this.slots(op)].filter((_, slot) => !this.gives[this.ops.roles[op]][slot]); }
+
+  results(op) { return [...this.slots(op)].filter((_, slot) => this.gives[this.ops.roles[op]][slot]); }
+
+  /** The ops that use a tensor, each once. */
+  users(tensor) { return [...new Set(Array.from(this.userLists.of(tensor), (i) => this.userOps[i]))]; }
+
+  /** Whether an op stands for its body, which is there too. */
+  isCall(op) {
+    const results = this.results(op);
+    return results.length > 0 && results.every((tensor) => this.producer[tensor] !== op);
+  }
+
+  annotation(tensor) { return this.annotations.get(this.tensors.cell[tensor]); }
+
+  /** The innermost group of the program that an op is in, as a list of groups from the outermost. */
+  path(op) {
+    const found = [];
+    let groups = this.groups;
+    for (;;) {
+      const inside = groups.find(([, , first, end]) => first <= op && op < end);
+      if (!inside) return found;
+      found.push(inside);
+      groups = inside[4];
+    }
+  }
+
+  // ---- Time ---------------------------------------------------------------------------------------------------
+
+  /** The change at which stage number `n` begins; stage 0 begins after the annotations. */
+  before(n) { return n === 0 ? 0 : this.ends[n - 1]; }
+
+  contentAt(cell, before) {
+    const changes = this.changes.of(cell);
+    const n = countBelow(changes, before);
+    return n === 0 ? this.firstContent[cell] : this.log.kinds[this.log.kind[changes[n - 1]]].content;
+  }
+
+  content(tensor, before) { return this.contentAt(this.tensors.cell[tensor], before); }
+
+  sharding(tensor, before) { return this.contents[this.content(tensor, before)]; }
+
+  /** The bytes of a tensor that a device holds. */
+  local(tensor, before) { return Math.ceil(this.bytes(tensor) / this.shards[this.content(tensor, before)]); }
+
+  /** The parts of a dimension's axes. */
+  parts(tensor, dim, before) { return this.sharding(tensor, before)?.dims[dim] ?? []; }
+
+  /** "[{data}, {}]", and "" for a tensor without a sharding. */
+  text(tensor, before) {
+    const [content, rank] = [this.content(tensor, before), this.shape(tensor).length];
+    const key = content * 64 + rank;
+    if (!this.texts.has(key)) this.texts.set(key, this.shardingText(this.contents[content], rank));
+    return this.texts.get(key);
+  }
+
+  shardingText(sharding, rank) {
+    if (sharding === null) return "";
+    const dims = Array.from({ length: rank }, (_, d) => `{${(sharding.dims[d] ?? []).map(({ text }) => text).join(", ")}}`);
+    const fixed = sharding.fixed.map(([axis, why]) => `, ${why} ${axis}`);
+    return `[${dims.join(", ")}]${fixed.join("")}`;
+  }
+
+  // ---- Derivations --------------------------------------------------------------------------------------------
+
+  has(content, dim, atom) {
+    return (this.contents[content]?.dims[dim] ?? []).some(({ atoms }) => atoms.includes(atom));
+  }
+
+  /** The change that put an atom there, as it is before a change; -1: it was there at first. */
+  gained(cell, dim, atom, before) {
+    const changes = this.changes.of(cell);
+    for (let i = countBelow(changes, before) - 1; i >= 0; i--) {
+      const old = i === 0 ? this.firstContent[cell] : this.log.kinds[this.log.kind[changes[i - 1]]].content;
+      if (!this.has(old, dim, atom)) return changes[i];
+    }
+    return -1;
+  }
+
+  /** How a dimension got an atom: `steps`, latest first, and the cell of the annotation that it comes from. */
+  way(tensor, dim, atom, before) {
+    const steps = [];
+    let cell = this.tensors.cell[tensor];
+    for (;;) {
+      const change = this.gained(cell, dim, atom, before);
+      if (change < 0) return { steps, origin: cell };
+      const step = this.step(change, dim, atom);
+      steps.push(step);
+      if (step.from === null) return { steps, origin: cell };
+      ({ tensor, dim } = step.from);
+      cell = this.tensors.cell[tensor];
+      before = step.start;
+    }
+  }
+
+  /** A change, as far as it gave an atom to a dimension. Sites are `{tensor, dim}`. */
+  step(change, dim, atom) {
+    const { log } = this;
+    const [op, kind, start] = [log.op[change], log.kinds[log.kind[change]], log.start[change]];
+    const slots = this.slots(op);
+    const [, , number] = kind.gains.find(([d, x]) => d === dim && x === atom);
+    const [slot, fromDim, factor, sentence, rule, rests, lost] = log.steps[number];
+    const named = (text) => text.replace(/\{(\d+)\}/g, (_, i) => this.name(slots[i]));
+    return {
+      change, op, start, atom, factor, rule,
+      stage: log.stage[change],
+      site: { tensor: slots[kind.slot], dim },
+      from: slot < 0 ? null : { tensor: slots[slot], dim: fromDim },
+      fromRole: slot < 0 ? "" : this.role(op, slot),
+      toRole: this.role(op, kind.slot),
+      sentence: named(sentence),
+      rests: rests.map(([u, d, x]) => ({ tensor: slots[u], dim: d, atom: x })),
+      lost: lost.map(([t, d, u, e, x, text, f, reason, why, place]) => ({
+        site: { tensor: slots[t], dim: d }, from: { tensor: slots[u], dim: e },
+        text, axis: this.atoms[x].axis, factor: f, reason, sentence: named(why), rule: place,
+      })),
+    };
+  }
+
+  /** How many tensors, and bytes, have axes from each annotation: `{annotation, tensors, bytes}`, the most first. */
+  reach() {
+    this.reached ??= this.findReach();
+    return this.reached;
+  }
+
+  findReach() {
+    const { log } = this;
+    const origins = new Map(); // change and place of an atom -> the cell of its annotation
+    const key = (change, dim, atom) => (change * 64 + dim) * this.atoms.length + atom;
+    const origin = (cell, dim, atom, before) => {
+      const change = this.gained(cell, dim, atom, before);
+      return change < 0 ? cell : origins.get(key(change, dim, atom));
+    };
+    for (let change = 0; change < this.end; change++) {
+      const kind = log.kinds[log.kind[change]];
+      const slots = this.slots(log.op[change]);
+      for (const [dim, atom, step] of kind.gains) {
+        const [slot, fromDim] = log.steps[step];
+        const own = this.tensors.cell[slots[slot < 0 ? kind.slot : slot]];
+        origins.set(key(change, dim, atom), slot < 0 ? own : origin(own, fromDim, atom, log.start[change]));
+      }
+    }
+    const found = new Map();
+    for (let tensor = 0; tensor < this.shown; tensor++) {
+      const cells = new Set();
+      for (const [dim, parts] of Object.entries(this.sharding(tensor, this.end)?.dims ?? {})) {
+        for (const { atoms } of parts) for (const atom of atoms) cells.add(origin(this.tensors.cell[tensor], Number(dim), atom, this.end));
+      }
+      for (const cell of cells) {
+        const annotation = this.annotations.get(cell);
+        if (!annotation || annotation.tensor < 0) continue;
+        if (!found.has(cell)) found.set(cell, { annotation, tensors: 0, bytes: 0 });
+        found.get(cell).tensors += 1;
+        found.get(cell).bytes += this.bytes(tensor);
+      }
+    }
+    return [...found.values()].sort((a, b) => b.tensors - a.tensors || b.bytes - a.bytes);
+  }
+}

@@ -1,0 +1,103 @@
+"""The derivation of every change of a run, each kind of change once.
+
+What a turn does depends on nothing but its neighbourhood, so the thousands of changes of a run are of a few
+hundred kinds. A kind says what the slot gained, why, and what else was in the running and lost; the page
+puts the names of the slots of the op at hand into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from ...engine.proof import Proof
+from ...importers.meshes import axis_text
+from ..explanation import rule_place
+from ..history import Event
+from ..why import Explainer, telling
+
+
+class Kinds:
+    """The kinds of the changes of a run.
+
+    ``rows`` has an object for each: ``slot``, ``content`` (the new one) and ``gains``, a list of
+    ``[dimension, atom, step]``. ``steps`` are ``[source slot, source dimension, factor, sentence, rule,
+    rests, lost]``; the slot is -1 where a priority came. ``rests`` are ``[slot, dimension, atom]``, ``lost``
+    are ``[slot, dimension, source slot, source dimension, atom, axis, factor, reason, sentence, rule]``.
+    Sentences have ``{0}`` for the name of slot 0.
+    """
+
+    def __init__(self, explainer: Explainer) -> None:
+        self.explainer, self.history, self.record = explainer, explainer.history, explainer.record
+        self.meshes = explainer.meshes
+        self.rows: list[dict[str, Any]] = []
+        self.steps: list[tuple[Any, ...]] = []
+        self._kinds: dict[tuple[Any, ...], int] = {}
+        self._steps: dict[tuple[Any, ...], int] = {}
+        passes = range(len(self.record.stage_of))
+        self._statics = cache(lambda item: tuple(self.record.static(item, turns) for turns in passes))
+        self._prioritised = cache(
+            lambda cell: any(item >= self.record.items for item, _ in self.record.turns(cell))
+        )
+
+    def number(self, event: Event) -> int:
+        """The kind of a change."""
+        key = (self.history.around(event), event.slot, event.old, event.new, *self._besides(event.item))
+        if key not in self._kinds:
+            self._kinds[key] = len(self.rows)
+            before = {(d, x) for d, _, x in self.history.facts(event.old).get("sharded", ())}
+            after = [(d, x) for d, _, x in sorted(self.history.facts(event.new).get("sharded", ()))]
+            gains = [[d, x, self._step(event, d, x)] for d, x in after if (d, x) not in before]
+            self.rows.append({"slot": event.slot, "content": event.new, "gains": gains})
+        return self._kinds[key]
+
+    def _besides(self, item: int) -> Iterator[Any]:
+        """What reasons depend on besides the neighbourhood: the other stages, annotations with priorities."""
+        yield self._statics(item)
+        cells = map(self.history.cell, self.history.slots(item))
+        yield tuple(cell for cell in cells if self._prioritised(cell))
+
+    def _step(self, event: Event, dim: int, atom: int) -> int:
+        proof = self.explainer.proof(event, dim, atom)
+        source = self.explainer.source(event, dim, atom)
+        slot, from_dim = source or (-1, -1)
+        factor, says = self.explainer.says(proof, atom)
+        rests = sorted({p.row[:2] + p.row[3:] for p in proof.steps() if _given(p)} - {(slot, from_dim, atom)})
+        along = next((p.row[1] for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
+        lost = () if along is None else tuple(dict.fromkeys(self._lost(event, along)))
+        step = (slot, from_dim, factor, self._sentence(says), rule_place(says), tuple(rests), lost)
+        if step not in self._steps:
+            self._steps[step] = len(self.steps)
+            self.steps.append(step)
+        return self._steps[step]
+
+    def _lost(self, event: Event, factor: int) -> Iterator[tuple[Any, ...]]:
+        lost = self.explainer.obstacles.lost(event, factor)
+        if lost is None:
+            return
+        turn, rows = lost
+        dims = {(t, f): d for t, d, _, f in self.explainer.obstacles.maps(event.item)}
+        together: dict[tuple[Any, ...], list[tuple[int, int]]] = {}  # the atoms of an axis mostly go together
+        for slot, f, k, x, source, *why in rows:
+            key = (slot, f, source, self.meshes.atoms[x].axis, *why)
+            together.setdefault(key, []).append((k, x))
+        for (slot, f, source, _, reason, *rest), found in together.items():
+            atoms = [x for _, x in sorted(found)]
+            proof = turn.proof("blocked", (slot, f, *found[0], reason, *rest))
+            assert proof is not None, "what a turn derives has a proof"
+            says = telling(proof)
+            mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
+            axis = ", ".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
+            ends = (slot, dims[slot, f], source, dims[source, f])
+            sentence = self._sentence(says, dict.fromkeys(atoms, axis))
+            yield *ends, atoms[0], axis, self.explainer.factor(f), reason, sentence, rule_place(says)
+
+    def _sentence(self, proof: Proof, axes: Mapping[int, str] | None = None) -> str:
+        slots = (value for variable, value in proof.bindings if variable in ("t", "u"))
+        names = [f"{{{slot}}}" for slot in range(max(slots, default=-1) + 1)]
+        return self.explainer.sentence(proof, names, axes)
+
+
+def _given(proof: Proof) -> bool:
+    return proof.relation == "sharded" and proof.source is None
