@@ -177,7 +177,7 @@ class _Reader:
                 self.set_values(label, places)
             else:
                 self.set_op(*places)
-        read_shard_maps(self.module, self.manual, list(meshes[self.mesh].sizes))
+        read_shard_maps(self.module, meshes[self.mesh], self.manual)
 
     # ---- One attribute -------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ This is what JAX's shard_map and XLA's exporter write. It becomes one ``sdy.manu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -18,6 +19,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from .function import location
+from .meshes import Mesh
 from .source import symbols
 
 FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
@@ -27,13 +29,14 @@ _PATTERN += "@Sharding and @SPMDShardToFullShape, as JAX's shard_map writes it"
 Manual = dict[Any, tuple[str, ...]]  # value -> the axes that its sharding says are manual
 
 
-def read_shard_maps(module: ir.Module, manual: Manual, axes: list[str]) -> None:
+def read_shard_maps(module: ir.Module, mesh: Mesh, manual: Manual) -> None:
     """Makes a manual computation of every call with the pattern above.
 
-    The ``@Sharding`` in it are constraints already, the other custom calls have sdy shardings. ``axes`` are
-    those of the mesh. Raises ShardlogError for what is left of a pattern.
+    The ``@Sharding`` in it are constraints already, the other custom calls have sdy shardings. ``manual`` are
+    the axes that the shardings of these ops say are manual, by their results. Raises ShardlogError for what
+    is left of a pattern.
     """
-    functions = symbols(module, "func.func")
+    functions, reader = symbols(module, "func.func"), _Reader(mesh, manual)
     done: set[str] = set()
 
     def visit(name: str) -> None:
@@ -44,14 +47,14 @@ def read_shard_maps(module: ir.Module, manual: Manual, axes: list[str]) -> None:
         for call in _ops(functions[name], "func.call"):
             callee = call.attributes["callee"].value
             visit(callee)
-            if callee in functions and _bounded(call):
-                _convert(call, functions[callee], manual, axes)
+            if callee in functions:
+                reader.convert(call, functions[callee])
 
     for name in functions:
         visit(name)
     for function in functions.values():
         for op in _ops(function, "stablehlo.custom_call"):
-            if _is(op, FULL_TO_SHARD) or _is(op, SHARD_TO_FULL):
+            if _calls(op, FULL_TO_SHARD) or _calls(op, SHARD_TO_FULL):
                 target = op.attributes["call_target_name"].value
                 message = f"@{target} does not enclose the call of a function"
                 raise ShardlogError(message, where=location(op), hint=_PATTERN)
@@ -69,15 +72,24 @@ def _ops(function: Any, name: str) -> list[Any]:
     return found
 
 
-def _is(value_or_op: Any, target: str) -> bool:
-    op: Any = value_or_op.owner if isinstance(value_or_op, ir.Value) else value_or_op
-    if isinstance(op, ir.Block) or op.operation.name != "stablehlo.custom_call":
+@dataclass(frozen=True)
+class _Crossing:
+    """How a value crosses the boundary of a manual computation."""
+
+    outside: Any  # the whole value
+    sharding: ir.Attribute
+    axes: frozenset[str]  # manual inside but not outside
+    ops: tuple[Any, ...]  # those in between, users first
+
+
+def _calls(op: Any, target: str) -> bool:
+    if op is None or isinstance(op, ir.Block) or op.operation.name != "stablehlo.custom_call":
         return False
     return bool(op.attributes["call_target_name"].value == target)
 
 
-def _constraint(value: Any) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.name == "sdy.sharding_constraint"
+def _constrains(op: Any) -> bool:
+    return op is not None and not isinstance(op, ir.Block) and op.operation.name == "sdy.sharding_constraint"
 
 
 def _user(value: Any) -> Any:
@@ -86,73 +98,78 @@ def _user(value: Any) -> Any:
     return users[0] if len(users) == 1 else None
 
 
-def _bounded(call: Any) -> bool:
-    """Whether a call is in the pattern, with an operand or a result."""
-    if any(_is(operand, FULL_TO_SHARD) for operand in call.operands):
-        return True
-    return any(_leaving(result) for result in call.results)
+def _used(value: Any) -> bool:
+    return any(True for _ in value.uses)
 
 
-def _leaving(result: Any) -> tuple[Any, Any] | None:
-    """The constraint and the custom call through which a result leaves; None where it does not."""
-    constraint = _user(result)
-    if constraint is None or constraint.operation.name != "sdy.sharding_constraint":
-        return None
-    last = _user(constraint.results[0])
-    return (constraint, last) if last is not None and _is(last, SHARD_TO_FULL) else None
+class _Reader:
+    """``mesh`` is that of the shardings, ``manual`` the axes that the sharding of a value says are manual."""
 
+    def __init__(self, mesh: Mesh, manual: Manual) -> None:
+        self.mesh, self.manual = mesh, manual
+        self.plain = ir.Attribute.parse(f"#sdy.sharding<@{mesh.name}, []>")
 
-def _convert(call: Any, function: Any, manual: Manual, axes: list[str]) -> None:
-    operands, entering, inner, outer = [], [], set[str](), set[str]()
-    for operand in call.operands:
-        if not _is(operand, FULL_TO_SHARD) or not _constraint(operand.owner.operands[0]):
-            _refuse(call, "an operand")
-        constraint = operand.owner.operands[0]
-        operands.append(constraint.owner.operands[0])
-        entering.append(constraint.owner.attributes["sharding"])
-        inner |= set(manual.get(operand, ()))
-        outer |= set(manual.get(constraint, ()))
-    leaving: list[tuple[Any, Any] | None] = []
-    for result in call.results:
-        found = _leaving(result)
-        if found is None and any(True for _ in result.uses):
-            _refuse(call, "a result")
-        leaving.append(found)
-        if found is not None:
-            inner |= set(manual.get(found[0].results[0], ()))
-            outer |= set(manual.get(found[1].results[0], ()))
-    kept = [(i, pair[1].results[0]) for i, pair in enumerate(leaving) if pair is not None]
-    given = [
-        sdy.TensorShardingPerValueAttr(full.owner.attributes["sdy.sharding"]).shardings[0] for _, full in kept
-    ]
-    names = ", ".join(f'"{name}"' for name in axes if name in inner - outer)
-    made = sdy.ManualComputationOp(
-        [full.type for _, full in kept],
-        operands,
-        sdy.TensorShardingPerValueAttr.get(entering),
-        sdy.TensorShardingPerValueAttr.get(given),
-        ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>"),
-        loc=call.location,
-        ip=ir.InsertionPoint(call),
-    )
-    copy = function.operation.clone()
-    block = copy.regions[0].blocks[0]
-    block.append_to(made.regions[0])
-    last = list(block.operations)[-1]
-    sdy.ReturnOp([last.operands[i] for i, _ in kept], loc=last.location, ip=ir.InsertionPoint(last))
-    last.operation.erase()
-    for (_, full), result in zip(kept, made.results, strict=True):
-        full.replace_all_uses_with(result)
-    shards = list(dict.fromkeys(call.operands))
-    dead = [op for pair in leaving if pair is not None for op in reversed(pair)] + [call]
-    dead += [shard.owner for shard in shards]
-    dead += dict.fromkeys(shard.owner.operands[0].owner for shard in shards)
-    for op in dead:
-        if not any(True for result in op.results for _ in result.uses):
-            op.operation.erase()
+    def convert(self, call: Any, function: Any) -> None:
+        """Makes a manual computation of a call in the pattern; leaves other calls alone."""
+        entering = [self.entering(operand) for operand in call.operands]
+        leaving = [self.leaving(result) for result in call.results]
+        if not any(crossing and crossing.ops for crossing in entering + leaving):
+            return
+        kept = [i for i, result in enumerate(call.results) if _used(result)]
+        if None in entering or None in [leaving[i] for i in kept]:
+            message = f"not all operands and results of the call of @{call.attributes['callee'].value} cross "
+            message += "the boundary of a manual computation"
+            raise ShardlogError(message, where=location(call), hint=_PATTERN)
+        ins = [crossing for crossing in entering if crossing is not None]
+        outs = [crossing for crossing in leaving if crossing is not None]
+        axes = frozenset[str]().union(*(crossing.axes for crossing in ins + outs))
+        names = ", ".join(f'"{name}"' for name, _ in self.mesh.axes if name in axes)
+        made = sdy.ManualComputationOp(
+            [crossing.outside.type for crossing in outs],
+            [crossing.outside for crossing in ins],
+            sdy.TensorShardingPerValueAttr.get([crossing.sharding for crossing in ins]),
+            sdy.TensorShardingPerValueAttr.get([crossing.sharding for crossing in outs]),
+            ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>"),
+            loc=call.location,
+            ip=ir.InsertionPoint(call),
+        )
+        copy = function.operation.clone()
+        copy.regions[0].blocks[0].append_to(made.regions[0])
+        last = list(made.regions[0].blocks[0].operations)[-1]
+        sdy.ReturnOp([last.operands[i] for i in kept], loc=last.location, ip=ir.InsertionPoint(last))
+        last.operation.erase()
+        for crossing, result in zip(outs, made.results, strict=True):
+            crossing.outside.replace_all_uses_with(result)
+        between = [op for crossing in outs for op in crossing.ops]
+        shards = [op for crossing in ins for op in crossing.ops[:1]]
+        constraints = [op for crossing in ins for op in crossing.ops[1:]]
+        for op in (*between, call, *dict.fromkeys(shards), *dict.fromkeys(constraints)):
+            if not any(_used(result) for result in op.results):
+                op.operation.erase()
 
+    def entering(self, operand: Any) -> _Crossing | None:
+        if not isinstance(operand.type, ir.RankedTensorType):
+            return _Crossing(operand, self.plain, frozenset(), ())
+        shard = operand.owner
+        constraint: Any = shard.operands[0].owner if _calls(shard, FULL_TO_SHARD) else None
+        if not _constrains(constraint):
+            return None
+        outside = constraint.operands[0]
+        axes = self.axes(operand, constraint.results[0])
+        return _Crossing(outside, constraint.attributes["sharding"], axes, (shard, constraint))
 
-def _refuse(call: Any, what: str) -> None:
-    callee = call.attributes["callee"].value
-    message = f"{what} of the call of @{callee} does not cross the boundary of a manual computation"
-    raise ShardlogError(message, where=location(call), hint=_PATTERN)
+    def leaving(self, result: Any) -> _Crossing | None:
+        if not _used(result):
+            return None
+        if not isinstance(result.type, ir.RankedTensorType):
+            return _Crossing(result, self.plain, frozenset(), ())
+        constraint = _user(result)
+        full: Any = _user(constraint.results[0]) if _constrains(constraint) else None
+        if not _calls(full, SHARD_TO_FULL):
+            return None
+        (sharding,) = sdy.TensorShardingPerValueAttr(full.attributes["sdy.sharding"]).shardings
+        axes = self.axes(constraint.results[0], full.results[0])
+        return _Crossing(full.results[0], sharding, axes, (full, constraint))
+
+    def axes(self, inside: Any, outside: Any) -> frozenset[str]:
+        return frozenset(self.manual.get(inside, ())) - frozenset(self.manual.get(outside, ()))
