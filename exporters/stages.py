@@ -87,10 +87,12 @@ class _Accountant:
         self._axes: dict[tuple[int, tuple[int, ...], bool], Axes] = {}
 
     def accounts(self) -> tuple[Account, ...]:
-        priorities = dict.fromkeys(stage.priority for stage in self.result.stages)
+        last = self.result.fixpoint.last
+        priorities = {stage.priority for stage in self.result.stages}
+        priorities |= {p for p in self.tactics if last is None or p <= last}  # also where all was left
         before = np.zeros(self.graph.places, np.int32)  # nothing is sharded at first
         found = []
-        for priority in priorities:
+        for priority in sorted(priorities):
             after = self.contents(priority)
             found.append(self.account(priority, before, after))
             before = after
@@ -217,9 +219,10 @@ def _account(account: Account) -> Iterator[str]:
     yield from _lines("given", _given(account.given))
     yield from _lines("left", _left(account.left))
     yield from _lines("gained", _gained(account))
-    rows = [(name, held.tensor.type, _sharding(held.axes)) for name, held in _held(account.changed)]
-    others = f"{account.unchanged:,} {'others ' * bool(rows)}as before"
-    yield from _lines("now", [*_columns(rows), *([others] if account.unchanged else [])])
+    for kind in ("argument", "result"):
+        held = [one for one in account.changed if one.tensor.kind == kind]
+        yield from _lines(f"{kind}s", _held(held))
+    yield from _lines("unchanged", [f"{account.unchanged:,} arguments and results"])
     yield from _lines("replicated", _replicated(account.replicated))
 
 
@@ -231,8 +234,8 @@ def _lines(label: str, lines: Sequence[str]) -> Iterator[str]:
 def _given(given: Sequence[Given]) -> list[str]:
     of_tensor: dict[str, list[str]] = {}
     for one in given:
-        dim = "no dim" if one.dim is None else f"dim {one.dim}"
-        of_tensor.setdefault(one.tensor, []).append(f"{dim} on {', '.join(one.axes)}")
+        what = "kept off" if one.dim is None else f"dim {one.dim} on"
+        of_tensor.setdefault(one.tensor, []).append(f"{what} {', '.join(one.axes)}")
     groups = _groups(of_tensor.items(), lambda one: one[0], lambda one: tuple(one[1]))
     return _columns([(name, "; ".join(dims)) for name, (_, dims) in groups]) or ["nothing"]
 
@@ -249,8 +252,9 @@ def _gained(account: Account) -> list[str]:
     return lines
 
 
-def _held(changed: Sequence[Held]) -> list[tuple[str, Held]]:
-    return _groups(changed, lambda one: one.tensor.name, lambda one: (one.tensor.type, one.axes))
+def _held(changed: Sequence[Held]) -> list[str]:
+    groups = _groups(changed, lambda one: one.tensor.name, lambda one: (one.tensor.type, one.axes))
+    return _columns([(name, one.tensor.type, _sharding(one.axes)) for name, one in groups])
 
 
 def _replicated(tensors: Sequence[Tensor]) -> list[str]:
@@ -263,7 +267,7 @@ def _replicated(tensors: Sequence[Tensor]) -> list[str]:
         more = f" and {len(same) - 1:,} more" if len(same) > 1 else ""
         rows.append((_size(same[0].bytes), same[0].type, f"{first}{more}"))
     total = _size(sum(tensor.bytes for tensor in tensors))
-    return [f"{len(tensors):,} tensors, {total}", *_columns(rows, 4)]
+    return [f"{len(tensors):,} tensor{'s' * (len(tensors) > 1)}, {total}", *_columns(rows, 4)]
 
 
 def _groups(

@@ -83,14 +83,13 @@ def apply_schedule(
     program = import_program(module, book)
     annotated = [s for s in program.initial.values() if not s.empty]
     first = 1 + max((d.priority or 0 for s in annotated for d in s.dimensions), default=0) if annotated else 0
-    scheduler = _Scheduler(program)
+    scheduler, applied = _Scheduler(program), list[Applied]()
 
     def held() -> list[Sharding | None]:
-        now = import_program(module, book)
+        now = import_program(module, book) if applied else program
         decided = decide(now)
         return [decided(*target) for target in _places(now)]
 
-    applied = []
     for priority, step in enumerate(steps, first):
         applied.append(scheduler.apply(step, priority, held))
         scheduler.write()
@@ -101,8 +100,8 @@ def last_priority(until: str | int | None, applied: Sequence[Applied], program: 
     """The priority that ``until`` names: that of a tactic, or a number. Raises ShardlogError."""
     if until is None:
         return None
-    used = {0, *(d.priority or 0 for s in program.initial.values() for d in s.dimensions)}
     names = {tactic.name: tactic.priority for tactic in applied}
+    used = {0, *names.values(), *(d.priority or 0 for s in program.initial.values() for d in s.dimensions)}
     names |= {str(priority): priority for priority in sorted(used)}
     if str(until) not in names:
         message = f"there is no tactic or priority {until}"

@@ -14,8 +14,9 @@ from shardlog.errors import ShardlogError
 from shardlog.importers.schedule import Applied
 from shardlog.importers.tactics import Rule, Step, read_schedule
 
-from . import models, oracle
+from . import oracle
 from .compare import differences
+from .schedules import CASES, case
 
 MLP = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -181,39 +182,6 @@ def test_annotations_are_those_that_one_would_write() -> None:
 
 # ---- JAX models, against Shardy ----------------------------------------------------------------------------
 
-# Batch, then Megatron, then ZeRO; and what the models have instead of Megatron. Constraints inside of the
-# transformer and the ResNet come first.
-SCHEDULES = {
-    "transformer": """
-        batch: batch -> data;
-        megatron: params.layers.*.query[1], params.layers.*.key[1], params.layers.*.value[1],
-                  params.layers.*.up[1], params.layers.*.out[0], params.layers.*.down[0],
-                  params.embedding[0] -> model;
-        zero: params, m, v -> fsdp
-    """,
-    "recommender": """
-        batch: batch -> (data, fsdp);
-        tables: params.tables.*[0], params.bottom.0[1], params.top.0[1] -> model;
-        zero: params -> data, m -> data, v -> data
-    """,
-    "resnet": "batch: batch -> data; zero2: params[replicated] -> fsdp, m, v -> fsdp",
-    "lstm": "batch: batch -> data; zero: params, m, v -> fsdp; more: params, m, v -> model",
-}
-CASES = [(name, scan) for name in SCHEDULES for scan in (False, True) if not (name == "recommender" and scan)]
-
-
-def bare(name: str, scan: bool) -> str:
-    """A train step without annotations of its arguments, with the paths of these."""
-    text = models.lower(name, train=True, scan=scan).as_text(debug_info=True)
-    return re.sub(r" \{sdy\.sharding = #sdy\.sharding<@mesh, \[[^>]*\]>\}", "", text)
-
-
-def stacked(schedule: str) -> str:
-    """The schedule for scanned layers: one tensor for all of them, with one more dimension."""
-    return re.sub(
-        r"params\.layers\.\*\.(\w+)\[(\d)\]", lambda m: f"params.layers.{m[1]}[{int(m[2]) + 1}]", schedule
-    )
-
 
 def annotated(text: str, tactics: Sequence[Applied]) -> str:
     """The module with what tactics shard as annotations of its arguments."""
@@ -237,7 +205,7 @@ def annotated(text: str, tactics: Sequence[Applied]) -> str:
 
 @pytest.mark.parametrize(("name", "scan"), CASES)
 def test_the_result_is_what_shardy_makes_of_the_priorities(name: str, scan: bool) -> None:
-    text, schedule = bare(name, scan), stacked(SCHEDULES[name]) if scan else SCHEDULES[name]
+    text, schedule = case(name, scan)
     result = shardlog.run(text, schedule=schedule)
     assert len(result.tactics[-1].given) > 5
     found = differences(result.text(), oracle.propagate(annotated(text, result.tactics)))
@@ -246,7 +214,7 @@ def test_the_result_is_what_shardy_makes_of_the_priorities(name: str, scan: bool
 
 @pytest.mark.parametrize(("name", "scan"), CASES)
 def test_a_later_tactic_changes_nothing_of_what_was_before(name: str, scan: bool) -> None:
-    text, schedule = bare(name, scan), stacked(SCHEDULES[name]) if scan else SCHEDULES[name]
+    text, schedule = case(name, scan)
     whole = shardlog.run(text, schedule=schedule)
     steps = schedule.split(";")
     for i, tactic in enumerate(whole.tactics[:-1]):
