@@ -17,6 +17,7 @@ from jaxlib.mlir import ir
 
 from .errors import ShardlogError, closest
 from .exporters.module import annotate as write_module
+from .exporters.op_rules import attach_rules
 from .exporters.relations import arrays, relations
 from .exporters.shardings import Written
 from .importers.annotate import apply_annotations, replace_mesh
@@ -61,6 +62,8 @@ class Options:
     op_priorities: Path | None = None
     schedule: tuple[Step, ...] = ()
     until: str | int | None = None
+    conservative: bool = False
+    keep_rules: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,31 +191,44 @@ def run(
     op_priorities: Path | str | None = None,
     schedule: str | Path | Sequence[Tactic] = (),
     until: str | int | None = None,
+    conservative: bool = False,
+    keep_rules: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> Result:
     """Propagates the shardings of a program to every value.
 
     ``source`` is a path, MLIR text or bytecode, an ``ir.Module`` or a ``jax.stages.Lowered``; it is not
-    changed. ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority". ``closed`` makes the
-    shardings ready for a compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives
+    changed. ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority", or "none" to propagate
+    nothing. ``closed`` makes the shardings ready for a compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives
     the module a mesh, ``annotate`` (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with
     more op rules. ``op_priorities`` is a file that lists the ops in the order in which they propagate (see
     ``docs/op_priorities.md``). ``schedule`` are tactics that come into force one after the other: text such
     as "batch: tokens -> data; zero: params -> data", a file with it, or ``Tactic`` objects; ``until`` is the
-    tactic or user priority after which to stop (``docs/tactics.md``). ``progress`` is called now and then
-    with what is being done and how much of the whole run is done, from 0 to 1.
+    tactic or user priority after which to stop (``docs/tactics.md``). ``conservative`` shardings keep to
+    whole axes, and to factors that need no halos. ``keep_rules`` leaves every op its rule as an attribute
+    ``sdy.sharding_rule``. ``progress`` is called now and then with what is being done and how much of the
+    whole run is done, from 0 to 1.
 
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
     ``engine.EngineError`` for rules that go wrong while they run.
     """
-    if strategy not in STRATEGIES:
+    if strategy not in (*STRATEGIES, "none"):
         raise ShardlogError(f"unknown strategy {strategy!r}", hint=closest(strategy, STRATEGIES))
     if op_priorities is not None and not strategy.endswith("-priority"):
         message = f"the strategy {strategy!r} has no op priorities"
         raise ShardlogError(message, where=str(op_priorities), hint="take op-priority or user-priority")
     order = None if op_priorities is None else Path(op_priorities)
     steps, files = read_schedule(schedule), tuple(map(Path, rules))
-    options = Options(strategy, closed, mesh, tuple(annotate), files, order, steps, until)
+    options = Options(
+        strategy, closed, mesh, tuple(annotate), files, order, steps, until, conservative, keep_rules
+    )
+    return run_with(source, options, progress)
+
+
+def run_with(
+    source: Any, options: Options, progress: Callable[[str, float], None] | None = None
+) -> Result:
+    """``run`` with the options of a run."""
     with without_collection():
         return _run(source, options, progress)
 
@@ -249,7 +265,7 @@ def _run(source: Any, options: Options, progress: Callable[[str, float], None] |
         book = RuleBook(options.rules, options.op_priorities)
         tell("importing", 0.25)
         tactics = _tactics(module, options, book)
-        program = import_program(module, book)
+        program = import_program(module, book, conservative=options.conservative)
         last = last_priority(options.until, tactics, program)
     except ShardlogError as error:
         where = text.place(error.where) or text.name
@@ -270,6 +286,8 @@ def _run(source: Any, options: Options, progress: Callable[[str, float], None] |
     written = Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=options.closed)
     tell("writing", 0.75)
     write_module(module, program.graph, program.classes, written)
+    if options.keep_rules:
+        attach_rules(module, book)
     return Result(
         module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, options
     )

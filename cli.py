@@ -42,6 +42,8 @@ def parser() -> argparse.ArgumentParser:
     add("--op-priorities", metavar="FILE", help="a list of ops in the order in which they propagate")
     add("--schedule", metavar="TACTICS", default=(), help="tactics, as in 'batch: tokens -> data', or a file")
     add("--until", metavar="TACTIC", help="stop after this tactic or user priority")
+    halos = "keep to whole axes, and to factors that need no halos"
+    add("--conservative", action="store_true", help=halos)
     add("--strategy", choices=_STRATEGIES, default=_STRATEGIES[-1], help="default: %(default)s")
 
     run = commands.add_parser("run", parents=[common], help="propagate shardings, write the annotated module")
@@ -53,6 +55,8 @@ def parser() -> argparse.ArgumentParser:
     notation = "of the shardings: sdy's, or GSPMD's mhlo.sharding; default: %(default)s"
     run.add_argument("--notation", choices=("sdy", "gspmd"), default="sdy", help=notation)
     run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
+    keep = "leave every op its rule, as an attribute sdy.sharding_rule"
+    run.add_argument("--keep-rules", action="store_true", help=keep)
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
     stages = "show what each tactic or user priority did; -o says if to write the module"
     run.add_argument("--stages", action="store_true", help=stages)
@@ -188,6 +192,8 @@ def _result(options: argparse.Namespace, *, closed: bool = True) -> Result:
             op_priorities=options.op_priorities,
             schedule=options.schedule,
             until=options.until,
+            conservative=options.conservative,
+            keep_rules=getattr(options, "keep_rules", False),
             progress=progress,
         )
     for op in result.unknown_ops:

@@ -7,13 +7,13 @@ what a propagation pass of Shardy does by itself, and what the two are compared 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from .exporters.functions import Signature, Version
 from .exporters.module import Body, Context
+from .exporters.op_rules import attach_rules
 from .exporters.shardings import Shape, Written
 from .importers.function import Function, Signatures, read_function
 from .importers.manual import read_boundaries
@@ -26,13 +26,18 @@ from .rulebook import RuleBook
 
 
 def propagate_alone(
-    source: Any, *, strategy: str, add_edges: bool = False, conservative: bool = False
+    source: Any,
+    *,
+    strategy: str,
+    add_edges: bool = False,
+    conservative: bool = False,
+    keep_rules: bool = False,
 ) -> str:
     """The module of ``source`` after the stages of ``strategy``, as text.
 
     ``add_edges``: data-flow ops get the edges that they lack. Afterwards edges are gone: the op that they
-    belong to has their sharding. ``conservative``: no sub-axes, and no factors
-    that need halos. Raises ShardlogError as ``run`` does.
+    belong to has their sharding. ``conservative`` and ``keep_rules`` are those of ``run``, and so are the
+    errors.
     """
     module = parse_module(read_source(source))
     book = RuleBook()
@@ -52,16 +57,15 @@ def propagate_alone(
                 instance.function.op,
                 instance.function.ops,
             ).write()
+        if keep_rules:
+            attach_rules(module, book)
     return str(module)
 
 
 class _Reader(Reader):
     def __init__(self, module: ir.Module, rules: RuleBook, *, add_edges: bool, conservative: bool) -> None:
         self.add_edges = add_edges
-        super().__init__(module, rules)
-        if conservative:
-            describe = self.classes.describe
-            self.classes.describe = lambda op, multiple: {**describe(op, multiple), "conservative": [()]}
+        super().__init__(module, rules, conservative=conservative)
 
     def read_meshes(self) -> Shardings:
         shardings = super().read_meshes()

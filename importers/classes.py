@@ -92,6 +92,7 @@ class Classes:
     signatures: Signatures
     solve: Callable[[Facts], Facts]
     describe: Callable[[Any, bool], Facts]
+    mode: Facts = field(default_factory=dict)  # facts that hold for all signatures
     known: list[Knowledge] = field(default_factory=list)  # per class, a representative
     _by_signature: dict[tuple[int, bool], tuple[int, Knowledge]] = field(default_factory=dict)
     _described: dict[int, Facts] = field(default_factory=dict)
@@ -109,7 +110,8 @@ class Classes:
     def facts(self, signature: int) -> Facts:
         """What the op rules are told of a signature."""
         if signature not in self._described:
-            self._described[signature] = self.describe(self.signatures.examples[signature], False)
+            found = self.describe(self.signatures.examples[signature], False)
+            self._described[signature] = {**found, **self.mode}
         return self._described[signature]
 
     def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, Knowledge]:
@@ -157,6 +159,7 @@ class Classes:
             "op": [(name,)],
             "slot": [(t, *(("operand", t) if t < operands else ("result", 0)), rank) for t in slots],
             "dim": [(t, d, size) for t in slots for d, size in enumerate(shape or ())],
+            **self.mode,
         }
 
     def inert(self, number: int) -> bool:

@@ -42,22 +42,28 @@ class Program:
     grouped: tuple[tuple[int, ...], ...]  # the places of each sharding group, in program order
 
 
-def import_program(module: ir.Module, rules: RuleBook) -> Program:
-    """Reads a module. Raises ShardlogError for what cannot be propagated."""
+def import_program(module: ir.Module, rules: RuleBook, *, conservative: bool = False) -> Program:
+    """Reads a module. ``conservative``: shardings keep to whole axes, and to factors that need no halos.
+
+    Raises ShardlogError for what cannot be propagated.
+    """
     with module.context:
-        return Reader(module, rules).read()
+        return Reader(module, rules, conservative=conservative).read()
 
 
 class Reader:
     """Reads a module step by step."""
 
-    def __init__(self, module: ir.Module, rules: RuleBook) -> None:
+    def __init__(self, module: ir.Module, rules: RuleBook, *, conservative: bool = False) -> None:
         self.module, self.rules = module, rules
         around = looks_at(rules.looks_at)
         signatures = Signatures(around)
         tensors: dict[ir.Type, Tensor] = {}
         self.classes = Classes(
-            signatures, rules.classify, lambda op, multiple: describe(op, multiple, around, tensors)
+            signatures,
+            rules.classify,
+            lambda op, multiple: describe(op, multiple, around, tensors),
+            {"conservative": [()]} if conservative else {},
         )
         self.shardings = self.read_meshes()
         self.functions = self.read_functions(signatures)
@@ -150,7 +156,7 @@ class Reader:
             if node not in function.originals and node not in function.removed
         }
         names = (name for name in reversed(symbols(self.module, "func.func")) if name in self.functions)
-        return [n for n in names if n == self.main or n not in called and public(self.functions[n].op)]
+        return [n for n in names if n == self.main or (n not in called and public(self.functions[n].op))]
 
     def check_recursion(self, name: str, around: tuple[str, ...]) -> None:
         if name in around:

@@ -100,6 +100,7 @@ def both(piece: Piece) -> tuple[str, str]:
         strategy=strategy[1],
         add_edges="sdy-add-data-flow-edges" in piece.passes,
         conservative="conservative-propagation=true" in option,
+        keep_rules="keep-sharding-rules=true" in option,
     ), expected
 
 

@@ -7,10 +7,9 @@ import pytest
 from .conformance import checkout, table
 
 # Functions known to differ, by file. Errors here: a dynamic shape, and a group whose members disagree.
-# A mesh with two names keeps the first, and rules that Shardy attaches are not kept.
+# A mesh with two names keeps the first.
 KNOWN: dict[str, int] = {
     "basic_propagation": 2,
-    "basic_propagation_keep_sharding_rules": 1,
     "propagation_pipeline": 1,
 }
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
 from shardlog.engine import Program, Solver, load
+from shardlog.exporters.op_rules import rule_attribute
 from shardlog.importers.signature import RULE, describe, looks_at
 
 from .. import oracle
@@ -53,31 +53,8 @@ def answers(
 
 def written(op: ir.Operation, said: dict[str, list[tuple[Any, ...]]]) -> str:
     """The factors in Shardy's notation, e.g. "([i, j], [j])->([i]) {i=8, j=4} reduction={j}"; or ""."""
-    if not said["known"] or said["no_rule"] or said["edge"]:
-        return ""
-    sizes = [size for _, size in said["factor"]]
-    mappings: list[list[list[int]]] = []
-    for value in (*op.operands, *op.results):
-        rank = value.type.rank if isinstance(value.type, ir.RankedTensorType) else 0
-        mappings.append([[] for _ in range(rank)])
-    for t, d, _, f in said["maps"]:
-        mappings[t][d].append(f)
-    tensors = [sdy.TensorMappingAttr.get([sdy.DimMappingAttr.get(fs) for fs in dims]) for dims in mappings]
-    kinds = {
-        k: [f for f, kind in said["kind"] if kind == k]
-        for k in ("reduction", "need_replication", "permutation")
-    }
-    return _inside(
-        sdy.OpShardingRuleAttr.get(
-            sizes,
-            tensors[: len(op.operands)],
-            tensors[len(op.operands) :],
-            kinds["reduction"],
-            kinds["need_replication"],
-            kinds["permutation"],
-            [f for (f,) in said["blocked"]],
-        )
-    )
+    rule = rule_attribute(op, said)
+    return "" if rule is None else _inside(rule)
 
 
 def attached(text: str, *, conservative: bool = False) -> list[str]:

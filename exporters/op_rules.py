@@ -1,0 +1,51 @@
+"""Op rules as ``sdy.sharding_rule`` attributes, the notation in which Shardy attaches them to ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..importers.signature import RULE, describe, looks_at
+from ..rulebook import RuleBook
+
+Facts = Mapping[str, Sequence[tuple[Any, ...]]]
+
+
+def attach_rules(module: ir.Module, book: RuleBook) -> None:
+    """Gives every op in ``module`` its rule as an attribute; those that have one keep it."""
+    around = looks_at(book.looks_at)
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        symbol = op.parent is None or "sym_name" in op.attributes  # a function or a mesh
+        if not symbol and RULE not in op.attributes:
+            rule = rule_attribute(op, book.classify(describe(op.opview, False, around)))
+            if rule is not None:
+                op.attributes[RULE] = rule
+        return ir.WalkResult.ADVANCE
+
+    with module.context:
+        module.operation.walk(visit)
+
+
+def rule_attribute(op: ir.Operation, said: Facts) -> ir.Attribute | None:
+    """``#sdy.op_sharding_rule<...>`` from what the op rules say about an op; None where it has no rule."""
+    if not said["known"] or said["no_rule"] or said["edge"]:
+        return None
+    mappings: list[list[list[int]]] = []
+    for value in (*op.operands, *op.results):
+        rank = value.type.rank if isinstance(value.type, ir.RankedTensorType) else 0
+        mappings.append([[] for _ in range(rank)])
+    for t, d, _, f in said["maps"]:
+        mappings[t][d].append(f)
+    tensors = [sdy.TensorMappingAttr.get([sdy.DimMappingAttr.get(fs) for fs in dims]) for dims in mappings]
+    kinds = ("reduction", "need_replication", "permutation")
+    return sdy.OpShardingRuleAttr.get(
+        [size for _, size in said["factor"]],
+        tensors[: len(op.operands)],
+        tensors[len(op.operands) :],
+        *[[f for f, kind in said["kind"] if kind == wanted] for wanted in kinds],
+        [f for (f,) in said["blocked"]],
+    )
