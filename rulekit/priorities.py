@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from ..engine.plan import Plan
 from ..errors import ShardlogError, closest
@@ -50,11 +50,7 @@ class Entry:
 def parse_priorities(file: str, text: str) -> list[Entry]:
     """The entries in ``text``, level by level. Raises ShardlogError with the place of the first error."""
     parser = _Parser(file, text)
-    entries: list[Entry] = []
-    level = 0
-    while parser.token[0]:
-        entries += parser.level(level)
-        level += 1
+    entries = [e for number, level in enumerate(parser.levels) for e in parser.level(number, level)]
     if not entries:
         raise ShardlogError("there are no levels", where=file, hint="a level is a line such as *: both")
     return entries
@@ -92,26 +88,29 @@ def _names(plan: Plan) -> set[str]:
     texts = {text for source in plan.sources for text in re.findall(r'"([^"\n]+)"', source.text)}
     for relation, arguments in plan.facts:
         if not plan.relations[relation].name.endswith("_priority"):
-            constants = [cast(tuple[object, ...], e) for e in arguments]
-            texts.update(str(e[2]) for e in constants if e[1] == "symbol")
+            texts.update(str(e[2]) for e in arguments if e[1] == "symbol")
     return {n for n in texts if "." in n and " " not in n} | {f"@{n}" for n in texts if " " not in n}
 
 
 class _Parser:
     def __init__(self, file: str, text: str) -> None:
-        self.file, self.text, self.at = file, text, 0
-        self.tokens: list[tuple[str, int]] = []  # with their offsets; "\n" begins a level, "" is the end
+        self.file, self.text = file, text
+        # The tokens of each level with their offsets; "" is its end.
+        self.levels: list[list[tuple[str, int]]] = []
         offset = 0
         for line in text.split("\n"):
             found = list(self.tokenize(offset, offset + len(line)))
             if found and not line[0].isspace():
-                self.tokens.append(("\n", offset))
-            elif found and not self.tokens:
+                self.levels.append(found)
+            elif found and not self.levels:
                 hint = "begin a level in the first column; indented lines continue the one before"
                 raise self.error(found[0][1], "this line continues nothing", hint)
-            self.tokens += found
+            elif found:
+                self.levels[-1] += found
             offset += len(line) + 1
-        self.tokens.append(("", len(text)))
+        for tokens in self.levels:
+            last, at = tokens[-1]
+            tokens.append(("", at + len(last)))
 
     def tokenize(self, at: int, end: int) -> Iterator[tuple[str, int]]:
         while at < end:
@@ -131,17 +130,16 @@ class _Parser:
         self.at += 1
         return self.tokens[self.at - 1]
 
-    def level(self, number: int) -> Iterator[Entry]:
-        self.take()
+    def level(self, number: int, tokens: list[tuple[str, int]]) -> Iterator[Entry]:
+        self.tokens, self.at = tokens, 0
         while True:
             yield from self.group(number)
             token, at = self.token
-            if token in ("\n", ""):
+            if not token:
                 return
             if token != ";":
-                raise self.error(
-                    at, f"expected ; or the end of the level, found {token}", "as in a: both; b: forward"
-                )
+                hint = "as in stablehlo.add: both; my.*: forward"
+                raise self.error(at, f"expected ; or the end of the level, found {token}", hint)
             self.take()
 
     def group(self, level: int) -> list[Entry]:
@@ -151,13 +149,13 @@ class _Parser:
             subjects.append(self.subject())
         token, at = self.token
         if token != ":":
-            found = token.strip() or "the end of the line"
+            found = token or "the end of the level"
             raise self.error(at, f"expected : and a direction, found {found}", "as in stablehlo.add: both")
         self.take()
         direction, at = self.token
         if direction not in DIRECTIONS:
-            found = f"unknown direction {direction}" if direction.strip() else "expected a direction"
-            raise self.error(at, found, closest(direction.strip(), DIRECTIONS))
+            found = f"unknown direction {direction}" if direction else "expected a direction"
+            raise self.error(at, found, closest(direction, DIRECTIONS))
         self.take()
         return [
             Entry(self.place(at), self.text.count("\n", 0, at) + 1, level, ops, kind, uses, direction)
@@ -167,29 +165,24 @@ class _Parser:
     def subject(self) -> tuple[str, str, str, int]:
         """Ops, the kind of factors, uses, and where they stand."""
         ops, start = self.token
-        if not ops.strip() or ops in (":", ";", ","):
+        if ops in ("", ":", ";", ","):
             raise self.error(start, "expected ops", "name ops, as in stablehlo.add, my.*, elementwise or *")
         self.take()
         ops = ops.replace('"', "")
         if ops not in FAMILIES and "." not in ops and ops[0] != "@" and ops[-1] != "*":
-            near = closest(ops, FAMILIES)
-            hint = (
-                near
-                if near.startswith("did")
-                else f"families are {', '.join(FAMILIES)}; ops have a dot: dialect.op"
-            )
+            hint = closest(ops, FAMILIES)
+            if not hint.startswith("did"):
+                hint = f"families are {', '.join(FAMILIES)}; ops have a dot: dialect.op"
             raise self.error(start, f"unknown family {ops}", hint)
         kind = uses = "any"
-        while (token := self.token[0]).strip() and token not in (":", ";", ","):
+        while (token := self.token[0]) not in ("", ":", ";", ","):
             if token in KINDS and kind == "any":
                 kind = token
             elif token == _SINGLE_USE and uses == "any":
                 uses = "single"
             else:
-                hint = closest(token, (*KINDS, _SINGLE_USE))
-                raise self.error(
-                    self.token[1], f"expected a kind of factors, {_SINGLE_USE} or :, found {token}", hint
-                )
+                message = f"expected a kind of factors, {_SINGLE_USE} or :, found {token}"
+                raise self.error(self.token[1], message, closest(token, (*KINDS, _SINGLE_USE)))
             self.take()
         return ops, kind, uses, start
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,82 @@ def test_models(name: str, rules: Path) -> None:
 def test_random_modules(text: str, strategy: str, rules: Path) -> None:
     note(text)
     assert_same(text, rules, strategy)
+
+
+# ---- One fact for each family ------------------------------------------------------------------------------
+
+FACTS = (
+    'constant_op("my.constant").',
+    'generated_op("my.iota").',
+    'broadcast_op("my.broadcast_in_dim").',
+    'keeps_constant_op("my.reshape").',
+    'passes_op("my.reshape", "both").',
+    'elementwise_op("my.add").',
+    'elementwise_op("my.multiply").',
+    'elementwise_op("my.maximum").',
+    'pure_op("my.transpose").',
+    'pure_inside_op("my.reduce").',
+    'computes_nothing_op("my.return").',
+)
+LINES = """
+my.reshape: i j -> (i j)
+my.reshape: (i j) -> i j
+my.broadcast_in_dim: -> i j
+my.dot_general: i k, k j -> i j reduction={k}
+"""
+PROGRAM = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}]>},
+                %b: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"x"}]>},
+                %w: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"y"}]>},
+                %v: tensor<128xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>})
+    -> (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>) {
+  // Constants for %a, which is sharded along rows, and for %b, which is sharded along columns.
+  %c = stablehlo.constant dense<1.0> : tensor<8x16xf32>
+  %i = stablehlo.iota dim = 0 : tensor<8x16xf32>
+  %0 = stablehlo.multiply %c, %i : tensor<8x16xf32>
+  %flat = stablehlo.reshape %0 : (tensor<8x16xf32>) -> tensor<128xf32>
+  %k = stablehlo.reshape %flat : (tensor<128xf32>) -> tensor<8x16xf32>
+  %a0 = stablehlo.add %a, %k : tensor<8x16xf32>
+  %b0 = stablehlo.add %b, %k : tensor<8x16xf32>
+  %s = stablehlo.constant dense<2.0> : tensor<f32>
+  %fill = stablehlo.broadcast_in_dim %s, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+  %a1 = stablehlo.add %a0, %fill : tensor<8x16xf32>
+  %b1 = stablehlo.add %b0, %fill : tensor<8x16xf32>
+  // A reshape and a product compete for the axis "y".
+  %d = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0]
+     : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %r = stablehlo.reshape %v : (tensor<128xf32>) -> tensor<8x16xf32>
+  %e = stablehlo.maximum %d, %r : tensor<8x16xf32>
+  // Dead code.
+  %dead = stablehlo.transpose %e, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>
+  %gone = "stablehlo.reduce"(%e, %s) <{dimensions = array<i64: 0, 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %sum = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<8x16xf32>, tensor<f32>) -> tensor<f32>
+  return %a1, %b1, %e, %k : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>
+}
+"""
+
+
+@pytest.fixture
+def run_with(tmp_path: Path) -> Callable[[Sequence[str]], str]:
+    """The module that `PROGRAM`, in the dialect `my`, becomes with these facts; in StableHLO's names."""
+    (tmp_path / "my.rules").write_text(LINES)
+
+    def run(facts: Sequence[str]) -> str:
+        (tmp_path / "my.dl").write_text("\n".join(facts))
+        rules = [tmp_path / "my.dl", tmp_path / "my.rules"]
+        return renamed(shardlog.run(renamed(PROGRAM, HOST, OTHER), rules=rules).text(), OTHER, HOST)
+
+    return run
+
+
+def test_facts_make_ops_what_those_of_stablehlo_are(run_with: Callable[[Sequence[str]], str]) -> None:
+    assert differences(run_with(FACTS), shardlog.run(PROGRAM).text()) == []
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_every_fact_matters(fact: str, run_with: Callable[[Sequence[str]], str]) -> None:
+    assert differences(run_with([f for f in FACTS if f != fact]), shardlog.run(PROGRAM).text())
