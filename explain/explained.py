@@ -12,7 +12,7 @@ from ..api import Result, run
 from ..errors import ShardlogError
 from .conflicts import Conflict, conflicts
 from .explanation import Explanation, WhyNot
-from .text import conflicts_text, why_not_text, why_text
+from .text import conflicts_text
 from .views import dot, mermaid
 from .visualize import Picture, picture
 from .why import Explainer
@@ -59,7 +59,7 @@ class Conflicts(Answers[Conflict]):
 
 
 class Explained:
-    """A run that answers questions. Its ``repr`` is a summary, or what ``value`` is about if that is given."""
+    """A run that answers questions. Its ``repr`` is a summary, or why ``value`` is sharded as it is."""
 
     def __init__(self, result: Result, value: str | None = None) -> None:
         self.result = result
@@ -135,8 +135,9 @@ def explain(
     """Lowers a function for its arguments and propagates shardings; returns what answers questions about it.
 
     ``function`` is a jitted function, or one that is jitted here; ``args`` and ``kwargs`` are arrays or
-    ``jax.ShapeDtypeStruct``s. A ``jax.stages.Lowered`` or ``Traced``, or anything else that ``run`` takes, has
-    no arguments. ``value`` is what is asked about at once. ``mesh``, ``annotate`` and ``rules`` as for ``run``.
+    ``jax.ShapeDtypeStruct``s. A ``jax.stages.Lowered`` or ``Traced``, or anything else that ``run`` takes,
+    has no arguments. ``value`` is what is asked about at once. ``mesh``, ``annotate`` and ``rules`` are those
+    of ``run``.
     """
     source = _lowered(function, args, kwargs)
     return Explained(run(source, mesh=mesh, annotate=annotate, rules=rules), value)

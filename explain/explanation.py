@@ -309,9 +309,7 @@ _STAGE = _object(priority=_NUMBER, level={"type": ["integer", "null"]}, strategy
 _WORDS = {"reason": _TEXT, "sentence": _TEXT, "rule": _TEXT, "culprit": _TEXT}
 _BEFORE = _object(stage=_STAGE, op=_TEXT, where=_TEXT, site=_SITE, reasons=_array(_object(**_WORDS)))
 _REASON = _object(**_WORDS, before=_optional(_BEFORE))
-_LOSS = _object(
-    axis=_TEXT, site=_SITE, source=_SITE, factor=_TEXT, reason=_TEXT, sentence=_TEXT, rule=_TEXT
-)
+_LOSS = _object(axis=_TEXT, site=_SITE, source=_SITE, factor=_TEXT, reason=_TEXT, sentence=_TEXT, rule=_TEXT)
 _PROOF = _object(tuple=_TEXT, rule=_TEXT, sentence=_TEXT, premises=_array(_NUMBER), counted=_array(_NUMBER))
 _STEP = _object(
     kind={"enum": ["propagation", "priority"]},
@@ -371,9 +369,7 @@ _DIFFERENCE = _object(
     found={"type": ["string", "null"]},
     causes=_array(_CAUSE),
 )
-_FINDING = _object(
-    lint=_TEXT, what=_TEXT, where=_TEXT, bytes=_NUMBER, sentence=_TEXT, because=_array(_TEXT)
-)
+_FINDING = _object(lint=_TEXT, what=_TEXT, where=_TEXT, bytes=_NUMBER, sentence=_TEXT, because=_array(_TEXT))
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "shardlog explanations: an entry of what why, why-not, conflicts and expect print as JSON",

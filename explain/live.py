@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
 _NO_OP_PRIORITIES = 9
+_OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule")
 
 
 @cache
@@ -68,6 +69,14 @@ class Live(Record):
     @cached_property
     def result(self) -> Result:
         return self._result
+
+    def again(self, annotate: Sequence[str] = ()) -> Result:
+        from ..api import run_with
+
+        options = self._result.options
+        return run_with(
+            self._result.source, replace(options, annotate=(*options.annotate, *annotate))
+        )
 
     # ---- Names ------------------------------------------------------------------------------------------
 
@@ -260,6 +269,10 @@ class Live(Record):
         numbers = [instance.place + v for v in (*operands, *results)]
         return self._op(function.names[node], self._where(instance, node), numbers, tuple(roles))
 
+    def ops(self) -> Iterator[tuple[int, Op]]:
+        classes = self._graph.classes.tolist()
+        return ((item, self.op(item)) for item, class_ in enumerate(classes) if class_ >= 0)
+
     def location(self, item: int) -> str:
         instance = self._graph.instances[bisect_right(self._items, item) - 1]
         node = item - instance.item
@@ -306,6 +319,8 @@ class Live(Record):
         return self._fixpoint.agenda.facts(content)
 
     def static(self, item: int, turns: int) -> int:
+        if not self._fixpoint.passes:
+            return -1
         return int(self._fixpoint.passes[turns].statics[self._agenda_graph.classes[item]])
 
     def given(self, static: int, slots: int) -> Facts:
@@ -328,11 +343,13 @@ class Live(Record):
         if signature not in self._op_facts:
             facts = self._program.classes.facts(signature)
             tensor = [(t, role) for t, role, _, _ in facts.get("slot", ())]
-            said = self._op_rules.solve(facts, ["factor", "maps", "elementwise", "kind", "blocked", "no_rule"])
+            said = self._op_rules.solve(facts, _OP_FACTS)
             self._op_facts[signature] = {**said, "tensor": tensor}
         return self._op_facts[signature]
 
     def at_end(self) -> Iterator[tuple[int, Key]]:
+        if not self._fixpoint.passes:
+            return
         offsets, places = self._agenda_graph.slots
         held = self._fixpoint.outcome.contents[self._agenda_graph.place_cell[places]].tolist()
         statics = self._fixpoint.passes[-1].statics[self._agenda_graph.classes].tolist()

@@ -41,7 +41,8 @@ class Obstacles:
         return self.turn(item, len(self._record.stages) - 1, self._history.end)
 
     def lost(self, event: Event, factor: int) -> tuple[Derivations, list[Row]] | None:
-        """The rows of ``loses`` for what a change gained along a factor, and the turn; None: there are none."""
+        """The rows of ``loses`` for what a change gained along a factor, and the turn; None where there are
+        none."""
         stage = self._record.stage_of[event.turns]
         start = self._history.start(event)
         rows = self._solver.solve(self._facts(event.item, stage, start), ["loses"])["loses"]
@@ -70,7 +71,7 @@ class Obstacles:
         known = self._record.op_facts(item)
         facts["kind"] = list(known["kind"]) if "kind" in known else _passing(facts)
         facts["impassable"] = list(known.get("blocked", ()))
-        priority = self._record.stages[stage].priority
+        priority = self._record.stages[stage].priority if self._record.stages else 0
         for slot, place in enumerate(slots):
             for d, x, n in self._later(history.cell(place), priority):
                 facts.setdefault("reserved", []).append((slot, x, n))
@@ -78,12 +79,12 @@ class Obstacles:
         return {name: list(dict.fromkeys(rows)) for name, rows in facts.items() if rows}
 
     def _given(self, item: int, stage: int) -> Facts:
-        """The static facts of an item in a stage; those that are the same in all stages where nothing flows."""
+        """The static facts of an item in a stage; where nothing flows, what is the same in all stages."""
         slots = len(self._history.slots(item))
         static, last = self._static(item, stage), self._static(item, len(self._record.stages) - 1)
         if static >= 0:
             return self._history.given(static, slots)
-        strategy: Facts = {"strategy": [(self._record.stages[stage].strategy,)]}
+        strategy: Facts = {"strategy": [(s.strategy,) for s in self._record.stages[stage:][:1]]}
         if last >= 0:
             given = self._history.given(last, slots)
             return strategy | {name: rows for name, rows in given.items() if name not in _OPEN}
@@ -93,7 +94,7 @@ class Obstacles:
     def _static(self, item: int, stage: int) -> int:
         if (item, stage) not in self._statics:
             passes = [turns for turns, of in enumerate(self._record.stage_of) if of == stage]
-            self._statics[item, stage] = max(self._record.static(item, turns) for turns in passes)
+            self._statics[item, stage] = max((self._record.static(item, p) for p in passes), default=-1)
         return self._statics[item, stage]
 
     def _opens(self, item: int) -> list[Row]:
@@ -113,7 +114,7 @@ class Obstacles:
             static = self._record.static(item, 0) if item >= self._record.items else -1
             if static >= 0:
                 given = self._history.given(static, 1)
-                priorities = dict(given["annotation_priority"])
+                priorities: dict[int, int] = dict(given["annotation_priority"])
                 for d, _, x in given["annotation"]:
                     if priorities[d] > priority:
                         yield d, x, priorities[d]

@@ -121,8 +121,10 @@ class Picture:
         return f"{rule('┌', '┬', '┐')}\n{inner.join(lines)}\n{rule('└', '┴', '┘')}"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [(*map(self._extent, range(len(self.dims)), [t] * len(self.dims)), ranges(t.devices))
-                for t in self.tiles]
+        return [
+            (*map(self._extent, range(len(self.dims)), [t] * len(self.dims)), ranges(t.devices))
+            for t in self.tiles
+        ]
 
     def _extent(self, dim: int, tile: Tile) -> str:
         if tile.slices:
@@ -141,13 +143,15 @@ class Picture:
         """For notebooks: the grid with a colour for each part, or the table."""
         border = "border:1px solid #8888;padding:.3em .6em;text-align:center"
         lines = [f"<div><code>{escape(self._title())}</code>", '<table style="border-collapse:collapse">']
-        colours = {tile.shard: f"hsl({360 * i // len(self.tiles)} 70% 55% / .35)"
-                   for i, tile in enumerate(self.tiles)}
+        colours = {
+            tile.shard: f"hsl({360 * i // len(self.tiles)} 70% 55% / .35)"
+            for i, tile in enumerate(self.tiles)
+        }
         if 0 < len(self.dims) <= 2:
             for _, row in groupby(self.tiles, lambda tile: tile.shard[:-1]):
                 cells = (
-                    f'<td title="{escape(self._said(tile))}" style="{border};background:{colours[tile.shard]}">'
-                    f"{escape(ranges(tile.devices))}</td>"
+                    f'<td title="{escape(self._said(tile))}" '
+                    f'style="{border};background:{colours[tile.shard]}">{escape(ranges(tile.devices))}</td>'
                     for tile in row
                 )
                 lines.append(f"<tr>{''.join(cells)}</tr>")
@@ -155,7 +159,9 @@ class Picture:
             lines.append("<tr>" + "".join(f"<th>{escape(name)}</th>" for name in self._names()) + "</tr>")
             for tile, texts in zip(self.tiles, self._rows(), strict=True):
                 style = f"{border};background:{colours[tile.shard]}"
-                lines.append("<tr>" + "".join(f'<td style="{style}">{escape(t)}</td>' for t in texts) + "</tr>")
+                lines.append(
+                    "<tr>" + "".join(f'<td style="{style}">{escape(t)}</td>' for t in texts) + "</tr>"
+                )
         return "\n".join([*lines, "</table></div>"])
 
     def _said(self, tile: Tile) -> str:
@@ -207,8 +213,9 @@ def _named(sharding: Any, shape: tuple[int, ...] | None) -> Picture:
 
     axes = tuple((str(name), int(size)) for name, size in sharding.mesh.shape.items())
     sizes = dict(axes)
-    entries = [() if entry is None else entry if isinstance(entry, tuple) else (entry,)
-               for entry in sharding.spec]
+    entries = [
+        () if entry is None else entry if isinstance(entry, tuple) else (entry,) for entry in sharding.spec
+    ]
     entries += [()] * (len(shape or ()) - len(entries))
     dims = tuple(tuple((str(name), 1, sizes[name]) for name in entry if sizes[name] > 1) for entry in entries)
     abstract = isinstance(sharding.mesh, AbstractMesh)

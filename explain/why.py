@@ -11,7 +11,7 @@ from ..importers.meshes import axis_text
 from .explanation import Annotation, Explanation, Loss, Site, Step, rule_place
 from .history import Event, History
 from .obstacles import Obstacles
-from .record import Run, Value, record
+from .record import Row, Run, Value, record
 from .values import Values
 
 if TYPE_CHECKING:
@@ -85,9 +85,7 @@ class Explainer:
         cell, end = self.history.cell(value.place), self.history.end
         way, origin = self.way(cell, dim, atoms[0])
         needs = sorted({n for atom in atoms for n in self.needs((cell, dim, atom, end))} - {origin})
-        parts = self.meshes.merge(atoms)
-        mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
-        axis = ", ".join(axis_text(part, mesh) for part in parts)
+        axis = self.axes(atoms)
         return Explanation(
             Site(value.name, value.type, dim, value.where),
             axis,
@@ -159,19 +157,25 @@ class Explainer:
         turn, rows = lost
         op, places = self.values.op(event.item), self.history.slots(event.item)
         dims = {(t, f): d for t, d, _, f in self.obstacles.maps(event.item)}
+        parts: dict[Row, list[int]] = {}
+        for s, g, _, x, *rest in rows:
+            parts.setdefault((s, g, *rest), []).append(x)
         found = []
         for s, g, k, x, v, reason, u, h in rows:
+            together = parts[s, g, v, reason, u, h]
+            if x != together[0]:
+                continue
             proof = turn.proof("blocked", (s, g, k, x, reason, u, h))
             assert proof is not None
-            says = telling(proof)
+            says, axis = telling(proof), self.axes(together)
             found.append(
                 Loss(
-                    self.axis(x),
+                    axis,
                     self.site(places[s], dims[s, g], op.slots[s]),
                     self.site(places[v], dims[v, g], op.slots[v]),
                     self.factor(g),
                     reason,
-                    self.sentence(says, op.slots),
+                    self.sentence(says, op.slots, dict.fromkeys(together, axis)),
                     rule_place(says),
                 )
             )
@@ -227,9 +231,12 @@ class Explainer:
 
     def axis(self, atom: int) -> str:
         """The axis of an atom, as a sub-axis where it is not whole: ``x``, ``x:(1)2``."""
-        found = self.meshes.atoms[atom]
-        (part,) = self.meshes.merge([atom])
-        return axis_text(part, self.meshes.meshes[found.mesh])
+        return self.axes([atom])
+
+    def axes(self, atoms: Sequence[int]) -> str:
+        """The axes that some atoms make up."""
+        mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
+        return ", ".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
 
     @staticmethod
     def factor(f: int) -> str:
@@ -266,7 +273,8 @@ def telling(proof: Proof) -> Proof:
     """The step of a proof of ``blocked`` whose sentence says most."""
     steps = list(proof.steps())
     return next(
-        (p for name in _TELLING for p in steps if p.relation == name and p.source and p.source.sentence), proof
+        (p for name in _TELLING for p in steps if p.relation == name and p.source and p.source.sentence),
+        proof,
     )
 
 

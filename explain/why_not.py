@@ -84,8 +84,11 @@ class Search:
                 hint=hint,
             )
         self.visited: dict[tuple[int, int], int] = {}
+        self.dead_ends: dict[int, None] = {}
         stops = tuple(islice(self.stops(cell, dim), _MOST_STOPS))
         here = () if any(stop.distance == 0 for stop in stops) else tuple(self.here(cell, dim))
+        if not stops and not here:  # it may be on the other side of these
+            here = tuple(map(self.no_rule, islice(self.dead_ends, _MOST_STOPS)))
         site = Site(value.name, value.type, dim, value.where)
         return WhyNot(site, self.axis, here, stops, len(self.visited))
 
@@ -118,7 +121,7 @@ class Search:
             cell, dim, distance = queue.popleft()
             for item, slot in self.items(cell):
                 places = self.history.slots(item)
-                if not self.obstacles.maps(item):
+                if self.unknown(item):
                     yield from self.unruled(item, slot, dim, distance)
                 near: dict[tuple[int, int, int], None] = {}
                 for f, u, d in self.shared(item, slot, dim):
@@ -144,17 +147,26 @@ class Search:
 
     # ---- What stopped it --------------------------------------------------------------------------------
 
+    def unknown(self, item: int) -> bool:
+        """Whether an item is an op that has no rule."""
+        facts = self.explainer.record.op_facts(item)
+        return bool(facts) and not facts["known"]
+
     def unruled(self, item: int, slot: int, dim: int, distance: int) -> Iterator[Stop]:
         """An op without a rule, if another tensor of it has the axis."""
-        op, places = self.values.op(item), self.history.slots(item)
-        for u, place in enumerate(places):
+        self.dead_ends[item] = None
+        for u, place in enumerate(self.history.slots(item)):
             held = [d for d, x in self.sharded(self.history.cell(place)) if u != slot and x in self.atoms]
             if held:
-                said = self.explainer.record.op_facts(item).get("no_rule", ())
-                why = f": {said[0][0]}" if said else ""
-                reason = Reason("no rule", f"No rule says how {op.name} is sharded{why}.", "", "")
-                yield self._stop(item, (slot, dim), (u, held[0]), "", distance, (reason,))
+                reasons = (self.no_rule(item),)
+                yield self._stop(item, (slot, dim), (u, held[0]), "", distance, reasons)
                 return
+
+    def no_rule(self, item: int) -> Reason:
+        op, said = self.values.op(item), self.explainer.record.op_facts(item)["no_rule"]
+        where = f" at {op.where}" if op.where else ""
+        why = f": {said[0][0]}" if said else ""
+        return Reason("no rule", f"No rule says how {op.name}{where} is sharded{why}.", "", "")
 
     def stop(
         self, item: int, slot: int, dim: int, factor: int, near: int, near_dim: int, distance: int
@@ -178,14 +190,23 @@ class Search:
     def reasons(self, item: int, slot: int, factor: int, near: End) -> Iterator[Reason]:
         turn = self.obstacles.at_end(item)
         rows = [row for row in turn.rows("blocked") if row[:2] == (slot, factor) and row[3] in self.atoms]
+        parts: dict[Row, list[int]] = {}
         for row in rows:
+            parts.setdefault(row[4:], []).append(row[3])
+        for row in rows:
+            together = parts[row[4:]]
+            if row[3] != together[0]:
+                continue
             proof = turn.proof("blocked", row)
             assert proof is not None
-            says = telling(proof)
+            says, axis = telling(proof), self.explainer.axes(together)
+            sentence = self.explainer.sentence(
+                says, self.values.op(item).slots, dict.fromkeys(together, axis)
+            )
             rival = self.rival(item, row, says)
             yield Reason(
                 row[4],
-                self.explainer.sentence(says, self.values.op(item).slots),
+                sentence,
                 rule_place(says),
                 *(self.origin(*rival) if rival else self.barrier(item, row)),
                 self.before(item, (slot, factor), near, row[3], rival) if rival else None,
@@ -194,7 +215,7 @@ class Search:
             yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
 
     def barrier(self, item: int, row: Sequence[Any]) -> tuple[str, int]:
-        """What the user said of the slot that does not take the axis, and the cell; nothing for most reasons."""
+        """What the user said of the slot that bars the axis, and its cell; nothing for most reasons."""
         if row[4] not in ("closed", "replicated", "unreduced", "mesh"):
             return "", -1
         return self.annotated(self.history.cell(self.history.slots(item)[row[5]]))
@@ -228,6 +249,8 @@ class Search:
         if came is None:
             return None
         start, stage = history.start(came), explainer.record.stage_of[came.turns]
+        # Annotations take their turns at the beginning of a stage: before is the end of the last one.
+        then = stage - 1 if came.item >= explainer.record.items else stage
         way, _ = explainer.way(history.cell(history.slots(item)[near[0]]), near[1], atom)
         late = [(event, d) for event, d in way if event.number >= start]
         site = self.site(item, to[0], self.dim(item, *to))
@@ -240,7 +263,7 @@ class Search:
         if turn is not None:
             found = self.said(item, turn, "held", [row for row in turn.rows("held") if row[1] == atom])
         else:
-            turn = self.obstacles.turn(item, stage, start)
+            turn = self.obstacles.turn(item, then, start)
             blocked = [
                 row
                 for row in turn.rows("blocked")
@@ -250,7 +273,9 @@ class Search:
         if not found:
             first = self.values.op(came.item)
             where = f" at {first.where}" if first.where else ""
-            found = (Reason("order", f"It could have come, but {first.name}{where} had its turn first.", "", ""),)
+            found = (
+                Reason("order", f"It could have come, but {first.name}{where} had its turn first.", "", ""),
+            )
         return Before(explainer.record.stages[stage], op.name, op.where, site, found)
 
     def said(self, item: int, turn: Derivations, relation: str, rows: Sequence[Row]) -> tuple[Reason, ...]:
@@ -266,7 +291,8 @@ class Search:
 
     def dim(self, item: int, slot: int, factor: int) -> int:
         """The dimension of a slot that has a factor."""
-        return next(d for t, d, _, f in self.obstacles.maps(item) if (t, f) == (slot, factor))
+        dims: Iterator[int] = (d for t, d, _, f in self.obstacles.maps(item) if (t, f) == (slot, factor))
+        return next(dims)
 
     # ---- Where it comes from ----------------------------------------------------------------------------
 

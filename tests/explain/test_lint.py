@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 import shardlog
+from jsonschema import validate
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
+from shardlog.explain.explanation import SCHEMA
 from shardlog.explain.lint import Finding, Lint, findings
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("batch['x']"),
                 %w: tensor<16x32xf32> loc("params['w']"),
-                %v: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>} loc("params['v']"))
-    -> tensor<8x16xf32> {
+                %v: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}
+                    loc("params['v']")) -> tensor<8x16xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
      : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32> loc("model.py":7:9)
   %1 = stablehlo.dot_general %0, %v, contracting_dims = [1] x [0]
@@ -98,12 +100,16 @@ def test_the_output_is_written_all_the_same(tmp_path: Path, capsys: pytest.Captu
         "unknown-op:",
     ]
     assert main([*run, "unknown-op", "--json"]) == 1
-    assert [f["lint"] for f in json.loads(capsys.readouterr().out)["findings"]] == ["unknown-op"]
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["lint"] == "unknown-op"
+    validate(finding, SCHEMA)
 
 
 def test_why_there_is_no_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     module = tmp_path / "mlp.mlir"
-    module.write_text(MODULE.replace('"my.op"(%1)', '"stablehlo.unary_einsum"(%1) {einsum_config = "ab->ab"}'))
+    module.write_text(
+        MODULE.replace('"my.op"(%1)', '"stablehlo.unary_einsum"(%1) {einsum_config = "ab->ab"}')
+    )
     assert main(["run", str(module), "-o", str(tmp_path / "out.mlir"), "--fail-on", "unknown-op"]) == 1
     captured = capsys.readouterr()
     assert "no sharding passes through it (to be written as reduce and transpose)" in captured.err

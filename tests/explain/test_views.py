@@ -16,6 +16,7 @@ from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
+from shardlog.explain.explained import Explained
 from shardlog.explain.explanation import Annotation, Explanation, Site
 from shardlog.explain.views import dot, mermaid
 
@@ -47,27 +48,33 @@ def module(tmp_path: Path) -> str:
     return str(path)
 
 
-def explained() -> shardlog.explain.Explained:
+def explained() -> Explained:
     return shardlog.explain(MODULE)
 
 
 def parsed(text: str) -> pydot.Dot:
-    (graph,) = pydot.graph_from_dot_data(text)
-    return graph
+    graphs = pydot.graph_from_dot_data(text)
+    assert graphs is not None
+    return graphs[0]
 
 
 def test_dot(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", module, "%1", "--dot"]) == 0
     graph = parsed(capsys.readouterr().out)
-    labels = {n.get_name(): n.get_label() for n in graph.get_nodes() if n.get_name() != "node"}
-    edges = {(labels[e.get_source()], labels[e.get_destination()]): e.get_label() for e in graph.get_edges()}
+    labels = {n.get_name(): n.get("label") for n in graph.get_nodes() if n.get_name() != "node"}
+    edges = {
+        (labels[str(e.get_source())], labels[str(e.get_destination())]): e.get("label")
+        for e in graph.get_edges()
+    }
     up = r'"%0 dim 1 on \"model\"\ltensor<8x16xf32>\lmodel.py:7\l"'
     (turn,) = (label for (start, _), label in edges.items() if start == up)
     assert turn.startswith(r'"stablehlo.tanh')
     annotations = [label for label in labels.values() if label.startswith('"annotated')]
     assert len(annotations) == 2
-    assert any(label == r'"its priority has come\luser priority 1, op priority 0, aggressive\l"'
-               for label in edges.values())
+    assert any(
+        label == r'"its priority has come\luser priority 1, op priority 0, aggressive\l"'
+        for label in edges.values()
+    )
 
 
 def test_mermaid(module: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +123,8 @@ def test_jax() -> None:
     mesh = AbstractMesh((2, 4), ("data", "model"))
 
     def spec(shape: tuple[int, ...], *axes: str | None) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*axes)))
+        sharding = NamedSharding(mesh, P(*axes))  # type: ignore[no-untyped-call]
+        return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=sharding)  # type: ignore[no-untyped-call]
 
     def step(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
         return jnp.tanh(x @ params["wq"])

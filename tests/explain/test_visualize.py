@@ -18,17 +18,12 @@ from shardlog.explain.visualize import ranges, visualize
 
 
 def named(*spec: Any) -> NamedSharding:
-    return NamedSharding(AbstractMesh((2, 4), ("data", "model")), PartitionSpec(*spec))
+    return NamedSharding(AbstractMesh((2, 4), ("data", "model")), PartitionSpec(*spec))  # type: ignore[no-untyped-call]
 
 
 def test_two_dimensions() -> None:
     assert str(visualize(named("data", None), (8, 4))) == (
-        "[8/data, 4] on 8 devices (data=2, model=4)\n"
-        "┌─────┐\n"
-        "│ 0-3 │\n"
-        "├─────┤\n"
-        "│ 4-7 │\n"
-        "└─────┘"
+        "[8/data, 4] on 8 devices (data=2, model=4)\n┌─────┐\n│ 0-3 │\n├─────┤\n│ 4-7 │\n└─────┘"
     )
 
 
@@ -71,10 +66,12 @@ def test_html() -> None:
 def test_it_is_what_jax_says(order: list[str], dims: list[int]) -> None:
     mesh = Mesh(np.array(jax.devices()).reshape(2, 2, 2)[:, ::-1], ("a", "b", "c"))
     spec = [tuple(n for n, d in zip(order, dims, strict=True) if d == dim) for dim in range(3)]
-    sharding, shape = NamedSharding(mesh, PartitionSpec(*spec)), (8, 16, 24)
+    shape = (8, 16, 24)
+    sharding = NamedSharding(mesh, PartitionSpec(*spec))  # type: ignore[no-untyped-call]
+    places: dict[Any, Any] = dict(sharding.devices_indices_map(shape))
     theirs = {
         device.id: tuple(s.indices(n)[:2] for s, n in zip(index, shape, strict=True))
-        for device, index in sharding.devices_indices_map(shape).items()
+        for device, index in places.items()
     }
     ours = {device: tile.slices for tile in visualize(sharding, shape).tiles for device in tile.devices}
     assert ours == theirs
