@@ -188,6 +188,8 @@ def random_operands(case: Case) -> list[Array]:
             drawn = generator.random(shape) + 1j * generator.random(shape)
         else:
             drawn = generator.uniform(0.1, 1.0, shape)
+            if len(shape) > 1 and shape[-1] == shape[-2]:
+                drawn = drawn + shape[-1] * np.eye(shape[-1])  # well-conditioned, where it is a matrix
         found.append(np.array(drawn, dtype=kind))
     return found
 

@@ -11,20 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
 from math import prod
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from ..rulebook import RuleBook
-from .case import EXAMPLES, Array, Case, Reference, file_cases, line_cases, random_operands
-from .execute import Answer, Call, NotExecutableError, execute
-from .shards import Cut, equal, join, local_shape, masks, parts, reductions, split
+from .case import EXAMPLES, Case, Reference, file_cases, line_cases
+from .claims import claims, fits, guesses, verify
+from .execute import NotExecutableError
 
 KINDS = ("pass_through", "reduction", "need_replication", "permutation")
-_MOST_GUESSES = 64  # of dimensions that could be sharded together
 
 
 @dataclass(frozen=True)
@@ -35,6 +30,7 @@ class Finding:
     name: str
     message: str
     wrong: bool
+    factor: int | None = None
 
     def __str__(self) -> str:
         return f"{self.place}: {'error' if self.wrong else 'note'}: {self.name}: {self.message}"
@@ -49,6 +45,11 @@ class Report:
     computed: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+
+    def skip(self, reason: str, factors: int = 1) -> None:
+        """Counts factors that are not verified."""
+        if factors:
+            self.skipped[reason] = self.skipped.get(reason, 0) + factors
 
     @property
     def wrong(self) -> list[Finding]:
@@ -113,6 +114,8 @@ def static_errors(case: Case) -> Iterator[str]:
             yield f"factor {f} has several sizes: {', '.join(map(str, sorted(sizes)))}"
         dims = case.dims(f)
         slots = [t for t, _ in dims]
+        if "reduction" in kinds and set(range(case.operands, len(case.shapes))) <= set(slots):
+            yield f"{case.label(f)} is reduction, but all results have it: nothing is left to reduce"
         if not dims:
             yield f"factor {f} shows in no dimension"
         for t in sorted({t for t in slots if slots.count(t) > 1}):
@@ -134,202 +137,42 @@ def static_errors(case: Case) -> Iterator[str]:
 
 
 def _shows_whole(case: Case, f: int) -> bool:
-    """Some dimension along factor ``f`` has the size that its factors make up, or elements move along it."""
-    moves = any(case.kinds.get(g) == "permutation" for place in case.dims(f) for g in case.maps[place])
-    return moves or any(_fits(case, t, d) for t, d in case.dims(f))
-
-
-def _fits(case: Case, t: int, d: int) -> bool:
-    shape = case.shapes[t] if t < len(case.shapes) else None
-    size = prod(case.factors.get(g, 0) for g in case.maps[t, d])
-    return shape is not None and d < len(shape) and shape[d] == size
-
-
-@dataclass(frozen=True)
-class _Claim:
-    """Dimensions that are cut together; where ``reduces``, the results are parts of a reduction."""
-
-    cuts: Mapping[int, Cut]  # by slot
-    size: int
-    reduces: bool
-    factor: int | None = None  # None: a guess
-
-    def describe(self, case: Case) -> str:
-        places = ", ".join(f"dimension {cut[0]} of {case.slot(t)}" for t, cut in sorted(self.cuts.items()))
-        return f"{places} (size {self.size})"
+    """Some dimension along factor ``f`` has the size that its factors make up, or is cut into windows."""
+    compound = [case.maps[place] for place in case.dims(f) if len(case.maps[place]) > 1]
+    moves = any(case.kinds.get(g) == "permutation" for factors in compound for g in factors)
+    return moves or any(fits(case, t, d) for t, d in case.dims(f))
 
 
 def _check_numbers(case: Case, report: Report) -> None:
-    claims, skipped = _claims(case)
-    guesses = _guesses(case)
+    found, skipped = claims(case)
+    stated = sum(claim.stated for claim in found)
+    found += guesses(case)
     for reason in skipped:
-        report.skipped[reason] = report.skipped.get(reason, 0) + 1
+        report.skip(reason)
     try:
-        holds = _verify(case, [*claims, *guesses])
+        verdicts = verify(case, found)
     except (NotExecutableError, ValueError) as error:
-        if claims:
-            report.skipped[str(error)] = report.skipped.get(str(error), 0) + len(claims)
+        report.skip(str(error), stated)
         return
-    for claim, verdict in zip([*claims, *guesses], holds, strict=True):
-        if claim.factor is None:
-            if verdict:
-                how = "with a reduction of the results" if claim.reduces else "together"
-                message = f"could be sharded {how}: {claim.describe(case)}"
-                report.findings.append(Finding(case.place, case.name, message, False))
-        elif verdict is None:
-            reason = "no local op verifies"
-            report.skipped[reason] = report.skipped.get(reason, 0) + 1
+    more = [claim for claim, true in zip(found, verdicts, strict=True) if true and not claim.stated]
+    for claim, true in zip(found, verdicts, strict=True):
+        if not claim.stated:
+            continue
+        if true is None:
+            report.skip("no local op verifies")
+            continue
+        report.computed += 1
+        if not true:
+            assert claim.factor is not None
+            kind = case.kinds[claim.factor]
+            message = f"{case.label(claim.factor)} is {kind}, but sharded along it the results differ"
+            report.findings.append(Finding(case.place, case.name, message, True, claim.factor))
+    for claim in more:
+        if claim.factor is not None:
+            kind = case.kinds[claim.factor]
+            message = f"{case.label(claim.factor)} is {kind}, but could be sharded {claim}"
+        elif any(claim.within(other) for other in more):
+            continue
         else:
-            report.computed += 1
-            if not verdict:
-                kind = case.kinds[claim.factor]
-                message = f"{case.label(claim.factor)} is {kind}, but sharded along it the results differ"
-                report.findings.append(Finding(case.place, case.name, message, True))
-
-
-def _claims(case: Case) -> tuple[list[_Claim], list[str]]:
-    """What the rule claims, and the reasons why some of its factors claim nothing that can be computed."""
-    claims, skipped = [], []
-    for f, size in sorted(case.factors.items()):
-        kind = case.kinds.get(f, "pass_through")
-        if size < 2 or (len(case.dims(f)) < 2 and kind == "pass_through"):
-            continue
-        if kind in ("permutation", "need_replication"):
-            skipped.append(f"{kind} promises nothing about shards")
-            continue
-        if not all(_fits(case, t, d) for t, d in case.dims(f)):
-            skipped.append("dimensions along it differ in size")
-            continue
-        claims.append(_Claim(_cuts(case, f), size, kind == "reduction", f))
-    return claims, skipped
-
-
-def _cuts(case: Case, f: int) -> dict[int, Cut]:
-    cuts = {}
-    for t, d in case.dims(f):
-        factors = case.maps[t, d]
-        before = prod(case.factors[g] for g in factors[: factors.index(f)])
-        cuts[t] = (d, before, case.factors[f])
-    return cuts
-
-
-def _guesses(case: Case) -> list[_Claim]:
-    """What a rule may leave out: dimensions of one size that could be one factor, or go along with one."""
-    free: dict[int, dict[int, list[int]]] = {}  # size -> slot -> dims
-    for t, shape in enumerate(case.shapes):
-        for d, size in enumerate(shape or ()):
-            factors = case.maps.get((t, d), [])
-            if size > 1 and all(len(case.dims(f)) == 1 and case.kinds[f] == "pass_through" for f in factors):
-                free.setdefault(size, {}).setdefault(t, []).append(d)
-    found = []
-    for size, slots in sorted(free.items()):
-        for count in range(len(slots), 0, -1):
-            for chosen in combinations(sorted(slots), count):
-                reduces = chosen[-1] < case.operands
-                if count == 1 and not reduces:
-                    continue  # a result alone can always be sharded: every device computes what it needs
-                for dims in product(*(slots[t] for t in chosen)):
-                    cuts = {t: (d, 1, size) for t, d in zip(chosen, dims, strict=True)}
-                    found.append(_Claim(cuts, size, reduces))
-    for f, size in sorted(case.factors.items()):
-        places = case.dims(f)
-        if case.kinds[f] in ("pass_through", "reduction") and all(_fits(case, *place) for place in places):
-            cuts = _cuts(case, f)
-            for t, alone in sorted(free.get(size, {}).items()):
-                for d in alone if t not in cuts and len(cuts) > 1 else ():
-                    joined = {**cuts, t: (d, 1, size)}
-                    found.append(_Claim(joined, size, max(joined) < case.operands))
-    return found[:_MOST_GUESSES]
-
-
-def _verify(case: Case, claims: Sequence[_Claim]) -> list[bool | None]:
-    """Whether each claim is true; None where no local op can be computed."""
-    if not claims:
-        return []
-    operands = random_operands(case)
-    shapes: list[Any] = [shape or () for shape in case.shapes]
-    results = shapes[case.operands :]
-    calls = [Call(operands, results)]
-    tried: list[list[tuple[int, int]]] = []  # per claim: where each trial's calls begin, and how many
-    for claim in claims:
-        trials = []
-        for trial in _trials(case, claim, operands, results):
-            trials.append((len(calls), len(trial)))
-            calls += trial
-        tried.append(trials)
-    answers = execute(case, calls)
-    whole = answers[0]
-    if whole is None:
-        raise NotExecutableError("the op does not verify on its own")
-    verdicts: list[bool | None] = []
-    for claim, trials in zip(claims, tried, strict=True):
-        done = [answers[start : start + n] for start, n in trials]
-        complete = [shards for shards in done if all(a is not None for a in shards)]
-        true = any(_matches(case, claim, whole, shards) for shards in complete)
-        verdicts.append(true if complete else None)
-    return verdicts
-
-
-def _trials(
-    case: Case, claim: _Claim, operands: Sequence[Array], results: Sequence[tuple[int, ...]]
-) -> Iterator[list[Call]]:
-    """The ways to call the op on the shards.
-
-    Its attributes may be local sizes or not. Where results are reduced, operands that are not sharded may be
-    whole everywhere, or in the first shard only and neutral in the others. Or every device has operands of
-    the whole size, zero outside of its shard: this is how ops that look up indices are partitioned.
-    """
-    n = parts(claim.size)
-    cut = {t: split(operands[t], c, n) for t, c in claim.cuts.items() if t < case.operands}
-    local = [
-        local_shape(shape, claim.cuts[t], n) if t in claim.cuts else shape
-        for t, shape in enumerate(results, case.operands)
-    ]
-    ways = [(cut, local, attributes) for attributes in _local_attributes(case, claim, n)]
-    if claim.factor is not None:
-        ways.append(({t: masks(operands[t], claim.cuts[t], n) for t in cut}, list(results), {}))
-    for sharded, shapes, attributes in ways:
-        for neutral in (None, 0, 1) if claim.reduces else (None,):
-            shards = []
-            for i in range(n):
-                rest = [a if neutral is None or i == 0 else np.full_like(a, neutral) for a in operands]
-                shards.append([sharded[t][i] if t in sharded else a for t, a in enumerate(rest)])
-            yield [Call(shard, shapes, attributes) for shard in shards]
-
-
-def _local_attributes(case: Case, claim: _Claim, n: int) -> Iterator[dict[str, int | tuple[int, ...]]]:
-    """The attributes that a local op may have: those of the op, or some that are sizes are local ones."""
-    options: dict[str, int | tuple[int, ...]] = {}
-    lists: dict[str, dict[int, int]] = {}
-    for name, i, value in case.facts.get("attribute_item", ()):
-        lists.setdefault(name, {})[i] = value
-    for name, items in sorted(lists.items()):
-        for t, (d, _, _) in claim.cuts.items():
-            shape = case.shapes[t] or ()
-            if "." not in name and len(items) == len(shape) and items[d] == shape[d]:
-                options[name] = tuple(v // n if i == d else v for i, v in sorted(items.items()))
-    for name, value in sorted(case.facts.get("attribute_number", ())):
-        if value == claim.size and "." not in name:
-            options[name] = value // n
-    yield {}
-    for count in range(1, len(options) + 1):
-        for chosen in combinations(options, count):
-            yield {name: options[name] for name in chosen}
-
-
-def _matches(case: Case, claim: _Claim, whole: Sequence[Array], shards: Sequence[Answer]) -> bool:
-    """The shards' results make up the whole ones."""
-    for i, expected in enumerate(whole):
-        arrays = [shard[i] for shard in shards if shard is not None]
-        cut = claim.cuts.get(case.operands + i)
-        if cut is not None:
-            if arrays[0].shape == expected.shape:  # of whole size: each shard's own part counts
-                arrays = [split(a, cut, len(arrays))[k] for k, a in enumerate(arrays)]
-            if not equal(join(arrays, cut), expected):
-                return False
-        elif claim.reduces:
-            if not any(equal(reduced, expected) for reduced in reductions(arrays)):
-                return False
-        elif not all(equal(array, expected) for array in arrays):
-            return False
-    return True
+            message = f"could be sharded {claim}: {claim.describe(case)}"
+        report.findings.append(Finding(case.place, case.name, message, False, claim.factor))

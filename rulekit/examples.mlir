@@ -182,8 +182,8 @@ func.func @normalization_0(%arg0: tensor<8x4x2xf32>, %arg1: tensor<4xf32>) {
   return
 }
 
-func.func @reduction_0(%arg0: tensor<2x3x5xf32>, %arg1: tensor<f32>) {
-  %0 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [1] : (tensor<2x3x5xf32>, tensor<f32>) -> tensor<2x5xf32>
+func.func @reduction_0(%arg0: tensor<2x4x5xf32>, %arg1: tensor<f32>) {
+  %0 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [1] : (tensor<2x4x5xf32>, tensor<f32>) -> tensor<2x5xf32>
   return
 }
 
