@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ..engine import Program
 
 _FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
-_NO_OP_PRIORITIES = 9
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule")
 
 
@@ -54,10 +53,7 @@ class Live(Record):
         self.name = result.source.name
         self.strategy = fixpoint.strategy
         self.meshes = program.shardings.meshes
-        self.stages = tuple(
-            Stage(s.priority, None if s.level == _NO_OP_PRIORITIES else s.level, s.strategy)
-            for s in fixpoint.stages
-        )
+        self.stages = tuple(Stage(s.priority, s.level, s.strategy) for s in fixpoint.stages)
         self.statistics = tuple((s.turns, s.distinct, s.changes) for s in fixpoint.stages)
         self.unknown_ops = tuple(asdict(op) for op in result.unknown_ops)
         self.stage_of = fixpoint.stage_of
@@ -74,9 +70,7 @@ class Live(Record):
         from ..api import run_with
 
         options = self._result.options
-        return run_with(
-            self._result.source, replace(options, annotate=(*options.annotate, *annotate))
-        )
+        return run_with(self._result.source, replace(options, annotate=(*options.annotate, *annotate)))
 
     # ---- Names ------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
     /// The sentence of the rule, for explanations.
     @flash_attention: b s (g h) d, b t g d, b t g d -> b s (g h) d {h=4} reduction={t} need_replication={d}
     mydialect.softmax: ... i -> ... i need_replication={i}
+    elementwise_op("mydialect.gelu").  // facts about names may stand between, as in a .dl file
 
 ``@target`` stands for a custom call, any other name for an op. Each operand and result is a list of
 dimensions; a dimension is a factor or a product of factors, major to minor; ``...`` (or ``...1``) are any
@@ -29,6 +30,7 @@ from ..errors import ShardlogError
 SUFFIXES = (".rules", ".txt")
 KINDS = ("reduction", "need_replication", "permutation")
 _BLOCKED = "blocked_propagation"
+_FACTS = re.compile(r"(?:\w+\([^()]*\)\.\s*)+(?://.*)?")
 _NAME = re.compile(r'(@?)(?:"([^"\\\n]+)"|([\w$.\-]+))\s*:')
 _TOKEN = re.compile(r"\s+|(->|\.\.\.\d*|[A-Za-z]\w*|\d+|[(){},=])")
 
@@ -83,6 +85,8 @@ def parse_lines(file: str, text: str) -> list[Line]:
     sentence: list[str] = []
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
+        if _FACTS.fullmatch(line):
+            continue
         if line.startswith("///"):
             sentence.append(line[3:].strip())
         elif line.strip() and not line.startswith("//") and not line[0].isspace():
@@ -98,7 +102,8 @@ def parse_lines(file: str, text: str) -> list[Line]:
 
 def compile_lines(file: str, text: str) -> str:
     """The Datalog text of the rules in ``text``, line by line; see ``rules/ops/schema.dl`` for its words."""
-    compiled = [line.strip() if line.startswith("///") else "" for line in text.split("\n")]
+    kept = re.compile(f"///.*|{_FACTS.pattern}")
+    compiled = [line if kept.fullmatch(line) else "" for line in text.split("\n")]
     for line in parse_lines(file, text):
         compiled[line.number - 1] = " ".join(_clauses(line))
     return "\n".join(compiled)

@@ -91,7 +91,7 @@ class Origins:
     @cached_property
     def _facts(self) -> dict[tuple[str, str], tuple[str, int, str]]:
         """Facts about names: (relation, name) -> place and text."""
-        files = [p for p in (*sorted(RULES.rglob("ops/**/*.dl")), *self._book.files) if p.suffix == ".dl"]
+        files = (*sorted(RULES.rglob("ops/**/*.dl")), *self._book.files)
         found: dict[tuple[str, str], tuple[str, int, str]] = {}
         for path in files:
             for number, line in enumerate(read_text(path).splitlines(), 1):

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
 from jaxlib.mlir import ir
 from shardlog import ShardlogError, run
-from shardlog.engine import load
+from shardlog.engine import DatalogError, load
 from shardlog.rulebook import RULES, RuleBook
 from shardlog.rulekit.case import file_cases
 from shardlog.rulekit.einsum import compile_lines
+from shardlog.rulekit.origin import Origin, Origins
 from shardlog.rulekit.show import notation
 
 from .. import oracle
@@ -100,6 +101,25 @@ def test_a_line_for_each_rank(tmp_path: Path) -> None:
     lines = "i -> i\n@kernel: i j -> i j need_replication={j}"
     assert ours(tmp_path, lines, [(4,)], [(4,)]) == "([i])->([i]) {i=4}"
     assert ours(tmp_path, lines, [(4, 2)], [(4, 2)]) == "([i, j])->([i, j]) {i=4, j=2} need_replication={j}"
+
+
+def test_facts_stand_between_the_lines(tmp_path: Path) -> None:
+    rules = tmp_path / "my.rules"
+    rules.write_text(
+        'elementwise_op("my.gelu").  // as tanh\n\nmy.mm: i k, k j -> i j reduction={k}\npure_op("my.mm").\n'
+    )
+    module = (
+        'func.func @f(%a: tensor<4x4xf32>) {\n  %b = "my.gelu"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>\n'
+    )
+    module += '  %c = "my.mm"(%a, %b) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>\n  return\n}'
+    book = RuleBook([rules])
+    gelu, product = (c for c in file_cases(module, book) if c.name.startswith("my."))
+    assert notation(gelu) == "([i, j])->([i, j]) {i=4, j=4}" and gelu.said["elementwise"]
+    assert notation(product).endswith("reduction={j}") and product.said["pure"]
+    assert Origins(book).first(gelu) == Origin(str(rules), 1, 'elementwise_op("my.gelu").')
+    rules.write_text('// facts\nelementwize_op("my.gelu").\n')
+    with pytest.raises(DatalogError, match=r"my.rules:2:1: error.*unknown relation"):
+        RuleBook([rules])
 
 
 def test_an_attached_rule_goes_first(tmp_path: Path) -> None:
