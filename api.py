@@ -199,15 +199,15 @@ def run(
 
     ``source`` is a path, MLIR text or bytecode, an ``ir.Module`` or a ``jax.stages.Lowered``; it is not
     changed. ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority", or "none" to propagate
-    nothing. ``closed`` makes the shardings ready for a compiler; otherwise they are open as propagated. ``mesh`` ("data=2,model=4") gives
-    the module a mesh, ``annotate`` (``'%arg0=[{"data"}, {}]'``) annotates values, ``rules`` are files with
-    more op rules. ``op_priorities`` is a file that lists the ops in the order in which they propagate (see
-    ``docs/op_priorities.md``). ``schedule`` are tactics that come into force one after the other: text such
-    as "batch: tokens -> data; zero: params -> data", a file with it, or ``Tactic`` objects; ``until`` is the
-    tactic or user priority after which to stop (``docs/tactics.md``). ``conservative`` shardings keep to
-    whole axes, and to factors that need no halos. ``keep_rules`` leaves every op its rule as an attribute
-    ``sdy.sharding_rule``. ``progress`` is called now and then with what is being done and how much of the
-    whole run is done, from 0 to 1.
+    nothing. ``closed`` makes the shardings ready for a compiler; otherwise they are open as propagated.
+    ``mesh`` ("data=2,model=4") gives the module a mesh, ``annotate`` (``'%arg0=[{"data"}, {}]'``) annotates
+    values, ``rules`` are files with more op rules. ``op_priorities`` is a file that lists the ops in the
+    order in which they propagate (see ``docs/op_priorities.md``). ``schedule`` are tactics that come into
+    force one after the other: text such as "batch: tokens -> data; zero: params -> data", a file with it, or
+    ``Tactic`` objects; ``until`` is the tactic or user priority after which to stop (``docs/tactics.md``).
+    ``conservative`` shardings keep to whole axes, and to factors that need no halos. ``keep_rules`` leaves
+    every op its rule as an attribute ``sdy.sharding_rule``. ``progress`` is called now and then with what is
+    being done and how much of the whole run is done, from 0 to 1.
 
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
     ``engine.EngineError`` for rules that go wrong while they run.
@@ -276,14 +276,7 @@ def _run(source: Any, options: Options, progress: Callable[[str, float], None] |
     fixpoint = propagate(
         program, book, options.strategy, lambda done: tell("propagating", 0.5 + 0.25 * done), last=last
     )
-    kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
-
-    def fit(facts: dict[str, Any], shape: tuple[int, ...], entry: bool) -> dict[str, Any]:
-        given = {"sharded": facts["sharded"], "closed": facts["closed"], "dim": list(enumerate(shape))}
-        return {"sharded": kept({**given, "entry": [()] if entry else []})}
-
-    contents, facts = fixpoint.contents, fixpoint.agenda.facts
-    written = Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=options.closed)
+    written = shardings_of(program, book, fixpoint, closed=options.closed)
     tell("writing", 0.75)
     write_module(module, program.graph, program.classes, written)
     if options.keep_rules:
@@ -308,6 +301,18 @@ def _tactics(module: ir.Module, options: Options, book: RuleBook) -> tuple[Appli
 
     with module.context, ir.Location.unknown():
         return apply_schedule(module, options.schedule, book, decide)
+
+
+def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed: bool) -> Written:
+    """The shardings with which propagation ends, as they are written."""
+    kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
+
+    def fit(facts: dict[str, Any], shape: tuple[int, ...], entry: bool) -> dict[str, Any]:
+        given = {"sharded": facts["sharded"], "closed": facts["closed"], "dim": list(enumerate(shape))}
+        return {"sharded": kept({**given, "entry": [()] if entry else []})}
+
+    contents, facts = fixpoint.contents, fixpoint.agenda.facts
+    return Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=closed)
 
 
 def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:

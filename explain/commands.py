@@ -47,6 +47,18 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     _output(conflicts)
     report = commands.add_parser("report", parents=[common], help="write a page that shows all of a run")
     report.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
+    diff = commands.add_parser("diff", parents=[common], help="say what differs between two runs, and why")
+    about = "another module or saved run; options are for what is run, not for saved runs"
+    diff.add_argument("other", metavar="OTHER", help=about)
+    about = "OTHER is annotated already, as by Shardy: read it as it stands, without propagation"
+    diff.add_argument("--as-is", action="store_true", help=about)
+    _output(diff)
+    what_if = commands.add_parser(
+        "what-if", parents=[common], help="say what differs with other annotations: --annotate and --drop"
+    )
+    about = "drop the annotation of a value, by name, JAX path or pattern; may be repeated"
+    what_if.add_argument("--drop", metavar="VALUE", action="append", default=[], help=about)
+    _output(what_if)
 
 
 class _Schema(argparse.Action):
@@ -82,6 +94,8 @@ def handlers(run: Callable[[argparse.Namespace], Result]) -> dict[str, Command]:
         "why": partial(_why, opened),
         "why-not": partial(_why_not, opened),
         "conflicts": partial(_conflicts, opened),
+        "diff": partial(_diff, run),
+        "what-if": partial(_what_if, opened),
         "report": partial(_report, opened),
     }
 
@@ -173,6 +187,37 @@ def _report(run: Run, options: argparse.Namespace) -> None:
         raise ShardlogError(f"cannot write: {error.strerror}", where=options.output) from error
 
 
+def _diff(run: Callable[[argparse.Namespace], Result], options: argparse.Namespace) -> int:
+    """Returns 1 where tensors are sharded otherwise."""
+    from .diff import diff
+    from .diff_text import diff_text
+    from .saved import is_saved, open_saved
+
+    runs = []
+    for name, as_is in ((options.module, False), (options.other, options.as_is)):
+        strategy = "none" if as_is else options.strategy
+        side = argparse.Namespace(**{**vars(options), "module": name, "strategy": strategy})
+        runs.append(open_saved(name) if is_saved(Path(name)) else run(side))
+    found = diff(*runs)
+    if options.json:
+        _print_json(found.as_json())
+    else:
+        print(diff_text(found, full=options.full))
+    return int(bool(found.tensors))
+
+
+def _what_if(run: Run, options: argparse.Namespace) -> None:
+    from .diff_text import what_if_text
+    from .what_if import what_if
+
+    annotate, options.annotate = options.annotate, []
+    found = what_if(run(options), annotate, options.drop)
+    if options.json:
+        _print_json(found.as_json())
+    else:
+        print(what_if_text(found, full=options.full))
+
+
 def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:
     """What ``--verify`` found. Raises ProofError where a proof is wrong."""
     from .replay import replay
@@ -204,7 +249,7 @@ def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
     return f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
 
 
-def _print_json(found: list[dict[str, Any]]) -> None:
+def _print_json(found: Any) -> None:
     import json
 
     print(json.dumps(found, indent=2))

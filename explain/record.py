@@ -111,6 +111,10 @@ class Record(ABC):
         """The op, data-flow edge, function result or annotation that takes turns as ``item``."""
 
     @abstractmethod
+    def ops(self) -> Iterator[tuple[int, Op]]:
+        """All ops, data-flow edges and function results that are still there, with their numbers."""
+
+    @abstractmethod
     def location(self, item: int) -> str:
         """Where an op comes from, as MLIR has it; empty for other items."""
 
@@ -186,6 +190,10 @@ class Record(ABC):
     @abstractmethod
     def result(self) -> Result:
         """The run in memory."""
+
+    @abstractmethod
+    def again(self, annotate: Sequence[str] = ()) -> Result:
+        """The module is run once more, with more annotations. Raises what ``shardlog.run`` does."""
 
 
 Run = Union["Result", Record]

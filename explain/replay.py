@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..api import Result
+from ..api import Result, shardings_of
 from ..propagation import Fixpoint, propagate
 from .explanation import Explanation
 
@@ -49,7 +49,9 @@ def without(result: Result, dropped: Iterable[int]) -> Result:
     """The run without the annotations of cells; its module is still the one of ``result``."""
     cells = set(result.program.initial).difference(dropped)
     kept = {c: result.program.initial[c] for c in sorted(cells)}
-    return replace(result, program=replace(result.program, initial=kept), fixpoint=again(result, cells))
+    program, fixpoint = replace(result.program, initial=kept), again(result, cells)
+    written = shardings_of(program, result.book, fixpoint, closed=result.options.closed)
+    return replace(result, program=program, fixpoint=fixpoint, written=written)
 
 
 def again(result: Result, cells: Collection[int]) -> Fixpoint:

@@ -2,25 +2,25 @@
 
 The tables, for those who look into the file with other tools:
 
-    run(name, value)                              the module's name, the strategy, the version of shardlog, ...
-    module(data, options)                         what was read (zlib), and what the run was asked for (JSON)
-    rule_file(name, text)                         files with more op rules
-    rule(number, file, line, text, sentence)      the rules of a turn; plan(data) is how they are evaluated (zlib)
+    run(name, value)                              the module's name, the strategy, the version of shardlog
+    module(data, options)                         what was read (zlib), and what was asked for (JSON)
+    rule_file(name, text)                         files with more rules
+    rule(number, file, line, text, sentence)      the rules of a turn; plan(data): how they are evaluated
     mesh(number, name, axes, devices)             atom(number, mesh, axis, low, high)
     stage(number, priority, level, strategy, turns, distinct_turns, changes)      pass(number, stage)
     unknown_op(name, count, location, reason)     ops without a rule
     value(number, name, place, cell, type, shape, location, op, sharding)         sharding: atoms by dimension
     name(name, value, rank)                       SSA names, result#0 and JAX paths
-    op(number, name, location, class, source, known, position)                    slot(op, slot, value, cell, role)
-    known(number, facts)                          what the op rules say of an op
+    op(number, name, location, class, source, known, position)                    what takes turns
+    slot(op, slot, value, cell, role)             known(number, facts): what the op rules say of an op
     source(number, text)                          frame(source, file, line): where ops come from
     content(number, facts)                        cell(number, first, last): what cells held
     annotation(cell, value, location, sharding)
-    static(number, facts)                         turn(pass, class, static): what ops of a class know in a pass
+    static(number, facts)                         turn(pass, class, static): of ops of a class in a pass
     change(number, pass, op, slot, cell, old, new)                                the log
     proof(neighbourhood, steps)                   why the turns of the log changed what they did
 
-``op`` has all that takes turns. Shapes, facts and steps are JSON. The same run gives the same bytes.
+Shapes, facts and steps are JSON. The same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 from itertools import count, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,8 @@ location TEXT, op INTEGER, sharding TEXT)
     op(number INTEGER PRIMARY KEY, name TEXT, location TEXT, class INTEGER, source INTEGER, \
 known INTEGER, position INTEGER)
     known(number INTEGER PRIMARY KEY, facts TEXT)
-    slot(op INTEGER, slot INTEGER, value INTEGER, cell INTEGER, role TEXT, PRIMARY KEY (op, slot)) WITHOUT ROWID
+    slot(op INTEGER, slot INTEGER, value INTEGER, cell INTEGER, role TEXT, \
+PRIMARY KEY (op, slot)) WITHOUT ROWID
     source(number INTEGER PRIMARY KEY, text TEXT)
     frame(source INTEGER, file TEXT, line INTEGER)
     content(number INTEGER PRIMARY KEY, facts TEXT)
@@ -169,9 +170,9 @@ class _Tables:
 
     def options(self) -> str:
         options = self.result.options
-        given: dict[str, Any] = {"closed": options.closed, "mesh": options.mesh, "annotate": options.annotate}
-        given |= {"schedule": schedule_text(options.schedule) or (), "until": options.until}
-        return json.dumps({"strategy": options.strategy, **given})
+        files = {"rules", "op_priorities"}  # see ``rule_files``
+        given = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in files}
+        return json.dumps(given | {"schedule": schedule_text(options.schedule) or ()})
 
     def values(self) -> Iterator[tuple[Any, ...]]:
         record = self.record

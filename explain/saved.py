@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -82,12 +82,12 @@ class Saved(Record):
             for name, axes, devices in self._all("SELECT name, axes, devices FROM mesh ORDER BY number")
         )
         stages = self._all("SELECT * FROM stage ORDER BY number")
-        self.stages = [Stage(*row[1:4]) for row in stages]
-        self.statistics = [(turns, distinct, changes) for *_, turns, distinct, changes in stages]
-        self.stage_of = [stage for (stage,) in self._all("SELECT stage FROM pass ORDER BY number")]
+        self.stages = tuple(Stage(*row[1:4]) for row in stages)
+        self.statistics = tuple((turns, distinct, changes) for *_, turns, distinct, changes in stages)
+        self.stage_of = tuple(stage for (stage,) in self._all("SELECT stage FROM pass ORDER BY number"))
         unknown = self._all("SELECT * FROM unknown_op ORDER BY rowid")
         names = ("name", "count", "location", "reason")
-        self.unknown_ops = [dict(zip(names, row, strict=True)) for row in unknown]
+        self.unknown_ops = tuple(dict(zip(names, row, strict=True)) for row in unknown)
         self._values: dict[int, tuple[Value, int]] = {}
         self._slots: dict[int, list[int]] = {}
         self._proofs: dict[Key, Mapping[Row, Proof]] = {}
@@ -135,13 +135,13 @@ class Saved(Record):
 
     def born_at(self, file: str, line: int) -> list[Value]:
         query = (
-            "WHERE sharding IS NOT NULL AND op IN (SELECT number FROM op WHERE source IN "
-            "(SELECT source FROM frame WHERE line = ? AND (file = ? OR file LIKE ? ESCAPE '!'))) ORDER BY number"
+            f"{_VALUES} WHERE sharding IS NOT NULL AND op IN (SELECT number FROM op WHERE source IN "
+            f"(SELECT source FROM frame WHERE line = ? AND {_FILE})) ORDER BY number"
         )
-        return [_value(row)[0] for row in self._all(f"{_VALUES} {query}", line, file, _ending(file))]
+        return [_value(row)[0] for row in self._all(query, line, file, _ending(file))]
 
     def lines(self, file: str) -> list[int]:
-        query = "SELECT DISTINCT line FROM frame WHERE file = ? OR file LIKE ? ESCAPE '!' ORDER BY line"
+        query = f"SELECT DISTINCT line FROM frame WHERE {_FILE} ORDER BY line"
         return [line for (line,) in self._all(query, file, _ending(file))]
 
     def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
@@ -158,6 +158,16 @@ class Saved(Record):
         values, names, roles = zip(*rows, strict=True) if rows else ((), (), ())
         return Op(name, where, values, names, roles)
 
+    def ops(self) -> Iterator[tuple[int, Op]]:
+        query = (
+            "SELECT op.number, op.name, op.location, value, value.name, role FROM op "
+            "JOIN slot ON slot.op = op.number JOIN value ON value.number = value "
+            "WHERE op.number < ? ORDER BY op.number, slot"
+        )
+        for (item, name, where), rows in groupby(self._all(query, self.items), key=itemgetter(0, 1, 2)):
+            values, names, roles = zip(*(row[3:] for row in rows), strict=True)
+            yield item, Op(name, where, values, names, roles)
+
     def location(self, item: int) -> str:
         query = "SELECT text FROM op JOIN source ON source.number = source WHERE op.number = ?"
         found = self._one(query, item)
@@ -171,7 +181,7 @@ class Saved(Record):
 
     def slots(self, item: int) -> list[int]:
         if item not in self._slots:
-            query = "SELECT place FROM slot JOIN value ON value.number = value WHERE slot.op = ? ORDER BY slot"
+            query = "SELECT place FROM slot JOIN value ON number = value WHERE slot.op = ? ORDER BY slot"
             self._slots[item] = [int(place) for (place,) in self._all(query, item)]
         return self._slots[item]
 
@@ -201,7 +211,8 @@ class Saved(Record):
         return _facts(facts)
 
     def op_facts(self, item: int) -> Facts:
-        ((facts,),) = self._all("SELECT facts FROM op JOIN known ON known.number = known WHERE op.number = ?", item)
+        query = "SELECT facts FROM op JOIN known ON known.number = known WHERE op.number = ?"
+        ((facts,),) = self._all(query, item)
         return _facts(facts)
 
     def at_end(self) -> Iterator[tuple[int, Key]]:
@@ -272,20 +283,28 @@ class Saved(Record):
 
     @cached_property
     def result(self) -> Result:
-        from ..api import run
+        result = self.again()
+        if result.record.end != self.end or self._changed(result):
+            message = "the run does not come out as it was saved: the rules or shardlog have changed"
+            raise ShardlogError(message, where=str(self.path), hint=_AGAIN)
+        return result
+
+    def again(self, annotate: Sequence[str] = ()) -> Result:
+        from ..api import Options, run_with
         from ..importers.source import Text
+        from ..importers.tactics import read_schedule
 
         ((data, options),) = self._all("SELECT data, options FROM module")
+        given = json.loads(options)
         with TemporaryDirectory() as folder:
             files = []
             for i, (name, text) in enumerate(self._all("SELECT name, text FROM rule_file ORDER BY rowid")):
                 files.append(Path(folder, f"{i}-{name}"))
                 files[-1].write_text(text, encoding="utf-8")
-            result = run(Text(zlib.decompress(data), self.name), rules=files, **json.loads(options))
-        if result.record.end != self.end or self._changed(result):
-            message = "the run does not come out as it was saved: the rules or shardlog have changed"
-            raise ShardlogError(message, where=str(self.path), hint=_AGAIN)
-        return result
+            given["annotate"] = (*given["annotate"], *annotate)
+            given["schedule"] = read_schedule(given["schedule"])
+            options = Options(**given, rules=tuple(files))
+            return run_with(Text(zlib.decompress(data), self.name), options)
 
     def _changed(self, result: Result) -> bool:
         """Whether the log of a run is another one than that of the file."""
@@ -293,6 +312,7 @@ class Saved(Record):
         return any(Change(*columns) != result.record.change(number) for number, *columns in changes)
 
 
+_FILE = "(file = ? OR file LIKE ? ESCAPE '!')"
 _VALUES = "SELECT number, name, place, type, shape, location, cell FROM value"
 
 

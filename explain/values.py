@@ -46,6 +46,18 @@ class Values:
             raise ShardlogError(f"no value is born at {file}:{line}", where=self._record.name, hint=hint)
         return found
 
+    def matching(self, pattern: str) -> list[Value]:
+        """The values that a name stands for; ``*`` in it is any text without brackets. Raises as ``find``."""
+        if "*" not in pattern:
+            return self.find(pattern)
+        wanted = re.compile(r"[^\[\]]*".join(map(re.escape, pattern.split("*"))))
+        known = self._record.names()
+        numbers = sorted({number for name, number in known.items() if wanted.fullmatch(name)})
+        if not numbers:
+            hint = f"there are: {', '.join(list(known)[:5])}, ..."
+            raise ShardlogError(f"no value is called {pattern}", where=self._record.name, hint=hint)
+        return [self._record.value(number) for number in numbers]
+
     def all(self) -> list[Value]:
         """Every tensor, in the order of the program."""
         return list(self._record.values())

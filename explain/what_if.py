@@ -1,0 +1,59 @@
+"""What would be so with other annotations: the run again, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ShardlogError, closest
+from .conflicts import Conflict, conflicts
+from .diff import Diff, diff
+from .record import Record, Run, record
+from .replay import without
+from .values import Values
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What a change of annotations changes: shardings, and what must move at ops (the bytes that each device
+    receives)."""
+
+    diff: Diff
+    before: tuple[Conflict, ...]
+    after: tuple[Conflict, ...]
+
+    @property
+    def bytes(self) -> tuple[int, int]:
+        """The bytes that move without the change, and with it."""
+        return sum(c.bytes for c in self.before), sum(c.bytes for c in self.after)
+
+    def as_json(self) -> dict[str, Any]:
+        """The change as ``explanation.SCHEMA`` has it."""
+        before, after = self.bytes
+        return {"bytes": {"before": before, "after": after}, "diff": self.diff.as_json()}
+
+
+def what_if(run: Run, annotate: Sequence[str] = (), drop: Sequence[str] = ()) -> WhatIf:
+    """What differs if values are annotated (as in ``shardlog.run``) and the annotations of others dropped.
+
+    ``drop`` are names of values, or patterns of them. Raises ShardlogError for values that do not exist or
+    have no annotation, and for annotations that do not fit.
+    """
+    base = record(run)
+    cells = sorted({cell for name in drop for cell in _annotated(base, name)})
+    changed = base.again(annotate) if annotate else base.result
+    if cells:
+        changed = without(changed, cells)
+    return WhatIf(diff(base, changed), tuple(conflicts(base)), tuple(conflicts(changed)))
+
+
+def _annotated(run: Record, name: str) -> list[int]:
+    """The annotated cells that a name or pattern stands for."""
+    known = run.annotations()
+    found = {value.name: run.cell(value.place) for value in Values(run).matching(name)}
+    cells = [a.cell for a in known if a.value in found or a.cell in found.values()]
+    if not cells:
+        hint = closest("", [annotation.value for annotation in known])
+        raise ShardlogError(f"{name} has no annotation", where=run.name, hint=hint)
+    return cells
