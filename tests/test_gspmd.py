@@ -560,11 +560,28 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_function_called_inside_and_outside_of_a_manual_computation() -> None:
     """Inside, its values have manual axes; so there are two functions."""
-    result = shardlog.run(lower(partly_manual, (X, W), shardy=True))
-    written = result.text("gspmd")
-    inside = re.search(r"@(sin\w*)\(%arg0: tensor<8x4xf32> \{mhlo.sharding = \"([^\"]*)\"\}", written)
-    assert inside
-    assert inside[2] == "{devices=[2,1,4]<=[8] last_tile_dims={manual}}"
+    text = (
+        module(
+            "%a: tensor<8xf32>) -> tensor<8xf32>",
+            "%0 = call @f(%a) : (tensor<8xf32>) -> tensor<8xf32>",
+            '%1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{}], replicated={"y"}>] '
+            'out_shardings=[<@mesh, [{}], replicated={"y"}>] manual_axes={"y"} (%b: tensor<8xf32>) {',
+            "  %2 = func.call @f(%b) : (tensor<8xf32>) -> tensor<8xf32>",
+            "  sdy.return %2 : tensor<8xf32>",
+            "} : (tensor<8xf32>) -> tensor<8xf32>",
+            "return %1 : tensor<8xf32>",
+            top=XY,
+        )
+        + "func.func private @f(%a: tensor<8xf32>) -> tensor<8xf32> {\n"
+        "  %0 = stablehlo.tanh %a : tensor<8xf32>\n  return %0 : tensor<8xf32>\n}\n"
+    )
+    written = str(to_gspmd(parse_module(read_source(text))))
+    manual_inside = '{mhlo.sharding = "{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dims={manual, replicated}}"}'
+    assert "call @f(%arg0) : (tensor<8xf32>)" in written
+    assert f"call @f_0(%arg0) {manual_inside} : (tensor<8xf32>)" in written
+    assert "private @f(%arg0: tensor<8xf32>) -> tensor<8xf32>" in written
+    assert f"private @f_0(%arg0: tensor<8xf32> {manual_inside})" in written
+    assert "sdy.manual_computation" in shown(written, mesh="x=2,y=4")
 
 
 @pytest.mark.parametrize(
