@@ -72,7 +72,7 @@ class Difference:
     def __str__(self) -> str:
         if self.found is None:
             return f"{self.where}: {self.causes[0].sentence}"
-        at = f" at {self.place}" if self.place else ""
+        at = f" at {self.place}" if self.place not in ("", self.value) else ""
         lines = [f"{self.where}: {self.value} : {self.type}{at}"]
         lines.append(f"  expected {self.expected}, is {self.found}")
         for cause in self.causes:

@@ -101,8 +101,8 @@ def short_why_not(explanation: WhyNot) -> str:
         return "the axis is on no tensor that it could come from"
     reason = reasons[0]
     rule = f" [{reason.rule}]" if reason.rule else ""
-    culprit = f" {reason.culprit}" if reason.culprit else ""
-    return f"{place}{reason.reason}: {reason.sentence}{rule}{culprit}"
+    culprit = f"; {reason.culprit}" if reason.culprit else ""
+    return f"{place}{reason.reason}: {reason.sentence.rstrip('.')}{rule}{culprit}"
 
 
 def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
@@ -182,7 +182,9 @@ def _lost(step: Step) -> list[str]:
 def _all_lost(step: Step) -> list[str]:
     lines = ["      not in the same turn:"] if step.lost else []
     for loss in step.lost:
-        lines.append(f'        "{loss.axis}" of {_dim(loss.source)} for {_dim(loss.site)}, factor {loss.factor}')
+        lines.append(
+            f'        "{loss.axis}" of {_dim(loss.source)} for {_dim(loss.site)}, factor {loss.factor}'
+        )
         lines += wrapped("          ", f"{loss.reason}: {loss.sentence} [{loss.rule}]")
     return lines
 

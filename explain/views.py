@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .explanation import Annotation, Explanation, Site, Step
 from .text import stage_text
 
-_MERMAID = {c: f"#{ord(c)};" for c in '#"&<>%`\\;{}[]|'}
+_MERMAID = {c: f"#{ord(c)};" for c in '#"&<>%`\\;{}[]|$'}
 
 
 @dataclass

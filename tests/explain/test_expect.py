@@ -56,7 +56,7 @@ def test_nothing_differs(file: Path) -> None:
 def test_an_axis_too_many(file: Path) -> None:
     (found,) = differences(file, "\"result['y']\" = '[{\"data\"}, {}]'")
     assert found.splitlines()[:3] == [
-        f"{file}:1: result['y'] : tensor<8x32xf32> at result['y']",
+        f"{file}:1: result['y'] : tensor<8x32xf32>",
         '  expected [{"data"}, {}], is [{"data"}, {"model"}]',
         '  dim 1 is sharded on "model"',
     ]
@@ -77,8 +77,8 @@ def test_a_missing_axis(file: Path) -> None:
 def test_patterns_name_what_differs(file: Path) -> None:
     found = differences(file, "\"params['layers'][*]['w']\" = '[{\"data\"}, {\"model\"}]'")
     assert [text.splitlines()[0] for text in found] == [
-        f"{file}:1: params['layers'][0]['w'] : tensor<16x32xf32> at params['layers'][0]['w']",
-        f"{file}:1: params['layers'][1]['w'] : tensor<32x32xf32> at params['layers'][1]['w']",
+        f"{file}:1: params['layers'][0]['w'] : tensor<16x32xf32>",
+        f"{file}:1: params['layers'][1]['w'] : tensor<32x32xf32>",
     ]
 
 
