@@ -328,7 +328,7 @@ class _Reader:
         for label in RESULT_SHARDING:
             if label in op.attributes and len(function.results[node]) == 1:
                 function.attributes[self.numbers[op.results[0]]] = op.attributes[label]
-        if any(label in op.attributes for label in _BOUNDARIES):
+        if name == "sdy.named_computation" or any(label in op.attributes for label in _BOUNDARIES):
             function.boundaries.append(node)
         if name == "sdy.sharding_constraint":
             function.constraints.append(node)

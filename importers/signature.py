@@ -84,6 +84,7 @@ def describe(
 
     ``tensors`` remembers what types say, for calls with ops of the same context.
     """
+    op = op.operation  # whose attributes never hide its name
     results = op.results.types
     tensors = {} if tensors is None else tensors
     facts: Facts = {"op": [(op.name,)]}
