@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import shardlog
-from hypothesis import given, note, seed
+from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 from shardlog import cli
 
 from . import models
 from .compare import differences
 from .random_modules import modules
-from .test_random_modules import SEED, several
+from .test_random_modules import EXAMPLES, SEED, several
 
 DOCS = Path(__file__).parents[1] / "docs"
 SHARDY = re.findall(r"^```text shardy.txt\n(.*?)^```$", (DOCS / "op_priorities.md").read_text(), re.S | re.M)[
@@ -76,7 +76,7 @@ def test_shardys_list_is_the_default_on_models(name: str, listed: Listed) -> Non
 
 
 @seed(SEED)
-@several
+@settings(several, max_examples=max(EXAMPLES // 4, 1))
 @given(text=modules(), strategy=st.sampled_from(["user-priority", "op-priority"]))
 def test_shardys_list_is_the_default_on_random_modules(text: str, strategy: str, listed: Listed) -> None:
     note(text)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import shardlog
-from hypothesis import given, note, seed
+from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
 from . import models
 from .compare import differences
 from .random_modules import modules
 from .renamed import renamed, renamed_rules
-from .test_random_modules import SEED, several
+from .test_random_modules import EXAMPLES, SEED, several
 
 HOST, OTHER = "stablehlo.", "my."
 
@@ -43,7 +43,7 @@ def test_models(name: str, rules: Path) -> None:
 
 
 @seed(SEED)
-@several
+@settings(several, max_examples=max(EXAMPLES // 4, 1))
 @given(text=modules(), strategy=st.sampled_from(["user-priority", "op-priority", "aggressive"]))
 def test_random_modules(text: str, strategy: str, rules: Path) -> None:
     note(text)
