@@ -294,13 +294,16 @@ def _tactics(module: ir.Module, options: Options, book: RuleBook) -> tuple[Appli
         hint = "leave out the strategy, or the schedule"
         raise ShardlogError(f"no tactics with strategy {options.strategy}", where="schedule", hint=hint)
 
+    def read() -> Program:
+        return import_program(module, book, conservative=options.conservative)
+
     def decide(program: Program) -> Held:
         fixpoint = propagate(program, book, options.strategy)
         facts, sharding = fixpoint.agenda.facts, program.shardings.sharding
         return lambda place, rank: sharding(facts(int(fixpoint.contents[place])), rank)
 
     with module.context, ir.Location.unknown():
-        return apply_schedule(module, options.schedule, book, decide)
+        return apply_schedule(options.schedule, read, decide)
 
 
 def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed: bool) -> Written:

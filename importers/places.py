@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
+_FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
 _COMPONENT = re.compile(r"""\.?(?P<name>[^.\[\]]+)|\[\s*('[^']*'|"[^"]*"|[^\]]*?)\s*\]""")
 
 
 def source_location(location: Any) -> str:
     """Where the user wrote what an MLIR location stands for: ``file:line``; empty where it does not say."""
-    frames = FRAME.findall(str(location))
+    frames = _FRAME.findall(str(location))
     return f"{frames[0][0]}:{frames[0][1]}" if frames else ""
 
 

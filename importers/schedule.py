@@ -16,11 +16,10 @@ from typing import Any, Literal, TypeAlias
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError, closest
-from ..rulebook import RuleBook
 from .function import Function
 from .meshes import SubAxis
 from .places import argument_path, components, result_path
-from .program import Program, import_program
+from .program import Program
 from .shardings import Dimension, Sharding
 from .source import symbols
 from .tactics import Rule, Step
@@ -70,23 +69,21 @@ class _Target:
 
 
 def apply_schedule(
-    module: ir.Module,
-    steps: Sequence[Step],
-    book: RuleBook,
-    decide: Callable[[Program], Held],
+    steps: Sequence[Step], read: Callable[[], Program], decide: Callable[[Program], Held]
 ) -> tuple[Applied, ...]:
-    """Annotates the main function with the steps of a schedule, see ``docs/tactics.md``.
+    """Annotates the main function of a module with the steps of a schedule, see ``docs/tactics.md``.
 
-    ``decide`` propagates the annotations so far. Tactics get the priorities after those in use, from 0 where
-    there is no annotation. Raises ShardlogError where a tactic does not fit the program.
+    ``read`` imports the module and ``decide`` propagates the annotations so far. Tactics get the priorities
+    after those in use, from 0 where there is no annotation. Raises ShardlogError where a tactic does not fit
+    the program.
     """
-    program = import_program(module, book)
+    program = read()
     annotated = [s for s in program.initial.values() if not s.empty]
     first = 1 + max((d.priority or 0 for s in annotated for d in s.dimensions), default=0) if annotated else 0
     scheduler, applied = _Scheduler(program), list[Applied]()
 
     def held() -> list[Sharding | None]:
-        now = import_program(module, book) if applied else program
+        now = read() if applied else program
         decided = decide(now)
         return [decided(*target) for target in _places(now)]
 
@@ -210,6 +207,7 @@ class _Scheduler:
         return self.annotations.get(target, nothing)
 
     def dimension(self, target: _Target, dim: int, rule: Rule) -> int:
+        self.check_tensor(target, rule)
         rank = len(target.shape or ())
         if not -rank <= dim < rank:
             has = f"{target.name} has {rank} dimension{'s' * (rank != 1)}"
@@ -240,6 +238,7 @@ class _Scheduler:
 
     def replicate(self, target: _Target, rule: Rule) -> None:
         """Keeps axes away from a tensor, at all priorities."""
+        self.check_tensor(target, rule)
         self.check_unused(target, rule)
         old = self.sharding(target)
         axes = sorted(
@@ -247,10 +246,12 @@ class _Scheduler:
         )
         self.annotations[target] = replace(old, replicated=tuple(axes))
 
-    def check_unused(self, target: _Target, rule: Rule) -> None:
+    def check_tensor(self, target: _Target, rule: Rule) -> None:
         if target.shape is None or self.sharding(target).mesh != self.number:
             why = "is no tensor" if target.shape is None else "lives on another mesh"
             raise ShardlogError(f"{target.name} {why}", where=rule.where, hint="name other arguments")
+
+    def check_unused(self, target: _Target, rule: Rule) -> None:
         for axis, how in _used(self.sharding(target)).items():
             if axis in rule.axes:
                 hint = "a tensor has an axis once"

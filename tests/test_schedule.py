@@ -271,6 +271,10 @@ def test_other_bad_input() -> None:
     one = "a: x[0] -> data"
     closed = ["%arg0=[{}, {?}]"]
     fails("the module has no mesh\n  hint: give it one", MLP.split("\n", 1)[1], schedule=one)
+    two = MLP.replace("func.func", 'sdy.mesh @other = <["more"=4]>\nfunc.func')
+    fails("the module has 2 meshes", two, schedule=one)
+    token = MLP.replace("@main(", '@main(%t: !stablehlo.token loc("t"), ')
+    fails("t is no tensor", token, schedule="a: t[0] -> data")
     fails("dimension 0 of x is closed in the module", schedule=one, annotate=closed)
     fails("dimension 0 of x is annotated in the module", schedule=one, annotate=['%arg0=[{"model"}, {}]'])
     fails("no tactics with strategy basic", schedule=one, strategy="basic")
