@@ -22,6 +22,7 @@ class Obstacles:
         self._history, self._record = history, history.record
         self._statics: dict[tuple[int, int], int] = {}
         self._turns: dict[object, Derivations] = {}
+        self._maps: dict[int, list[Row]] = {}
 
     @cached_property
     def _solver(self) -> Solver:
@@ -56,7 +57,16 @@ class Obstacles:
 
     def maps(self, item: int) -> list[Row]:
         """(slot, dimension, position, factor) of an item, whether it takes turns or not."""
-        return self._given(item, len(self._record.stages) - 1).get("maps", [])
+        if item not in self._maps:
+            self._maps[item] = self._given(item, len(self._record.stages) - 1).get("maps", [])
+        return self._maps[item]
+
+    def unknown(self, item: int) -> bool:
+        """Whether an item is an op that has no rule."""
+        if self.maps(item):
+            return False
+        facts = self._record.op_facts(item)
+        return bool(facts) and not facts["known"]
 
     # ---- Facts ------------------------------------------------------------------------------------------
 

@@ -88,7 +88,8 @@ class Search:
         stops = tuple(islice(self.stops(cell, dim), _MOST_STOPS))
         here = () if any(stop.distance == 0 for stop in stops) else tuple(self.here(cell, dim))
         if not stops and not here:  # it may be on the other side of these
-            here = tuple(map(self.no_rule, islice(self.dead_ends, _MOST_STOPS)))
+            ends = islice(self.dead_ends, _MOST_STOPS)
+            here = tuple(self.no_rule(item, f" at {self.values.op(item).where}") for item in ends)
         site = Site(value.name, value.type, dim, value.where)
         return WhyNot(site, self.axis, here, stops, len(self.visited))
 
@@ -121,7 +122,7 @@ class Search:
             cell, dim, distance = queue.popleft()
             for item, slot in self.items(cell):
                 places = self.history.slots(item)
-                if self.unknown(item):
+                if self.obstacles.unknown(item):
                     yield from self.unruled(item, slot, dim, distance)
                 near: dict[tuple[int, int, int], None] = {}
                 for f, u, d in self.shared(item, slot, dim):
@@ -147,11 +148,6 @@ class Search:
 
     # ---- What stopped it --------------------------------------------------------------------------------
 
-    def unknown(self, item: int) -> bool:
-        """Whether an item is an op that has no rule."""
-        facts = self.explainer.record.op_facts(item)
-        return bool(facts) and not facts["known"]
-
     def unruled(self, item: int, slot: int, dim: int, distance: int) -> Iterator[Stop]:
         """An op without a rule, if another tensor of it has the axis."""
         self.dead_ends[item] = None
@@ -162,9 +158,8 @@ class Search:
                 yield self._stop(item, (slot, dim), (u, held[0]), "", distance, reasons)
                 return
 
-    def no_rule(self, item: int) -> Reason:
+    def no_rule(self, item: int, where: str = "") -> Reason:
         op, said = self.values.op(item), self.explainer.record.op_facts(item)["no_rule"]
-        where = f" at {op.where}" if op.where else ""
         why = f": {said[0][0]}" if said else ""
         return Reason("no rule", f"No rule says how {op.name}{where} is sharded{why}.", "", "")
 
