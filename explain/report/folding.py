@@ -105,7 +105,7 @@ class _Folding:
             if name and count == end - first:
                 return self.nodes(first, end, depth + 1)
             if name and count >= _LEAST:
-                label = _common([self.scopes[i] for i in range(at, at + count)])[-1]
+                label = _label(_common([self.scopes[i] for i in range(at, at + count)]))
                 members = self.nodes(at, at + count, depth + 1)
                 token = self.number(members)
                 group = Group(label, SCOPE, at, at + count, self.fold(members, label))
@@ -152,19 +152,19 @@ class _Folding:
         return found
 
     def repeat(self, times: Sequence[Sequence[_Node]], name: str) -> Group:
-        first, end = times[0][0].first, times[-1][-1].end
-        alone = times[0][0].group if len(times[0]) == 1 else None
-        label = alone.label if alone else self.label(first, times[0][-1].end, name)
-        members = []
-        for i, nodes in enumerate(times):
-            start, stop = nodes[0].first, nodes[-1].end
-            inside = nodes[0].group.members if len(nodes) == 1 and nodes[0].group else self.fold(nodes, name)
-            own = nodes[0].group.label if len(nodes) == 1 and nodes[0].group else label
-            members.append(Group(own if own != label else f"{label} {i + 1}", MEMBER, start, stop, inside))
-        labels = [m.label for m in members]
-        if alone and len(set(labels)) > 1:
+        label = self.label(times[0][0].first, times[0][-1].end, name)
+        alone = [nodes[0].group for nodes in times if len(nodes) == 1 and nodes[0].group]
+        labels = [group.label for group in alone]
+        if len(set(labels)) > 1:  # layer_0, layer_1, ...
             label = _common(labels).rstrip("_ .[0123456789") or label
-        return Group(label, REPEAT, first, end, tuple(members))
+        else:
+            labels = [f"{label} {i + 1}" for i in range(len(times))]
+        inside = [group.members for group in alone] or [self.fold(nodes, name) for nodes in times]
+        members = tuple(
+            Group(own, MEMBER, nodes[0].first, nodes[-1].end, groups)
+            for own, nodes, groups in zip(labels, times, inside, strict=True)
+        )
+        return Group(label, REPEAT, times[0][0].first, times[-1][-1].end, members)
 
     def label(self, first: int, end: int, name: str) -> str:
         """The innermost scope that most ops are in; ``name`` where there is none."""
@@ -176,9 +176,7 @@ class _Folding:
             if count < _SHARE * (end - first):
                 break
             path = following
-        if path[1:]:
-            return f"{path[-1]}, {_BACKWARD}" if path[0] == _BACKWARD else path[-1]
-        return path[0] if path else name
+        return _label(path) if path else name
 
     def part(self, nodes: Sequence[_Node]) -> Group:
         return Group("", PART, nodes[0].first, nodes[-1].end, _groups(nodes))
@@ -196,6 +194,10 @@ class _Folding:
                     waiting += [(start, start + at), (start + at + period * count, end)]
             self.found[tokens] = tuple(sorted(found))
         return self.found[tokens]
+
+
+def _label(path: tuple[str, ...]) -> str:
+    return f"{path[-1]}, {_BACKWARD}" if path[0] == _BACKWARD and path[1:] else path[-1]
 
 
 def _best(tokens: Any) -> tuple[int, int, int] | None:

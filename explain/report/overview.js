@@ -60,8 +60,7 @@ class Summary {
     let all = 0;
     for (let t = 0; t < run.shown; t++) {
       all += run.bytes(t);
-      const axes = new Set(Object.values(run.sharding(t, before)?.dims ?? {}).flat().map(({ axis }) => axis));
-      for (const axis of axes) bytes[axis] += run.bytes(t);
+      for (const axis of run.axesOf[run.content(t, before)]) bytes[axis] += run.bytes(t);
     }
     return run.meshes.map((mesh, number) => {
       const devices = mesh.axes.reduce((product, [, size]) => product * size, 1);

@@ -13,7 +13,9 @@ class Program {
   constructor(app) {
     this.app = app;
     this.view = byId("view-program");
-    this.trail = [];
+    this.root = ["program", PART, 0, app.run.program, app.run.groups];
+    this.trail = []; // the groups that we are in, the outermost first
+    this.graphs = new Map(); // by group: what does not depend on the stage
     this.zoom = 5;
     this.crumbs = element("nav", { class: "crumbs", "aria-label": "Groups" });
     this.members = element("span", { class: "members" });
@@ -33,7 +35,7 @@ class Program {
 
   // ---- Where we are -------------------------------------------------------------------------------------------
 
-  get group() { return this.trail[this.trail.length - 1] ?? ["program", PART, 0, this.app.run.program, this.app.run.groups]; }
+  get group() { return this.trail[this.trail.length - 1] ?? this.root; }
 
   /** Goes to a group, given with those around it; of one that repeats, to its first member. */
   go(trail, focus = null) {
@@ -105,6 +107,12 @@ class Program {
   }
 
   graph() {
+    const { group } = this;
+    if (!this.graphs.has(group)) this.graphs.set(group, this.newGraph());
+    return this.graphs.get(group);
+  }
+
+  newGraph() {
     const { run } = this.app;
     const children = this.children();
     const [, , first, end] = this.group;
@@ -115,11 +123,14 @@ class Program {
     for (let op = first; op < end; op++) {
       if (run.isCall(op)) continue;
       const to = childOf(op);
-      for (const tensor of run.operands(op)) {
+      for (let i = run.slotStarts[op]; i < run.slotStarts[op + 1]; i++) {
+        if (run.given[i]) continue;
+        const tensor = run.slotTensors[i];
         const producer = run.producer[tensor];
-        if (producer < first || producer >= end) outside[to].add(tensor);
-        else if (childOf(producer) < to) {
-          const key = childOf(producer) * children.length + to;
+        const from = producer < first || producer >= end ? -1 : childOf(producer);
+        if (from < 0) outside[to].add(tensor);
+        else if (from < to) {
+          const key = from * children.length + to;
           if (!joined.has(key)) joined.set(key, new Map());
           const tensors = joined.get(key);
           if (!tensors.get(tensor)) tensors.set(tensor, run.moves(op, tensor));
@@ -131,23 +142,20 @@ class Program {
       const lists = list.length > MOST_PORTS ? [list] : list.map((tensor) => [tensor]);
       return lists.map((some) => ({ tensors: some, to }));
     });
-    const edges = [...joined].map(([key, tensors]) => ({ from: Math.floor(key / children.length), to: key % children.length, tensors }));
-    return { children, ports, edges };
+    // Ports come first, so that edges go from smaller to larger numbers.
+    const sizes = [...ports.map(() => PORT_SIZE), ...children.map((child) => this.sizeOf(child))];
+    const lines = [
+      ...ports.map(({ to, tensors }, i) => ({ from: i, to: to + ports.length, tensors: new Map(tensors.map((tensor) => [tensor, this.movesInto(children[to], tensor)])) })),
+      ...[...joined].map(([key, tensors]) => ({ from: Math.floor(key / children.length) + ports.length, to: key % children.length + ports.length, tensors })),
+    ];
+    return { children, ports, sizes, lines, placed: layered(sizes, lines.map(({ from, to }) => [from, to])) };
   }
 
   render(focus = null) {
     this.renderCrumbs();
     this.renderLegend();
-    const { children, ports, edges } = this.graph();
-    const { run } = this.app;
+    const { children, ports, sizes, lines, placed } = this.graph();
     this.way = this.wayOps();
-    // Ports come first, so that edges go from smaller to larger numbers.
-    const sizes = [...ports.map(() => PORT_SIZE), ...children.map((child) => this.sizeOf(child))];
-    const lines = [
-      ...ports.map(({ to, tensors }, i) => ({ from: i, to: to + ports.length, tensors: new Map(tensors.map((tensor) => [tensor, this.movesInto(children[to], tensor)])) })),
-      ...edges.map(({ from, to, tensors }) => ({ from: from + ports.length, to: to + ports.length, tensors })),
-    ];
-    const placed = layered(sizes, lines.map(({ from, to }) => [from, to]));
     this.size = { width: placed.width + 40, height: placed.height + 40 };
     this.canvas.style.width = `${this.size.width}px`;
     this.canvas.style.height = `${this.size.height}px`;
@@ -251,7 +259,7 @@ class Program {
     const { run, before } = this.app;
     const keys = members.map(([, , first, end]) => {
       let key = "";
-      for (let op = first; op < end; op++) for (const tensor of run.results(op)) key += `${run.content(tensor, before)} `;
+      run.eachResult(first, end, (tensor) => { key += `${run.content(tensor, before)} `; });
       return key;
     });
     const counts = new Map();
@@ -384,19 +392,18 @@ function dimStrip(app, tensor) {
 /** The share of the bytes of a group's tensors that each axis shards. */
 function shareBar(app, first, end) {
   const { run, before } = app;
-  const [bytes, none] = [new Float64Array(run.axes.length), { bytes: 0 }];
-  let all = 0;
-  for (let op = first; op < end; op++) {
-    for (const tensor of run.results(op)) {
-      all += run.bytes(tensor);
-      const axes = new Set(Object.values(run.sharding(tensor, before)?.dims ?? {}).flat().map(({ axis }) => axis));
-      for (const axis of axes) bytes[axis] += run.bytes(tensor) / axes.size;
-      if (axes.size === 0) none.bytes += run.bytes(tensor);
-    }
-  }
+  const bytes = new Float64Array(run.axes.length);
+  let [all, none] = [0, 0];
+  run.eachResult(first, end, (tensor) => {
+    const own = run.bytes(tensor);
+    const axes = run.axesOf[run.content(tensor, before)];
+    all += own;
+    for (const axis of axes) bytes[axis] += own / axes.length;
+    if (axes.length === 0) none += own;
+  });
   const piece = (share, kind) => element("span", { class: kind, style: `flex-grow: ${share}` });
   const label = run.axes.map(({ name }, i) => `${name} ${percentText(bytes[i] / (all || 1))}`).join(", ");
   return element("span", { class: "share", title: `bytes by axis: ${label}` },
     ...[...bytes].flatMap((some, i) => (some > 0 ? [piece(some / all, `axis-${i % 14}`)] : [])),
-    ...(none.bytes > 0 || all === 0 ? [piece(all === 0 ? 1 : none.bytes / all, "none")] : []));
+    ...(none > 0 || all === 0 ? [piece(all === 0 ? 1 : none / all, "none")] : []));
 }

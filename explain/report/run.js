@@ -86,6 +86,7 @@ class Run {
     });
     this.shards = this.contents.map((sharding) => (
       sharding === null ? 1 : Object.values(sharding.dims).flat().reduce((product, { size }) => product * size, 1)));
+    this.axesOf = this.contents.map((sharding) => [...new Set(Object.values(sharding?.dims ?? {}).flat().map(({ axis }) => axis))]);
     this.texts = new Map();
     this.shapes = this.strings.map((text) => {
       const match = /^tensor<((?:\d+x)*)/.exec(text);
@@ -100,13 +101,13 @@ class Run {
     roles.forEach((role, op) => { this.slotStarts[op + 1] = this.slotStarts[op] + this.roles[role].length; });
     this.slotTensors = Int32Array.from(slots);
     const gives = this.roles.map((names) => names.map((name) => /^(result|target|function result)/.test(name)));
-    this.gives = gives;
+    this.given = Uint8Array.from(roles.flatMap((role) => gives[role])); // 1 for slots that an op gives
     this.producer = new Int32Array(data.tensors.name.length).fill(-1);
     const [used, users] = [[], []];
     for (let op = 0; op < data.program; op++) {
       const flows = this.strings[data.ops.name[op]] === FLOW;
       for (let i = this.slotStarts[op]; i < this.slotStarts[op + 1]; i++) {
-        if (!gives[roles[op]][i - this.slotStarts[op]]) {
+        if (!this.given[i]) {
           used.push(slots[i]);
           users.push(op);
         } else if (flows || this.producer[slots[i]] < 0) {
@@ -170,17 +171,30 @@ class Run {
 
   role(op, slot) { return this.roles[this.ops.roles[op]][slot]; }
 
-  operands(op) { return [...this.slots(op)].filter((_, slot) => !this.gives[this.ops.roles[op]][slot]); }
+  operands(op) { return [...this.slots(op)].filter((_, slot) => !this.given[this.slotStarts[op] + slot]); }
 
-  results(op) { return [...this.slots(op)].filter((_, slot) => this.gives[this.ops.roles[op]][slot]); }
+  results(op) { return [...this.slots(op)].filter((_, slot) => this.given[this.slotStarts[op] + slot]); }
+
+  /** Calls `visit(tensor, op)` for what ops give. */
+  eachResult(first, end, visit) {
+    for (let op = first; op < end; op++) {
+      for (let i = this.slotStarts[op]; i < this.slotStarts[op + 1]; i++) if (this.given[i]) visit(this.slotTensors[i], op);
+    }
+  }
 
   /** The ops that use a tensor, each once. */
   users(tensor) { return [...new Set(Array.from(this.userLists.of(tensor), (i) => this.userOps[i]))]; }
 
   /** Whether an op stands for its body, which is there too. */
   isCall(op) {
-    const results = this.results(op);
-    return results.length > 0 && results.every((tensor) => this.producer[tensor] !== op);
+    let results = 0;
+    for (let i = this.slotStarts[op]; i < this.slotStarts[op + 1]; i++) {
+      if (this.given[i]) {
+        results += 1;
+        if (this.producer[this.slotTensors[i]] === op) return false;
+      }
+    }
+    return results > 0;
   }
 
   annotation(tensor) { return this.annotations.get(this.tensors.cell[tensor]); }

@@ -7,7 +7,7 @@ puts the names of the slots of the op at hand into it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -48,7 +48,16 @@ class Kinds:
             self._kinds[key] = len(self.rows)
             before = {(d, x) for d, _, x in self.history.facts(event.old).get("sharded", ())}
             after = [(d, x) for d, _, x in sorted(self.history.facts(event.new).get("sharded", ()))]
-            gains = [[d, x, self._step(event, d, x)] for d, x in after if (d, x) not in before]
+            together: dict[tuple[Any, ...], list[int]] = {}  # the atoms of an axis mostly go together
+            for d, x in after:
+                if (d, x) not in before:
+                    source = self.explainer.source(event, d, x)
+                    together.setdefault((d, source, self.meshes.atoms[x].axis), []).append(x)
+            gains = [
+                [d, x, self._step(event, d, x, dict.fromkeys(atoms, self._axis(atoms)))]
+                for (d, *_), atoms in together.items()
+                for x in atoms
+            ]
             self.rows.append({"slot": event.slot, "content": event.new, "gains": gains})
         return self._kinds[key]
 
@@ -58,7 +67,7 @@ class Kinds:
         cells = map(self.history.cell, self.history.slots(item))
         yield tuple(cell for cell in cells if self._prioritised(cell))
 
-    def _step(self, event: Event, dim: int, atom: int) -> int:
+    def _step(self, event: Event, dim: int, atom: int, axes: Mapping[int, str]) -> int:
         proof = self.explainer.proof(event, dim, atom)
         source = self.explainer.source(event, dim, atom)
         slot, from_dim = source or (-1, -1)
@@ -66,7 +75,7 @@ class Kinds:
         rests = sorted({p.row[:2] + p.row[3:] for p in proof.steps() if _given(p)} - {(slot, from_dim, atom)})
         along = next((p.row[1] for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
         lost = () if along is None else tuple(dict.fromkeys(self._lost(event, along)))
-        step = (slot, from_dim, factor, self._sentence(says), rule_place(says), tuple(rests), lost)
+        step = (slot, from_dim, factor, self._sentence(says, axes), rule_place(says), tuple(rests), lost)
         if step not in self._steps:
             self._steps[step] = len(self.steps)
             self.steps.append(step)
@@ -78,7 +87,7 @@ class Kinds:
             return
         turn, rows = lost
         dims = {(t, f): d for t, d, _, f in self.explainer.obstacles.maps(event.item)}
-        together: dict[tuple[Any, ...], list[tuple[int, int]]] = {}  # the atoms of an axis mostly go together
+        together: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
         for slot, f, k, x, source, *why in rows:
             key = (slot, f, source, self.meshes.atoms[x].axis, *why)
             together.setdefault(key, []).append((k, x))
@@ -87,13 +96,16 @@ class Kinds:
             proof = turn.proof("blocked", (slot, f, *found[0], reason, *rest))
             assert proof is not None, "what a turn derives has a proof"
             says = telling(proof)
-            mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
-            axis = ", ".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
+            axis = self._axis(atoms)
             ends = (slot, dims[slot, f], source, dims[source, f])
             sentence = self._sentence(says, dict.fromkeys(atoms, axis))
             yield *ends, atoms[0], axis, self.explainer.factor(f), reason, sentence, rule_place(says)
 
-    def _sentence(self, proof: Proof, axes: Mapping[int, str] | None = None) -> str:
+    def _axis(self, atoms: Sequence[int]) -> str:
+        mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
+        return ", ".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
+
+    def _sentence(self, proof: Proof, axes: Mapping[int, str]) -> str:
         slots = (value for variable, value in proof.bindings if variable in ("t", "u"))
         names = [f"{{{slot}}}" for slot in range(max(slots, default=-1) + 1)]
         return self.explainer.sentence(proof, names, axes)

@@ -2,7 +2,7 @@
 // Tables that draw only the rows in sight, and the table of tensors.
 
 const ROW = 30; // the height of a row in pixels, as the style sheet has it
-const PRINTED = 200; // rows that go to paper
+const PRINTED = 100; // rows that go to paper
 
 /**
  * A table of numbers, sorted and filtered, of which the rows in sight are drawn. `columns` are
@@ -22,7 +22,6 @@ class Table {
     this.element = element("div", {
       class: "table", role: "grid", tabindex: 0, "aria-label": label, "aria-colcount": columns.length,
       scroll: () => this.draw(), keydown: (event) => this.key(event),
-      focus: () => this.draw(),
     }, element("div", { role: "rowgroup", class: "sticky" }, this.head), this.space);
     this.element.style.setProperty("--columns", columns.map(({ width }) => width).join(" "));
     new ResizeObserver(() => this.draw()).observe(this.element);
@@ -165,7 +164,7 @@ class Tensors {
     const { run, before } = this.app;
     if (word.startsWith("axis:")) {
       const name = word.slice(5);
-      return (t) => Object.values(run.sharding(t, before)?.dims ?? {}).flat().some(({ axis }) => run.axes[axis].name.toLowerCase().startsWith(name));
+      return (t) => run.axesOf[run.content(t, before)].some((axis) => run.axes[axis].name.toLowerCase().startsWith(name));
     }
     if (word.startsWith("op:")) return (t) => run.producer[t] >= 0 && run.opName(run.producer[t]).includes(word.slice(3));
     if (word.startsWith("@") && word.length > 1) {

@@ -1,0 +1,461 @@
+"""The report in a real browser, as people use it: by mouse, by keyboard alone, in the dark, on paper."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shardlog
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+from shardlog.cli import main
+from shardlog.explain.report import report
+from shardlog.explain.report.folding import MEMBER, REPEAT, fold, scope
+from shardlog.tests import models
+
+MODULE = """
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(
+    %x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("batch['x']"),
+    %w: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>} loc("params['w']"),
+    %v: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>} loc("params['v']"))
+    -> tensor<8x16xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+     : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32> loc("model.py":7:9)
+  %1 = stablehlo.tanh %0 : tensor<8x32xf32> loc("<script>bad=1</script>.py":8:9)
+  %2 = stablehlo.dot_general %1, %v, contracting_dims = [1] x [0]
+     : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32> loc("model.py":9:10)
+  return %2 : tensor<8x16xf32>
+}
+"""
+LAYERS = 3300  # of three ops each, with a constant: 13,200 ops
+
+
+def browsers() -> tuple[str, str] | None:
+    """A Chromium and its driver, where both are installed."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    return (chromium, driver) if chromium and driver else None
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    found = browsers()
+    if found is None:
+        pytest.skip("there is no chromium with a chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = found[0]
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(found[1]))
+    yield driver
+    driver.quit()
+
+
+class Page:
+    """A report that is open in a browser."""
+
+    def __init__(self, browser: webdriver.Chrome, file: Path) -> None:
+        self.browser = browser
+        browser.get("about:blank")
+        browser.get_log("browser")  # type: ignore[no-untyped-call]
+        browser.get_log("performance")  # type: ignore[no-untyped-call]
+        browser.get(file.as_uri())
+        self.until(lambda: self.run("return document.documentElement.dataset.ready") == "true")
+
+    def until(self, holds: Callable[[], Any]) -> None:
+        WebDriverWait(self.browser, 20).until(lambda _: holds())
+
+    def run(self, script: str) -> Any:
+        return self.browser.execute_script(script)  # type: ignore[no-untyped-call]
+
+    def one(self, selector: str) -> WebElement:
+        self.until(lambda: self.all(selector))
+        return self.all(selector)[0]
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def click(self, selector: str, text: str = "") -> None:
+        self.one(selector)
+        next(e for e in self.all(selector) if text in e.text and e.is_displayed()).click()
+
+    def text(self, selector: str) -> str:
+        return self.one(selector).text
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            ActionChains(self.browser).send_keys(key).perform()
+
+    def tab_to(self, selector: str) -> None:
+        """Presses the tab key until an element has the focus."""
+        for _ in range(60):
+            self.press(Keys.TAB)
+            if self.run(f"return document.activeElement.matches({json.dumps(selector)})"):
+                return
+        raise AssertionError(f"the tab key does not come to {selector}")
+
+    @property
+    def errors(self) -> list[str]:
+        """What the browser complained of."""
+        return [entry["message"] for entry in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]
+
+    @property
+    def requests(self) -> list[str]:
+        """The addresses that were asked for."""
+        log = self.browser.get_log("performance")  # type: ignore[no-untyped-call]
+        events = [json.loads(entry["message"])["message"] for entry in log]
+        sent = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        return [url for url in sent if not url.startswith(("about:", "data:"))]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "mlp.mlir").write_text(MODULE)
+    assert main(["report", str(folder / "mlp.mlir"), "-o", str(folder / "report.html")]) == 0
+    return folder / "report.html"
+
+
+@pytest.fixture
+def page(browser: webdriver.Chrome, small: Path) -> Page:
+    return Page(browser, small)
+
+
+@pytest.fixture(scope="module")
+def train_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    text = models.text("transformer", depth=24, scan=False, train=True)
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    file.write_text(report(shardlog.run(text)))
+    return file
+
+
+# ---- Paths of users ---------------------------------------------------------------------------------------
+
+
+def test_from_the_summary_to_the_annotation_that_caused_a_conflict(page: Page) -> None:
+    assert "128 B move to each device" in page.text("#view-summary")
+    page.click(".card", "Conflicts")
+    page.click("#view-conflicts .row", "all-gather")
+    conflict = page.text("#details .conflict")
+    assert "all-gather, 128 B to each device as operand 0 of dot_general at model.py:9" in conflict
+    assert "[{data}, {model}] → [{}, {model}]" in conflict
+    assert "Annotations that meet" in conflict
+    page.click("#details .conflict .link", "%arg2")
+    assert page.text("#details h2") == "%arg2"
+    assert 'Annotated by the user\n<@mesh, [{}, {"data"}]>' in page.text("#details .annotation")
+    assert "params['v']" in page.text("#details .facts")
+
+
+def test_a_derivation_opens_step_by_step(page: Page) -> None:
+    page.click("#tabs button", "Tensors")
+    page.click("#view-tensors .row", "model.py:9")
+    why = page.one("#details .derivation")
+    assert "dim 1 data 1 step from %arg2" in why.text.replace("\n", " ")
+    page.click("#details .step summary")
+    step = page.text("#details .step dl")
+    assert 'Slot 1 (%arg2) has "data" as axis 0 of factor j' in step
+    assert "rules/propagation/compatible.dl:" in step
+    # The other axis that was in the running, and why it lost.
+    assert "data of %1 dim 0 along factor i, for %2 dim 0: taken" in step.replace("\n", " ")
+
+
+def test_what_it_says_is_what_why_says(page: Page, capsys: pytest.CaptureFixture[str], small: Path) -> None:
+    assert main(["why", str(small.parent / "mlp.mlir"), "%1", "--axis", "model", "--json"]) == 0
+    (explanation,) = json.loads(capsys.readouterr().out)
+    page.run("app.select(app.run.tensor('%1'))")
+    page.run("document.querySelectorAll('#details details').forEach((one) => { one.open = true; })")
+    page.until(lambda: len(page.all("#details .step > dl")) == len(page.all("#details .step")) == 4)
+    shown = page.text("#details")
+    for step in explanation["steps"]:
+        assert step["sentence"] in shown
+        assert step["rule"] in shown
+
+
+def test_search(page: Page) -> None:
+    page.one("#search").send_keys("axis:model tensor<8x32")
+    page.until(lambda: "2 of" in page.text("#view-tensors .tools"))
+    assert [row.text.split("\n")[0] for row in page.all("#view-tensors .space .row")] == ["%0", "%1"]
+    page.one("#search").clear()
+    page.one("#search").send_keys("params")
+    page.until(lambda: "2 of" in page.text("#view-tensors .tools"))
+
+
+def test_sorting(page: Page) -> None:
+    page.click("#tabs button", "Tensors")
+    page.click("#view-tensors .head button", "Moved")
+    assert page.all("#view-tensors .space .row")[0].text.startswith("%1")
+    assert page.one("#view-tensors [aria-sort=descending]").text.startswith("Moved")
+    page.click("#view-tensors .head button", "Size")
+    page.click("#view-tensors .head button", "Size")
+    assert page.text("#view-tensors [aria-sort=ascending]").startswith("Size")
+    names = [row.text.split("\n")[0] for row in page.all("#view-tensors .space .row")]
+    assert names == ["%arg0", "%2", "result#0", "%0", "%1", "%arg1", "%arg2"]
+
+
+def test_stages(page: Page) -> None:
+    """Nothing but the annotations at first; the matrix products pass their axes on in the third stage."""
+    page.run("app.select(app.run.tensor('%0'))")
+    slider = page.one("#stage")
+    slider.send_keys(Keys.HOME)
+    assert page.text("#stage-text") == "the annotations alone"
+    assert "No dimension is sharded yet" in page.text("#details")
+    slider.send_keys(Keys.RIGHT, Keys.RIGHT)
+    assert "No dimension is sharded yet" in page.text("#details")
+    slider.send_keys(Keys.RIGHT)
+    assert page.text("#stage-text").startswith("stage 3 of 5: priority 0, level 2, aggressive")
+    assert "[{data}, {model}]" in page.text("#details .facts")
+
+
+def test_program(page: Page) -> None:
+    page.click("#tabs button", "Program")
+    labels = [node.get_attribute("aria-label") for node in page.all("#view-program .node[aria-label]")]
+    assert labels[1] == "tanh: %1, [{data}, {model}]"
+    assert labels[2] == "dot_general: %2, [{}, {data}]; 1 of its operands must move"
+    assert len(page.all("#view-program path.moves")) == 1
+    page.click("#view-program .node", "tanh")
+    assert page.text("#details h2") == "%1"
+    assert len(page.all("#view-program .node.way")) == 2  # the ops that its axes came by
+
+
+def test_by_keyboard_alone(page: Page) -> None:
+    page.press("/")
+    page.press("8x32", Keys.ENTER, Keys.ARROW_DOWN, Keys.ENTER)
+    assert page.text("#details h2") == "%1"
+    page.tab_to("#details .step summary")
+    page.press(Keys.ENTER)
+    assert "because" in page.text("#details .step dl")
+    page.press(Keys.ESCAPE)
+    assert not page.one("#details").is_displayed()
+    assert page.run("return document.activeElement.getAttribute('aria-label')") == "Tensors"
+    page.press("3")
+    page.tab_to("#view-program .node")
+    page.press(Keys.ARROW_DOWN)
+    assert page.run("return document.activeElement.ariaLabel").startswith("tanh")
+    page.press(Keys.ENTER)
+    assert page.text("#details h2") == "%1"
+    page.press(Keys.ESCAPE, "4")
+    page.tab_to(".table[aria-label=Conflicts]")
+    page.press(Keys.ENTER)
+    assert "Annotations that meet" in page.text("#details")
+    page.press("?")
+    assert page.one("#help-dialog").is_displayed()
+
+
+def test_everything_has_a_name_and_a_place_in_the_tab_order(page: Page) -> None:
+    page.run("app.showConflict(0)")
+    for view in "1234":
+        page.press(view)
+        unnamed = page.run("""
+            const seen = [...document.querySelectorAll("button, input, select, summary, [role=grid], a")]
+              .filter((one) => one.checkVisibility());
+            return seen.filter((one) => !(one.textContent.trim() || one.ariaLabel || one.labels?.length))
+              .map((one) => one.outerHTML);
+        """)
+        assert unnamed == []
+    assert (
+        page.run(
+            'return document.querySelectorAll(\'[tabindex]:not([tabindex="0"], [tabindex="-1"])\').length'
+        )
+        == 0
+    )
+
+
+def test_the_address_keeps_what_is_shown(page: Page) -> None:
+    page.run("app.setStage(3); app.show('tensors'); app.select(app.run.tensor('%0'))")
+    address = page.browser.current_url
+    page.browser.get("about:blank")
+    page.browser.get(address)
+    page.until(lambda: page.run("return document.documentElement.dataset.ready") == "true")
+    assert page.text("#details h2") == "%0"
+    assert page.text("#stage-text").startswith("stage 3 of 5")
+    page.click("#tabs button", "Summary")
+    page.browser.back()
+    page.until(lambda: page.one("#view-tensors").is_displayed())
+
+
+# ---- Alone, in the dark, on paper -------------------------------------------------------------------------
+
+
+def test_alone(page: Page) -> None:
+    """Nothing is asked for but the page, and what a module says is shown as it is."""
+    page.run("app.showConflict(0); app.show('program'); app.show('tensors')")
+    assert "<script>bad=1</script>.py:8" in page.text("#view-tensors")
+    assert [url.partition("#")[0] for url in page.requests] == [page.browser.current_url.partition("#")[0]]
+    assert page.errors == []
+
+
+# Texts whose contrast to what is under them is less than the 4.5 of the Web Content Accessibility Guidelines.
+CONTRAST = """
+const linear = (n) => (n <= .04045 ? n / 12.92 : ((n + .055) / 1.055) ** 2.4);
+const luminance = (color) => {
+  const [r, g, b] = color.match(/[\\d.]+/g).slice(0, 3).map((n) => linear(n / 255));
+  return .2126 * r + .7152 * g + .0722 * b;
+};
+const ground = (one) => {
+  for (; one; one = one.parentElement) {
+    const color = getComputedStyle(one).backgroundColor;
+    if (!/, 0\\)$/.test(color)) return color;
+  }
+};
+const hasText = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+const found = [];
+for (const one of document.querySelectorAll("body *")) {
+  if (!one.checkVisibility() || !hasText(one) || one.matches(":disabled, .hidden, .skip, svg *")) continue;
+  const values = [getComputedStyle(one).color, ground(one)].map(luminance).sort((a, b) => b - a);
+  const ratio = (values[0] + .05) / (values[1] + .05);
+  if (ratio < 4.5) found.push(`${one.outerHTML.slice(0, 80)} ${ratio.toFixed(2)}`);
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(page: Page, scheme: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    grounds = page.run("return getComputedStyle(document.body).backgroundColor")
+    assert (grounds == "rgb(255, 255, 255)") == (scheme == "light")
+    for view in ("summary", "tensors", "program", "conflicts"):
+        page.run(f"app.showConflict(0); app.show('{view}')")
+        page.run("document.querySelectorAll('#details details').forEach((one) => { one.open = true; })")
+        assert page.run(CONTRAST) == []
+
+
+def test_on_paper(page: Page) -> None:
+    page.run("app.showConflict(0); window.print = () => {}; dispatchEvent(new Event('beforeprint'))")
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = page.text("body")
+    for part in (
+        "Sharded",
+        "Most expensive conflicts".upper(),
+        "params['w']",
+        "tanh",
+        "Annotations that meet",
+        "because",
+    ):
+        assert part in shown
+    assert not page.one("#search").is_displayed()
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+# ---- Large programs ---------------------------------------------------------------------------------------
+
+
+def test_the_report_of_24_layers_is_small(train_step: Path) -> None:
+    assert train_step.stat().st_size < 5_000_000
+
+
+def test_repeated_layers_fold(browser: webdriver.Chrome, train_step: Path) -> None:
+    page = Page(browser, train_step)
+    page.click("#tabs button", "Program")
+    assert len(page.all("#view-program .node")) < 60
+    # Somewhere in the program the layers are one group.
+    page.run("""
+        const app = window.app, find = (groups, trail) => {
+          for (const group of groups) {
+            if (group[1] === 1 && group[4].length >= 22) return [...trail, group];
+            const inside = find(group[4], [...trail, group]);
+            if (inside) return inside;
+          }
+        };
+        app.views.program.go(find(app.run.groups, []).slice(0, -1));
+    """)
+    page.click("#view-program .node.repeat")
+    assert " of 2" in page.text("#view-program .members")
+    page.press(".")
+    assert "2 of 2" in page.text("#view-program .members")
+    page.press(Keys.BACKSPACE)
+    assert len(page.all("#view-program .node.repeat")) >= 1
+    assert page.errors == []
+
+
+def test_many_ops(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    lines, last = [], "%x"
+    for i in range(LAYERS):
+        lines.append(f"%a{i} = stablehlo.constant dense<1.0> : tensor<8x16xf32>")
+        lines.append(f"%b{i} = stablehlo.add {last}, %a{i} : tensor<8x16xf32>")
+        lines.append(f"%c{i} = stablehlo.tanh %b{i} : tensor<8x16xf32>")
+        lines.append(f"%d{i} = stablehlo.multiply %c{i}, %b{i} : tensor<8x16xf32>")
+        last = f"%d{i}"
+    body = "\n  ".join(lines)
+    module = f"""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<8x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}})
+    -> tensor<8x16xf32> {{
+  {body}
+  return {last} : tensor<8x16xf32>
+}}
+"""
+    file = tmp_path / "report.html"
+    file.write_text(report(shardlog.run(module)))
+    page = Page(browser, file)
+    assert "13,201" in page.text(".cards")
+    page.click("#tabs button", "Tensors")
+    assert len(page.all("#view-tensors .space .row")) < 100  # only those in sight are drawn
+    page.one(".table[aria-label=Tensors]").send_keys(Keys.END, Keys.ENTER)
+    assert page.text("#details h2") == "result#0"
+    assert f"{3 * LAYERS + 1:,} steps from %arg0" in page.text("#details .derivation")
+    page.click("#tabs button", "Program")
+    assert page.text("#view-program .node.repeat").split("\n")[-1] == "4 ops each"
+
+
+# ---- The parts --------------------------------------------------------------------------------------------
+
+
+def test_scopes() -> None:
+    where = (
+        "callsite(m.norm(/a/model.py:3:8 to :12) at callsite(m.loss(model.py:9:2) at <module>(run.py:1:1)))"
+    )
+    assert scope(f"jit(loss)/jvp(layer_3)/attention/mul({where})") == ("layer_3", "attention")
+    assert scope(f"jit(loss)/transpose(jvp(layer_3))/mul({where})") == ("backward", "layer_3")
+    assert scope(f"jit(loss)/jvp()/mul({where})") == ("loss", "norm")
+    assert scope("") == ()
+
+
+def test_folding() -> None:
+    """Five ops before three layers of six, of which no scope tells."""
+    tokens = [90, 91, 92, 93, 94, *[1, 2, 3, 2, 4, 5] * 3, 95]
+    (repeat,) = fold([()] * len(tokens), tokens)
+    assert (repeat.kind, repeat.first, repeat.end) == (REPEAT, 5, 23)
+    assert [(m.kind, m.first, m.end) for m in repeat.members] == [
+        (MEMBER, 5, 11),
+        (MEMBER, 11, 17),
+        (MEMBER, 17, 23),
+    ]
+
+
+def test_named_layers_fold() -> None:
+    scopes = [(f"layer_{i}", "attention" if j < 3 else "mlp") for i in range(9) for j in range(6)]
+    (repeat,) = fold(scopes, [1, 2, 3, 4, 5, 6] * 9)
+    assert repeat.label == "layer"
+    assert [member.label for member in repeat.members[:2]] == ["layer_0", "layer_1"]
+    assert [group.label for group in repeat.members[0].members] == ["attention", "mlp"]
+
+
+def test_same_input_same_bytes(small: Path) -> None:
+    again = small.with_name("again.html")
+    assert main(["report", str(small.parent / "mlp.mlir"), "-o", str(again)]) == 0
+    assert again.read_bytes() == small.read_bytes()
+
+
+def test_a_saved_run(small: Path, tmp_path: Path) -> None:
+    saved, file = tmp_path / "run.shardlog", tmp_path / "report.html"
+    shardlog.run(small.parent / "mlp.mlir").save(saved)
+    assert main(["report", str(saved), "-o", str(file)]) == 0
+    assert file.read_bytes() == small.read_bytes()
+
+
+def test_no_place_to_write(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = str(small.parent / "no" / "report.html")
+    assert main(["report", str(small.parent / "mlp.mlir"), "-o", nowhere]) == 2
+    assert "cannot write" in capsys.readouterr().err
