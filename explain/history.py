@@ -124,11 +124,6 @@ class History:
         """The turn that made a change, solved once more."""
         return self._solved(self.around(event), outputs)
 
-    def last_turn(self, item: int) -> Derivations | None:
-        """A turn of an item at the end of the run, with reasons; None where shardings never pass it."""
-        key = self.at_end(item)
-        return None if key[0] < 0 else self._solved(key, ("blocked", "missing"))
-
     def at_end(self, item: int) -> Key:
         """The neighbourhood of an item at the end of the run, in its last stage."""
         return self._neighbourhood(item, self.record.static(item, -1), self.end)

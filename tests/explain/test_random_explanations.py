@@ -45,6 +45,10 @@ def test_explanations(text: str, strategy: str) -> None:
         for explanation in explainer.why(value.name):
             explainer.check_proofs(explanation)
             assert replay(result, explanation).holds
+            assert all(loss.sentence and loss.rule for step in explanation.steps for loss in step.lost)
         for absent in missing(result, value.name, len(value.shape)):
             assert all(stop.reasons for stop in absent.stops)
+            reasons = [*absent.here, *(reason for stop in absent.stops for reason in stop.reasons)]
+            assert all(reason.sentence for reason in reasons)
+            assert all(reason.before.reasons for reason in reasons if reason.before)
     assert all(conflict.bytes > 0 for conflict in conflicts(result))
