@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from shardlog.cli import main
 from shardlog.explain.report import report
 from shardlog.explain.report.folding import MEMBER, REPEAT, fold, scope
+from shardlog.explain.why import Explainer
 from shardlog.tests import models
 
 MODULE = """
@@ -36,7 +38,7 @@ func.func @main(
   return %2 : tensor<8x16xf32>
 }
 """
-LAYERS = 3300  # of three ops each, with a constant: 13,200 ops
+LAYERS = 10_000  # of three ops each, with a constant
 
 
 def browsers() -> tuple[str, str] | None:
@@ -76,7 +78,7 @@ class Page:
         WebDriverWait(self.browser, 20).until(lambda _: holds())
 
     def run(self, script: str) -> Any:
-        return self.browser.execute_script(script)  # type: ignore[no-untyped-call]
+        return self.browser.execute_script(script)
 
     def one(self, selector: str) -> WebElement:
         self.until(lambda: self.all(selector))
@@ -179,6 +181,49 @@ def test_what_it_says_is_what_why_says(page: Page, capsys: pytest.CaptureFixture
     for step in explanation["steps"]:
         assert step["sentence"] in shown
         assert step["rule"] in shown
+
+
+PRIORITIES = """
+sdy.mesh @mesh = <["a"=2, "b"=8]>
+func.func @main(%x: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}p1, {"b":(2)4, ?}p0]>},
+                %y: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b":(1)2, ?}, {?}]>})
+    -> tensor<16x32xf32> {
+  %0 = stablehlo.add %x, %y : tensor<16x32xf32>
+  %1 = stablehlo.tanh %0 : tensor<16x32xf32>
+  return %1 : tensor<16x32xf32>
+}
+"""
+WAYS = """
+const { run } = app, found = [], name = (site) => [run.name(site.tensor), site.dim];
+for (let t = 0; t < run.shown; t++) {
+  run.shape(t).forEach((_, dim) => {
+    for (const { atoms, way } of waysOf(run, t, dim, run.end)) {
+      const source = (step) => (step.from === null ? ["", 0] : name(step.from));
+      const steps = way.steps.map((step) => [step.change, ...name(step.site), ...source(step)]);
+      found.push([run.name(t), dim, atoms, run.name(originOf(run, way.origin).tensor), steps]);
+    }
+  });
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("program", ["priorities", "recommender"])
+def test_every_derivation_is_that_of_why(browser: webdriver.Chrome, tmp_path: Path, program: str) -> None:
+    model = partial(models.text, "recommender", scan=False, train=True)
+    result = shardlog.run(PRIORITIES if program == "priorities" else model())
+    file = tmp_path / "report.html"
+    file.write_text(report(result))
+    explainer, expected = Explainer(result), []
+    for name in dict.fromkeys(value.name for value in explainer.values.all()):
+        for e in explainer.why(name):
+            steps = []
+            for s in e.steps:
+                source = [s.source.value, s.source.dim] if s.kind == "propagation" else ["", 0]
+                steps.append([s.change, s.site.value, s.site.dim, *source])
+            expected.append([name, e.site.dim, list(e.atoms), e.origin.value, steps])
+    assert expected
+    assert sorted(Page(browser, file).run(WAYS)) == sorted(expected)
 
 
 def test_search(page: Page) -> None:
@@ -399,7 +444,7 @@ func.func @main(%x: tensor<8x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x
     file = tmp_path / "report.html"
     file.write_text(report(shardlog.run(module)))
     page = Page(browser, file)
-    assert "13,201" in page.text(".cards")
+    assert f"{4 * LAYERS + 1:,}" in page.text(".cards")
     page.click("#tabs button", "Tensors")
     assert len(page.all("#view-tensors .space .row")) < 100  # only those in sight are drawn
     page.one(".table[aria-label=Tensors]").send_keys(Keys.END, Keys.ENTER)
