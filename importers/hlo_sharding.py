@@ -157,7 +157,7 @@ class _Parser:
             devices, count = tuple(listed), len(listed)
             if len(set(listed)) < count:
                 self.refuse("a device stands there twice")
-        if 0 in tiles or prod(tiles) != count:
+        if not tiles or 0 in tiles or prod(tiles) != count:
             self.refuse(f"{_list(tiles)} tiles are {prod(tiles)}, and there are {count} devices")
         subgroups: tuple[str, ...] = ()
         if self.accept("last_tile_dim_replicate"):
@@ -213,7 +213,7 @@ class _Parser:
             self.fail(f"'{token}'")
 
     def number(self) -> int:
-        if not self.peek.isdigit():
+        if not (self.peek.isdecimal() and len(self.peek) < 10):  # devices are numbered in 32 bits
             self.fail("a number")
         return int(self.next())
 

@@ -38,6 +38,7 @@ def read_shard_maps(module: ir.Module, mesh: Mesh, manual: Manual) -> None:
     """
     functions, reader = symbols(module, "func.func"), _Reader(mesh, manual)
     done: set[str] = set()
+    bodies: set[str] = set()
 
     def visit(name: str) -> None:
         """Callees first: bodies are copied, and may have manual computations themselves."""
@@ -47,11 +48,14 @@ def read_shard_maps(module: ir.Module, mesh: Mesh, manual: Manual) -> None:
         for call in _ops(functions[name], "func.call"):
             callee = call.attributes["callee"].value
             visit(callee)
-            if callee in functions:
-                reader.convert(call, functions[callee])
+            if callee in functions and reader.convert(call, functions[callee]):
+                bodies.add(callee)
 
     for name in functions:
         visit(name)
+    called = {call.attributes["callee"].value for f in functions.values() for call in _ops(f, "func.call")}
+    for name in sorted(bodies - called):
+        functions.pop(name).operation.erase()
     for function in functions.values():
         for op in _ops(function, "stablehlo.custom_call"):
             if _calls(op, FULL_TO_SHARD) or _calls(op, SHARD_TO_FULL):
@@ -109,12 +113,12 @@ class _Reader:
         self.mesh, self.manual = mesh, manual
         self.plain = ir.Attribute.parse(f"#sdy.sharding<@{mesh.name}, []>")
 
-    def convert(self, call: Any, function: Any) -> None:
-        """Makes a manual computation of a call in the pattern; leaves other calls alone."""
+    def convert(self, call: Any, function: Any) -> bool:
+        """Makes a manual computation of a call in the pattern; says if it is one."""
         entering = [self.entering(operand) for operand in call.operands]
         leaving = [self.leaving(result) for result in call.results]
         if not any(crossing and crossing.ops for crossing in entering + leaving):
-            return
+            return False
         kept = [i for i, result in enumerate(call.results) if _used(result)]
         if None in entering or None in [leaving[i] for i in kept]:
             message = f"not all operands and results of the call of @{call.attributes['callee'].value} cross "
@@ -146,6 +150,7 @@ class _Reader:
         for op in (*between, call, *dict.fromkeys(shards), *dict.fromkeys(constraints)):
             if not any(_used(result) for result in op.results):
                 op.operation.erase()
+        return True
 
     def entering(self, operand: Any) -> _Crossing | None:
         if not isinstance(operand.type, ir.RankedTensorType):

@@ -45,26 +45,26 @@ def common_mesh(places: Mapping[HloSharding, str]) -> Mesh:
     for sharding, where in places.items():
         if prod(sharding.tiles) != count:
             message = f"{sharding} is on {prod(sharding.tiles)} devices, and {first} on {count}"
-            raise ShardlogError(message, where=where, hint="all shardings of a module use the same devices")
-    lists = {s.devices: s for s in places if isinstance(s.devices, tuple)}
-    failed = first
-    for order in ((), *sorted(lists, key=lambda devices: (_replicas(lists[devices]), devices))):
-        if sorted(order) not in ([], list(range(count))):
-            continue
-        cuts = {1, count}
-        for sharding in places:
-            found = dimension_digits(sharding, order)
-            if found is None:
-                failed = failed if order else sharding
-                break
-            cuts |= {cut for digits in found for n, stride in digits for cut in (stride, n * stride)}
-        else:
+            raise ShardlogError(
+                message, where=where, hint="all shardings of a module use the devices of its mesh"
+            )
+    orders = {flat_devices(s): s for s in places if dimension_digits(s, ()) is None}
+    for devices, sharding in orders.items():
+        if sorted(devices) != list(range(count)):
+            message = f"the devices of {sharding} are not the numbers from 0 to {count - 1}"
+            raise ShardlogError(message, where=places[sharding], hint="sdy's meshes have all devices")
+    for order in sorted(orders, key=lambda devices: (_replicas(orders[devices]), devices)) or [()]:
+        found = {sharding: dimension_digits(sharding, order) for sharding in places}
+        if None not in found.values():
+            digits = [digit for parts in found.values() for part in parts or () for digit in part]
+            cuts = {1, count, *(cut for n, stride in digits for cut in (stride, n * stride))}
             kept = sorted(c for c in cuts if all(c % other == 0 or other % c == 0 for other in cuts))
             sizes = [major // minor for minor, major in pairwise(kept)][::-1]
             return Mesh("mesh", tuple((f"axis_{i}", size) for i, size in enumerate(sizes)), order)
-    message = f"{failed} cannot be said by axes of a mesh: its devices are in no order that axes could give"
-    hint = "does the order of the devices matter? if not, say it with <=[...]"
-    raise ShardlogError(message, where=places[failed], hint=hint)
+    other = next(sharding for sharding, digits in found.items() if digits is None)
+    message = f"no mesh has its devices in an order that suits {orders[order]} and {other}"
+    hint = "sdy says the order of the devices once, for the mesh"
+    raise ShardlogError(message, where=places[other], hint=hint)
 
 
 def _replicas(sharding: HloSharding) -> int:

@@ -14,19 +14,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from jax._src.config import use_shardy_partitioner
 from jax.experimental.shard_alike import shard_alike
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from jaxlib import xla_client
+from jaxlib.mlir import ir
 from shardlog.cli import main
 from shardlog.exporters.gspmd import to_gspmd
+from shardlog.importers.gspmd import read_gspmd
 from shardlog.importers.hlo_sharding import HloSharding, parse, tuple_text
 from shardlog.importers.meshes import Mesh, SubAxis
 from shardlog.importers.shardings import Dimension, Sharding
 from shardlog.importers.source import parse_module, read_source
 from shardlog.importers.tiles import common_mesh, flat_devices, from_sharding, subgroup_axes, to_sharding
+
+from .random_modules import modules
 
 XLA: Any = xla_client.HloSharding
 P: Any = PartitionSpec
@@ -219,11 +223,11 @@ def test_shardings_are_written_as_jax_does(data: st.DataObject) -> None:
         (["{devices=[2,4]0,1,2,3,4,5,6,7}"], [2, 4]),
         (["{devices=[2,4]0,2,4,6,1,3,5,7}"], [4, 2]),
         (["{replicated}"], []),
+        (["{devices=[1,1]<=[1]}"], []),
     ],
 )
 def test_the_mesh_of_shardings(texts: list[str], sizes: list[int]) -> None:
-    found = common_mesh({sharding: "" for sharding in map(parse, texts) if isinstance(sharding, HloSharding)})
-    assert found == Mesh("mesh", tuple((f"axis_{i}", size) for i, size in enumerate(sizes)))
+    assert mesh_of(*texts) == Mesh("mesh", tuple((f"axis_{i}", size) for i, size in enumerate(sizes)))
 
 
 @given(st.data())
@@ -249,17 +253,19 @@ def test_a_sharding_keeps_its_devices_on_the_mesh_made_for_it(data: st.DataObjec
         assert np.array_equal(flat_devices(from_sharding(read, found, axes)), flat_devices(written))
 
 
+def mesh_of(*texts: str) -> Mesh:
+    return common_mesh({sharding: "" for sharding in map(parse, texts) if isinstance(sharding, HloSharding)})
+
+
 def test_devices_in_another_order() -> None:
     """The order that one sharding gives serves for the other, whose replicas have none."""
-    tiled = parse("{devices=[2,2]0,3,1,2}")
-    partly = parse("{devices=[2,2]1,2,0,3 last_tile_dim_replicate}")
-    assert isinstance(tiled, HloSharding)
-    assert isinstance(partly, HloSharding)
-    with pytest.raises(shardlog.ShardlogError, match="cannot be said by axes of a mesh"):
-        common_mesh({tiled: "", partly: ""})  # rows 1,2 and 0,3 are the other way round
-    straight = parse("{devices=[2,2]0,3,1,2 last_tile_dim_replicate}")
-    assert isinstance(straight, HloSharding)
-    assert common_mesh({straight: "", tiled: ""}).device_ids == (0, 3, 1, 2)
+    tiled = "{devices=[2,2]0,3,1,2}"
+    assert mesh_of("{devices=[2,2]0,3,1,2 last_tile_dim_replicate}", tiled).device_ids == (0, 3, 1, 2)
+    assert mesh_of("{devices=[2,3]<=[2,3]T(1,0)}").device_ids == (0, 3, 1, 4, 2, 5)  # no axes give this order
+    with pytest.raises(shardlog.ShardlogError, match="no mesh has its devices in an order that suits"):
+        mesh_of("{devices=[2,4]0,1,2,3,4,5,7,6}", "{devices=[2,4]<=[8]}")
+    with pytest.raises(shardlog.ShardlogError, match="are not the numbers from 0 to 3"):
+        mesh_of("{devices=[2,2]1,2,3,4}")
 
 
 # ---- Modules -----------------------------------------------------------------------------------------------
@@ -536,6 +542,25 @@ def test_what_is_written_around_constraints() -> None:
     assert '<@mesh, [{"x", ?}, {?}]>' in shown(written, mesh="x=2,y=4", closed=False)
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
+@given(modules())
+def test_random_modules_are_written_as_they_are_read(text: str) -> None:
+    try:
+        written = shardlog.run(text).text("gspmd")
+    except shardlog.ShardlogError:
+        reject()  # a conflict in a sharding group
+    module = parse_module(read_source(written))
+    try:
+        with module.context, ir.Location.unknown():
+            read_gspmd(module)
+    except shardlog.ShardlogError as error:
+        assert "all shardings of a module" in str(error) or "no mesh has" in str(
+            error
+        )  # the module had several
+        reject()
+    assert str(to_gspmd(module)) == written
+
+
 def test_what_gspmd_has_nothing_for() -> None:
     text = module(
         "%a: tensor<8xf32>) -> tensor<8xf32>",
@@ -596,7 +621,6 @@ def test_xla_computes_the_same(function: Callable[..., Any], expected: Callable[
     """XLA's GSPMD partitioner takes what we write, and the program computes what it did."""
     from jax._src import sharding_impls
     from jax._src.interpreters import mlir
-    from jaxlib.mlir import ir
 
     values = [
         np.random.default_rng(i).standard_normal(t.shape).astype("float32") for i, t in enumerate((X, W))
