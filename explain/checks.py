@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from ..api import Result
     from .lint import Lint
+    from .record import Run
 
 _FAILED = 1
 
@@ -50,13 +51,13 @@ def lints(options: argparse.Namespace) -> list[Lint]:
     return [Lint.parse(text) for text in options.fail_on]
 
 
-def lint(result: Result, wanted: list[Lint]) -> list[Any]:
+def lint(run: Run, wanted: list[Lint]) -> list[Any]:
     """What lints find in a run."""
     if not wanted:
         return []
     from .lint import findings
 
-    return findings(result, wanted)
+    return findings(run, wanted)
 
 
 def report(found: list[Any], file: TextIO) -> int:
@@ -67,13 +68,14 @@ def report(found: list[Any], file: TextIO) -> int:
 
 
 def _expect(run: Callable[[argparse.Namespace], Result], options: argparse.Namespace) -> int:
+    from .commands import open_or_run
     from .expect import check, update
     from .expectations import read_expectations
 
     wanted, path = lints(options), Path(options.file)
     if not options.update:
         read_expectations(path)  # errors in the file come before the work
-    result = run(options)
+    result = open_or_run(run, options)
     if options.update:
         verb = "written" if update(result, path) else "unchanged"
         print(f"{path}: {verb}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -9,14 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..api import Result
 from ..errors import ShardlogError
 from ..importers.annotate import parse_sharding
-from ..importers.shardings import Sharding
-from ..importers.source import symbols
+from ..importers.shardings import Dimension, Sharding, Shardings
+from ..importers.source import Text, parse_module
 from .expectations import Expectation, Expectations, line, read_expectations
 from .explanation import Explanation, WhyNot
-from .record import Value
+from .record import Run, Value
 from .text import short_why, short_why_not, wrapped
 from .why import Explainer
 from .why_not import Search
@@ -86,46 +86,54 @@ class Difference:
 class Expected:
     """A run beside a file of expectations."""
 
-    def __init__(self, result: Result) -> None:
-        self.result = result
-        self.explainer = Explainer(result)
+    def __init__(self, run: Run) -> None:
+        self.explainer = Explainer(run)
+        self.record = self.explainer.record
         self.values = self.explainer.values
         self.meshes = self.explainer.meshes
-        self._searches: dict[str, Search] = {}
-        main = result.program.graph.main
-        arguments = (main.place + int(main.layout.place[v]) for v in main.function.arguments)
         if not self.meshes.meshes:
             hint = "give it one, as in --mesh data=2,model=4"
-            raise ShardlogError("the module has no mesh", where=result.source.name, hint=hint)
-        self._boundary = {*arguments, *map(int, result.program.graph.result_places)}
+            raise ShardlogError("the module has no mesh", where=self.record.name, hint=hint)
+        self._searches: dict[str, Search] = {}
+        self._shardings = Shardings(self.meshes, {m.name: i for i, m in enumerate(self.meshes.meshes)})
+        self._module = parse_module(Text(self._declared().encode(), self.record.name))
+
+    def _declared(self) -> str:
+        """A module with the meshes alone."""
+        lines = []
+        for mesh in self.meshes.meshes:
+            axes = ", ".join(f'"{name}"={size}' for name, size in mesh.axes)
+            ids = f", device_ids=[{', '.join(map(str, mesh.device_ids))}]" if mesh.device_ids else ""
+            lines.append(f"sdy.mesh @{json.dumps(mesh.name)} = <[{axes}]{ids}>")
+        return "\n".join(lines)
 
     # ---- Shardings as text ------------------------------------------------------------------------------
 
     def sharding(self, value: Value) -> Sharding:
-        """The sharding of a value as it is written, its dimensions without priorities."""
-        written = self.result.written
-        found = written.sharding(value.place, len(value.shape))
-        if value.place in self._boundary:
-            found = written.fitted(found, value.shape, entry=True)
-        if found is None:
-            return written.open(0, len(value.shape))
-        return replace(found, dimensions=tuple(replace(d, priority=None) for d in found.dimensions))
+        """The sharding of a value as it is written: its axes, and those on which it is unreduced."""
+        held = self.record.facts(self.record.contents(self.record.cell(value.place))[1])
+        mesh = held["mesh"][0][0] if held.get("mesh") else 0
+        if self.meshes.meshes[mesh].maximal:
+            return Sharding(mesh, ())
+        merge = self.meshes.merge
+        dimensions = tuple(Dimension(tuple(merge(atoms))) for atoms in self.record.axes(value.number))
+        unreduced = sorted(x for x, why in held.get("fixed", ()) if why == "unreduced")
+        return Sharding(mesh, dimensions, (), tuple(merge(unreduced)))
 
     def text(self, value: Value) -> str:
         """The sharding of a value, as a file of expectations has it."""
         return self._text(self.sharding(value))
 
     def _text(self, sharding: Sharding) -> str:
-        text = self.result.program.shardings.text(sharding, closed=True).removeprefix("#sdy.sharding")
-        several = len(symbols(self.result.module, "sdy.mesh")) > 1
+        text = self._shardings.text(sharding, closed=True).removeprefix("#sdy.sharding")
         mesh = self.meshes.meshes[sharding.mesh].name
+        several = len(self.meshes.meshes) > 1
         return text if several else text.removeprefix(f"<@{mesh}, ").removesuffix(">")
 
     def _read(self, text: str, where: str) -> Sharding:
-        with self.result.module.context:
-            attribute = parse_sharding(self.result.module, text.strip(), where)
-            found = self.result.program.shardings.read(attribute, where)
-        return replace(found, dimensions=tuple(replace(d, priority=None) for d in found.dimensions))
+        with self._module.context:
+            found = self._shardings.read(parse_sharding(self._module, text.strip(), where), where)
+        return replace(found, dimensions=tuple(Dimension(d.axes) for d in found.dimensions), replicated=())
 
     # ---- Comparison -------------------------------------------------------------------------------------
 
@@ -243,10 +251,12 @@ class Expected:
 
     def _boundary_names(self) -> Iterator[tuple[str, Value]]:
         """Arguments and results of the main function, by JAX path where they have one."""
+        graph = self.record.result.program.graph
+        numbers = [graph.main.place + v for v in graph.main.function.arguments]
         best: dict[int, tuple[str, Value]] = {}
         for name, value in self.values.names().items():
-            if value.place in self._boundary:
-                best.setdefault(value.place, (name, value))  # paths come before numbers
+            if value.number in numbers or value.number in graph.result_places:
+                best.setdefault(value.number, (name, value))  # paths come before numbers
         return iter(best.values())
 
     @staticmethod
@@ -273,17 +283,17 @@ def _same(one: Sharding, other: Sharding) -> bool:
     )
 
 
-def check(result: Result, path: Path) -> list[Difference]:
+def check(run: Run, path: Path) -> list[Difference]:
     """How a run differs from the expectations in a file. Raises ShardlogError for a file that is none."""
-    return Expected(result).differences(read_expectations(path))
+    return Expected(run).differences(read_expectations(path))
 
 
-def update(result: Result, path: Path) -> bool:
+def update(run: Run, path: Path) -> bool:
     """Writes what is so into a file, which changes as a whole or not at all; returns whether it changed.
 
     What holds stays in the file as it is. A new file has all arguments and results.
     """
-    expected = Expected(result)
+    expected = Expected(run)
     if path.exists():
         file = read_expectations(path)
         old, text = "".join(f"{text}\n" for text in file.lines), expected.updated(file)

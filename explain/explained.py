@@ -12,9 +12,10 @@ from ..api import Result, run
 from ..errors import ShardlogError
 from .conflicts import Conflict, conflicts
 from .explanation import Explanation, WhyNot
+from .record import Record, Run
 from .text import conflicts_text
 from .views import dot, mermaid
-from .visualize import Picture, picture
+from .visualize import Picture, picture_of
 from .why import Explainer
 from .why_not import Search
 
@@ -61,9 +62,8 @@ class Conflicts(Answers[Conflict]):
 class Explained:
     """A run that answers questions. Its ``repr`` is a summary, or why ``value`` is sharded as it is."""
 
-    def __init__(self, result: Result, value: str | None = None) -> None:
-        self.result = result
-        self._explainer = Explainer(result)
+    def __init__(self, run: Run, value: str | None = None) -> None:
+        self._explainer = Explainer(run)
         self._asked = None if value is None else self.why(value)
 
     def why(self, value: str, dim: int | None = None, axis: str | None = None) -> Reasons:
@@ -88,32 +88,27 @@ class Explained:
 
     def visualize(self, value: str) -> Picture:
         """Which device holds which part of a value, the first one of that name."""
-        tensor = self._explainer.values.find(value)[0]
-        meshes = self._explainer.meshes.meshes
-        if not meshes:
-            raise ShardlogError("the module has no mesh", where=self.result.source.name)
-        rank = len(tensor.shape)
-        written = self.result.written
-        sharding = written.sharding(tensor.place, rank) or written.open(0, rank)
-        mesh = meshes[sharding.mesh]
-        return picture(sharding, mesh.axes, mesh.device_ids, tensor.shape)
+        return picture_of(self._explainer.record, self._explainer.values.find(value)[0])
+
+    @property
+    def result(self) -> Result:
+        """The run."""
+        return self._explainer.result
 
     @cached_property
     def _conflicts(self) -> list[Conflict]:
-        return conflicts(self.result)
+        return conflicts(self._explainer.record)
 
     def summary(self) -> str:
         """Meshes, how many tensors are sharded, and what must move."""
-        meshes = self._explainer.meshes.meshes
-        lines = [f"mesh @{m.name}: {', '.join(f'{n}={s}' for n, s in m.axes)}" for m in meshes]
-        tensors = {value.place: value for value in self._explainer.values.all()}
-        written = self.result.written
-        shardings = [written.sharding(place, len(value.shape)) for place, value in tensors.items()]
-        sharded = sum(1 for s in shardings if s is not None and any(d.axes for d in s.dimensions))
-        annotated = len(self.result.program.initial)
+        run = self._explainer.record
+        lines = [f"mesh @{m.name}: {', '.join(f'{n}={s}' for n, s in m.axes)}" for m in run.meshes.meshes]
+        tensors = {value.place: value.number for value in run.values()}
+        sharded = sum(any(run.axes(number)) for number in tensors.values())
+        annotated = len(run.annotations())
         lines.append(f"{sharded:,} of {len(tensors):,} tensors are sharded, by {annotated:,} annotations")
-        lines.append(conflicts_text(self._conflicts[:0] or self._conflicts).splitlines()[0])
-        lines += [f"no rule for {op.name} at {op.location}" for op in self.result.unknown_ops]
+        lines.append(conflicts_text(self._conflicts).splitlines()[0])
+        lines += [f"no rule for {op['name']} at {op['location']}" for op in run.unknown_ops]
         return "\n".join([*lines, "ask: .why(value), .why_not(value, dim, axis), .conflicts()"])
 
     def __repr__(self) -> str:
@@ -135,10 +130,12 @@ def explain(
     """Lowers a function for its arguments and propagates shardings; returns what answers questions about it.
 
     ``function`` is a jitted function, or one that is jitted here; ``args`` and ``kwargs`` are arrays or
-    ``jax.ShapeDtypeStruct``s. A ``jax.stages.Lowered`` or ``Traced``, or anything else that ``run`` takes,
-    has no arguments. ``value`` is what is asked about at once. ``mesh``, ``annotate`` and ``rules`` are those
-    of ``run``.
+    ``jax.ShapeDtypeStruct``s. A ``jax.stages.Lowered`` or ``Traced``, a ``Result``, a saved run or anything
+    else that ``run`` takes has no arguments. ``value`` is what is asked about at once. ``mesh``, ``annotate``
+    and ``rules`` are those of ``run``.
     """
+    if isinstance(function, Result | Record):
+        return Explained(function, value)
     source = _lowered(function, args, kwargs)
     return Explained(run(source, mesh=mesh, annotate=annotate, rules=rules), value)
 

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
 
-from ..api import Result
 from ..errors import ShardlogError, closest
 from .conflicts import conflicts, size_of
+from .record import Run, Value, record
 from .text import dims_text, short_why_not, wrapped
 from .why import Explainer
 from .why_not import Search
@@ -69,9 +69,9 @@ class Lint:
         return Lint(name, int(float(match[1]) * 1024 ** _UNITS.index(match[2] or " ")))
 
 
-def findings(result: Result, lints: Sequence[Lint]) -> list[Finding]:
+def findings(run: Run, lints: Sequence[Lint]) -> list[Finding]:
     """What the lints find in a run, lint by lint, most bytes first."""
-    return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name](result, lint)]
+    return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name](run, lint)]
 
 
 def bytes_text(n: int) -> str:
@@ -80,15 +80,15 @@ def bytes_text(n: int) -> str:
     return f"{n / 1024**unit:,.4g} {_UNITS[unit]}iB" if unit else f"{n:,} bytes"
 
 
-def _unknown_op(result: Result, lint: Lint) -> Iterator[Finding]:
-    for op in result.unknown_ops:
-        times = "once" if op.count == 1 else f"{op.count:,} times"
-        because = (op.reason,) if op.reason else ()
-        yield Finding(lint.name, op.name, op.location, 0, f"no rule for it, {times}", because)
+def _unknown_op(run: Run, lint: Lint) -> Iterator[Finding]:
+    for op in record(run).unknown_ops:
+        times = "once" if op["count"] == 1 else f"{op['count']:,} times"
+        because = (op["reason"],) if op["reason"] else ()
+        yield Finding(lint.name, op["name"], op["location"], 0, f"no rule for it, {times}", because)
 
 
-def _reshard_above(result: Result, lint: Lint) -> Iterator[Finding]:
-    for conflict in conflicts(result):
+def _reshard_above(run: Run, lint: Lint) -> Iterator[Finding]:
+    for conflict in conflicts(run):
         if conflict.bytes > lint.limit:
             move = f"{dims_text(conflict.has)} -> {dims_text(conflict.needs)}"
             said = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
@@ -107,14 +107,14 @@ def _reshard_above(result: Result, lint: Lint) -> Iterator[Finding]:
 class _Replicated:
     """A tensor of which each device holds ``bytes`` more than its share, as it is not sharded on ``axes``."""
 
-    value: Any
+    value: Value
     bytes: int
     held: int
     axes: tuple[str, ...]
 
 
-def _replicated_above(result: Result, lint: Lint) -> Iterator[Finding]:
-    explainer = Explainer(result)
+def _replicated_above(run: Run, lint: Lint) -> Iterator[Finding]:
+    explainer = Explainer(run)
     found = sorted(_replicated(explainer, lint.limit), key=lambda tensor: -tensor.bytes)
     searches: dict[str, Search] = {}
     for number, tensor in enumerate(found):
@@ -123,7 +123,7 @@ def _replicated_above(result: Result, lint: Lint) -> Iterator[Finding]:
         yield Finding(
             lint.name,
             f"{value.name} : {value.type}",
-            explainer.values.born(value.place),
+            value.where,
             tensor.bytes,
             f"{bytes_text(tensor.bytes)} of the {bytes_text(tensor.held)} per device are copies: "
             f"it is not sharded on {names}",
@@ -132,24 +132,23 @@ def _replicated_above(result: Result, lint: Lint) -> Iterator[Finding]:
 
 
 def _replicated(explainer: Explainer, limit: int) -> Iterator[_Replicated]:
-    meshes, written = explainer.meshes, explainer.result.written
+    meshes, run = explainer.meshes, explainer.record
     seen: set[int] = set()
     for value in explainer.values.all():
-        if value.place in seen:
+        if value.place in seen or not meshes.meshes:
             continue
         seen.add(value.place)
-        sharding = written.sharding(value.place, len(value.shape))
-        mesh = meshes.meshes[sharding.mesh if sharding else 0] if meshes.meshes else None
-        if mesh is None or mesh.maximal:
+        held = run.facts(run.contents(run.cell(value.place))[1]).get("mesh")
+        mesh = meshes.meshes[held[0][0] if held else 0]
+        if mesh.maximal:
             continue
-        used = [axis for d in sharding.dimensions for axis in d.axes] if sharding else []
+        used = [axis for atoms in run.axes(value.number) for axis in meshes.merge(atoms)]
         left = {name: size // prod(a.size for a in used if a.name == name) for name, size in mesh.axes}
         total, devices = size_of(value.type), prod(size for _, size in mesh.axes)
-        held = -(-total // prod(axis.size for axis in used))
-        share = -(-total // devices)
-        if held - share > limit:
-            axes = tuple(name for name, size in left.items() if size > 1)
-            yield _Replicated(value, held - share, held, axes)
+        local = -(-total // prod(axis.size for axis in used))
+        copies = local - -(-total // devices)
+        if copies > limit:
+            yield _Replicated(value, copies, local, tuple(name for name, size in left.items() if size > 1))
 
 
 def _reasons(explainer: Explainer, searches: dict[str, Search], tensor: _Replicated) -> Iterable[str]:
@@ -166,7 +165,7 @@ def _reasons(explainer: Explainer, searches: dict[str, Search], tensor: _Replica
             continue
 
 
-_LINTS: dict[str, Callable[[Result, Lint], Iterator[Finding]]] = {
+_LINTS: dict[str, Callable[[Run, Lint], Iterator[Finding]]] = {
     "replicated-above": _replicated_above,
     "unknown-op": _unknown_op,
     "reshard-above": _reshard_above,

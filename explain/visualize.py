@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ShardlogError
 
 if TYPE_CHECKING:
-    from ..importers.shardings import Sharding
+    from ..importers.meshes import Mesh, SubAxis
+    from .record import Record, Value
 
 _WIDTH = 100
 _MOST_ROWS = 64
@@ -184,11 +185,20 @@ def visualize(sharding: Any, shape: Sequence[int] | None = None, mesh: Any = Non
     return found
 
 
-def picture(sharding: Sharding, axes: Sequence[tuple[str, int]], ids: Sequence[int], shape: Any) -> Picture:
-    """The picture of a sharding on a mesh with these axes and devices (none: numbered row-major)."""
-    dims = tuple(tuple((a.name, a.pre, a.size) for a in d.axes) for d in sharding.dimensions)
-    devices = tuple(ids) or tuple(range(prod(size for _, size in axes)))
-    return Picture(tuple(axes), dims, shape, devices)
+def picture_of(run: Record, value: Value) -> Picture:
+    """The picture of a tensor of a run. Raises ShardlogError where the module has no mesh."""
+    if not run.meshes.meshes:
+        raise ShardlogError("the module has no mesh", where=run.name, hint="give it one, as in --mesh data=2")
+    held = run.facts(run.contents(run.cell(value.place))[1]).get("mesh")
+    mesh = run.meshes.meshes[held[0][0] if held else 0]
+    axes = (run.meshes.merge(atoms) for atoms in run.axes(value.number))
+    return _picture(axes, mesh, value.shape)
+
+
+def _picture(dims: Iterable[Iterable[SubAxis]], mesh: Mesh, shape: tuple[int, ...] | None) -> Picture:
+    found = tuple(tuple((axis.name, axis.pre, axis.size) for axis in axes) for axes in dims)
+    devices = mesh.device_ids or tuple(range(prod(size for _, size in mesh.axes)))
+    return Picture(mesh.axes, found, shape, devices)
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -244,4 +254,4 @@ def _from_text(text: str, shape: tuple[int, ...] | None, mesh: Any) -> Picture:
         read = read_mesh(name, op.attributes["mesh"])
         shardings = Shardings(Meshes([read]), {name: 0})
         found = shardings.read(parse_sharding(module, text.strip(), where), where)
-    return picture(found, read.axes, read.device_ids, shape)
+    return _picture((d.axes for d in found.dimensions), read, shape)

@@ -162,6 +162,38 @@ def test_a_pattern_with_exceptions(file: Path) -> None:
     assert check(result, file) == []
 
 
+def test_a_saved_run(file: Path, tmp_path: Path) -> None:
+    shardlog.run(MODULE).save(tmp_path / "run.shardlog")
+    file.write_text(HOLDS)
+    assert main(["expect", str(tmp_path / "run.shardlog"), str(file)]) == 0
+    file.write_text(HOLDS.replace("model", "data"))
+    saved, live = (
+        check(run, file) for run in (shardlog.open(tmp_path / "run.shardlog"), shardlog.run(MODULE))
+    )
+    assert [difference.as_json() for difference in saved] == [difference.as_json() for difference in live]
+    assert saved
+
+
+def test_several_meshes(file: Path) -> None:
+    text = MODULE + 'sdy.mesh @other = <["x"=8]>'
+    file.write_text("""'%0' = '<@mesh, [{"data"}, {"model"}]>'\n'%1' = '<@other, [{"x"}, {}]>'\n""")
+    (found,) = check(shardlog.run(text), file)
+    assert (found.value, found.found) == ("%1", '<@mesh, [{"data"}, {"model"}]>')
+    assert found.causes[0].sentence == "it is on another mesh"
+    file.write_text("'%0' = '[{}, {}]'")
+    with pytest.raises(ShardlogError, match="the module has 2 meshes"):
+        check(shardlog.run(text), file)
+
+
+def test_no_mesh(file: Path) -> None:
+    file.write_text("'%arg0' = '[{}]'")
+    with pytest.raises(ShardlogError, match="the module has no mesh"):
+        check(
+            shardlog.run("func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }"),
+            file,
+        )
+
+
 def test_on_the_command_line(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     module = tmp_path / "mlp.mlir"
     module.write_text(MODULE)

@@ -59,6 +59,13 @@ def test_moves() -> None:
     assert found("reshard-above=0.5KiB") == []
 
 
+def test_a_saved_run(tmp_path: Path) -> None:
+    result, file = shardlog.run(MODULE), tmp_path / "run.shardlog"
+    result.save(file)
+    lints = [Lint.parse(text) for text in ("replicated-above=64", "reshard-above=64", "unknown-op")]
+    assert findings(shardlog.open(file), lints) == findings(result, lints)
+
+
 def test_unknown_ops() -> None:
     (op,) = found("unknown-op")
     assert (op.what, op.where, op.sentence) == ("my.op", "model.py:10:10", "no rule for it, once")

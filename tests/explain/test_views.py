@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -111,6 +113,19 @@ def test_objects() -> None:
         "ask: .why(value), .why_not(value, dim, axis), .conflicts()",
     ]
     assert str(found.visualize("%1")).startswith("[8/data, 16/model] on 8 devices")
+
+
+def test_a_saved_run(tmp_path: Path) -> None:
+    shardlog.run(MODULE).save(tmp_path / "run.shardlog")
+    saved, live = shardlog.explain(shardlog.open(tmp_path / "run.shardlog")), explained()
+    assert repr(saved) == repr(live)
+    assert str(saved.visualize("%1")) == str(live.visualize("%1"))
+
+
+def test_nothing_is_imported_that_is_not_asked_for() -> None:
+    names = "[name for name in ('jax', 'jaxlib', 'numpy') if name in sys.modules]"
+    script = f"import sys, shardlog; shardlog.explain; assert not {names}, {names}"
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_html_escapes_names() -> None:
