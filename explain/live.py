@@ -89,37 +89,46 @@ class Live(Record):
         return {number: str(type_) for type_, number in self._program.classes.signatures.types.items()}
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        shapes, found = self._program.classes.signatures.shapes, dict[str, int]()
+    def _tensors(self) -> list[int]:
+        """The values that are tensors, and still there."""
+        shapes, found = self._program.classes.signatures.shapes, list[int]()
         for instance, names in zip(self._graph.instances, self._names, strict=True):
             function = instance.function
-            for v, name in enumerate(names):
-                # Values that are not tensors, or not there any more, have no name.
+            for v in range(len(names)):
                 if shapes[function.types[v]] is not None and function.definer[v] not in function.removed:
-                    found[name] = instance.place + v
-        for i, v in enumerate(self._returned):
-            if shapes[self._graph.main.function.types[v]] is not None:
-                found[f"result#{i}"] = self._first_result + i
-        main, aliases = self._graph.main, dict[str, int]()
+                    found.append(instance.place + v)
+        types = self._graph.main.function.types
+        return found + [
+            self._first_result + i for i, v in enumerate(self._returned) if shapes[types[v]] is not None
+        ]
+
+    @cached_property
+    def by_name(self) -> dict[str, list[int]]:
+        """The tensors by name. Regions beside each other may use a name twice."""
+        main, found = self._graph.main, dict[str, list[int]]()
         for v, argument in zip(main.function.arguments, main.function.op.arguments, strict=True):
-            if self._names[0][v] in found and _is_path(argument.location):
-                aliases.setdefault(_path(argument.location), main.place + v)
+            if _is_path(argument.location):
+                found.setdefault(_path(argument.location), [main.place + v])
         for i in range(len(self._returned)):
-            if f"result#{i}" in found:
-                aliases.setdefault(self._result_path(i), self._first_result + i)
-        return {**aliases, **found}
+            found.setdefault(self._result_path(i), [self._first_result + i])
+        tensors = set(self._tensors)
+        found = {name: numbers for name, numbers in found.items() if tensors.issuperset(numbers)}
+        for number in self._tensors:
+            same = found.setdefault(self._name(number), [])
+            if number not in same:
+                same.append(number)
+        return found
 
     @property
     def _returned(self) -> tuple[int, ...]:
         function = self._graph.main.function
         return function.operands[function.terminator]
 
-    def named(self, name: str) -> Value | None:
-        number = self._numbers.get(name)
-        return None if number is None else self.value(number)
+    def named(self, name: str) -> list[Value]:
+        return [self.value(number) for number in self.by_name.get(name, ())]
 
     def names(self) -> dict[str, int]:
-        return self._numbers
+        return {name: numbers[0] for name, numbers in self.by_name.items()}
 
     # ---- Values -----------------------------------------------------------------------------------------
 
@@ -137,7 +146,7 @@ class Live(Record):
         return Value(number, name, place, self._types[type_], shape, where)
 
     def values(self) -> Iterator[Value]:
-        return (self.value(number) for number in sorted(set(self._numbers.values())))
+        return map(self.value, self._tensors)
 
     def _owner(self, number: int) -> tuple[Instance, int]:
         """The instance with a value, and its number there; that of the returned value for a result."""
@@ -172,7 +181,7 @@ class Live(Record):
     @property
     def _lines(self) -> Iterator[tuple[int, tuple[str, int]]]:
         """Tensors with the frames of the places where they were born."""
-        for number in sorted(set(self._numbers.values())):
+        for number in self._tensors:
             if (item := self.definer(number)) >= 0:
                 for frame in dict.fromkeys(frames(self.location(item))):
                     yield number, frame
@@ -194,16 +203,21 @@ class Live(Record):
     # ---- Shardings --------------------------------------------------------------------------------------
 
     @cached_property
-    def _boundary(self) -> set[int]:
-        main = self._graph.main
-        arguments = (main.place + int(main.layout.place[v]) for v in main.function.arguments)
-        return {*arguments, *map(int, self._graph.result_places)}
+    def _boundary(self) -> dict[int, bool]:
+        """The values that arguments and results of functions are; whether of the main function."""
+        found: dict[int, bool] = {}
+        for instance in self._graph.instances:
+            function, main = instance.function, instance is self._graph.main
+            results = (v for node in function.calls for v in function.results[node])
+            found |= {instance.place + v: False for v in results}
+            found |= {instance.place + v: main for v in function.arguments}
+        return found | {int(place): True for place in self._graph.result_places}
 
     def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
         value, written = self.value(number), self._result.written
         found = written.sharding(value.place, len(value.shape))
-        if value.place in self._boundary:
-            found = written.fitted(found, value.shape, entry=True)
+        if number in self._boundary:
+            found = written.fitted(found, value.shape, entry=self._boundary[number])
         if found is None or not found.dimensions:
             return ((),) * len(value.shape)
         split, mesh = self.meshes.split, found.mesh

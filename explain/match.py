@@ -115,6 +115,8 @@ class _Computed:
 
     def _sources(self, number: int) -> list[int]:
         """The values that a value is computed from."""
+        if (through := self._through(number)) != number:
+            return [through]
         if number in self._made:
             return self._operands(self._made[number][0])
         place = self._tensor(number).place
@@ -133,7 +135,9 @@ class _Computed:
         return number
 
     def _number(self, number: int) -> int:
-        type_ = self._tensor(number).type
+        type_, through = self._tensor(number).type, self._through(number)
+        if through != number:
+            return self._known[through]
         if number in self._made:
             op, role = self._made[number]
             return self._numbers("made", self._op(op), role, type_)

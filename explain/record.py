@@ -79,12 +79,13 @@ class Record(ABC):
     # ---- Values and ops ---------------------------------------------------------------------------------
 
     @abstractmethod
-    def named(self, name: str) -> Value | None:
-        """The value with an SSA name, or that is ``result#0``, or that has a JAX path."""
+    def named(self, name: str) -> list[Value]:
+        """The tensors with an SSA name (regions beside each other may use a name twice), or the one that is
+        ``result#0``, or that has a JAX path."""
 
     @abstractmethod
     def names(self) -> Mapping[str, int]:
-        """The numbers of all tensors by name and by JAX path, in the order of the program."""
+        """The numbers of tensors by name and by JAX path; of those with one name, the first."""
 
     @abstractmethod
     def value(self, number: int) -> Value:

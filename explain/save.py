@@ -63,7 +63,7 @@ distinct_turns INTEGER, changes INTEGER)
     unknown_op(name TEXT, count INTEGER, location TEXT, reason TEXT)
     value(number INTEGER PRIMARY KEY, name TEXT, place INTEGER, cell INTEGER, type TEXT, shape TEXT, \
 location TEXT, op INTEGER, sharding TEXT)
-    name(name TEXT PRIMARY KEY, value INTEGER, rank INTEGER) WITHOUT ROWID
+    name(name TEXT, value INTEGER, rank INTEGER, PRIMARY KEY (name, value)) WITHOUT ROWID
     op(number INTEGER PRIMARY KEY, name TEXT, location TEXT, class INTEGER, source INTEGER, \
 known INTEGER, position INTEGER)
     known(number INTEGER PRIMARY KEY, facts TEXT)
@@ -154,7 +154,8 @@ class _Tables:
         yield "pass", enumerate(record.stage_of)
         yield "unknown_op", (tuple(op.values()) for op in record.unknown_ops)
         yield "value", self.values()
-        yield "name", sorted((name, v, rank) for rank, (name, v) in enumerate(record.names().items()))
+        named = enumerate(record.by_name.items())
+        yield "name", sorted((name, number, rank) for rank, (name, same) in named for number in same)
         yield from self.ops()
         yield from self.cells()
         yield from self.statics()
@@ -176,7 +177,7 @@ class _Tables:
 
     def values(self) -> Iterator[tuple[Any, ...]]:
         record = self.record
-        tensors = set(record.names().values())
+        tensors = {value.number for value in record.values()}
         for number in range(int(self.result.program.graph.places)):
             value, op = record.value(number), record.definer(number)
             sharding = _json(record.axes(number)) if number in tensors else None

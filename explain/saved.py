@@ -112,12 +112,12 @@ class Saved(Record):
 
     # ---- Values and ops ---------------------------------------------------------------------------------
 
-    def named(self, name: str) -> Value | None:
-        found = self._one("SELECT value FROM name WHERE name = ?", name)
-        return None if found is None else self.value(found[0])
+    def named(self, name: str) -> list[Value]:
+        numbers = self._all("SELECT value FROM name WHERE name = ? ORDER BY value", name)
+        return [self.value(number) for (number,) in numbers]
 
     def names(self) -> Mapping[str, int]:
-        return dict(self._all("SELECT name, value FROM name ORDER BY value, rank"))
+        return dict(self._all("SELECT name, min(value) FROM name GROUP BY name ORDER BY min(rank)"))
 
     def value(self, number: int) -> Value:
         return self._value(number)[0]

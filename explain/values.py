@@ -24,8 +24,8 @@ class Values:
         Raises ShardlogError with the nearest names where there is none.
         """
         found = self._record.named(name)
-        if found is not None:
-            return [found]
+        if found:
+            return found
         match = _SOURCE.fullmatch(name)
         if match:
             return self._born_at(match["file"], int(match["line"]))

@@ -52,7 +52,8 @@ def after_removal(run: Run, explanation: WhyNot) -> tuple[str, str] | None:
     site, axis = explanation.site, explanation.axis
     culprit = record(run).annotation(cell).value
     try:
-        (found,) = why_not(without(record(run).result, [cell]), site.value, site.dim, axis)
+        again = why_not(without(record(run).result, [cell]), site.value, site.dim, axis)
+        found = next(answer for answer in again if answer.site == site)
     except ShardlogError:
         return culprit, f'{site.value} dim {site.dim} is sharded on "{axis}"'
     left = [*found.here, *(reason for stop in found.stops for reason in stop.reasons)]
