@@ -299,7 +299,10 @@ class Search:
         where = f" at {annotation.where}" if annotation.where else ""
         name = self.values.name(cell)
         by = f", by {turns} turn{'s' if turns > 1 else ''}" if turns else ""
-        axis = self.explainer.axis(atom)
+        atoms = self.explainer.meshes.atoms
+        axis = self.explainer.axes(
+            [x for d, x in self.sharded(cell) if d == dim and atoms[x].axis == atoms[atom].axis]
+        )
         return (
             f'{name} dim {dim} has "{axis}" from the annotation of {annotation.value}{where}{by}',
             annotated,
