@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 
 from ..errors import closest
 
-_OWNER = re.compile(r"'([\w.]+)' op (?:(arg|result)( \d+)? - )?")
+_OWNER = re.compile(r"'([\w.]+)' op (?:(arg|operand|result)( \d+)? - )?")
 _HINTS = (
     ("unknown mesh", 'declare the mesh: sdy.mesh @name = <["axis"=size]>'),
     ("unknown axis name", "use an axis of the mesh"),
@@ -18,6 +18,14 @@ _HINTS = (
     ("both sub-axis and full-axis", "an axis may shard a tensor only once, sub-axes included"),
     ("sub-axis", '"x":(pre)size is part of the axis "x": pre * size divides its size, and size is smaller'),
     ("tensor rank", "give one {...} for each dimension of the tensor"),
+    ("not ordered w.r.t. mesh", "list the axes in the order of the mesh"),
+    ("match number of values", "give one sharding for each value"),
+    ("already bound by a parent", "inside of a manual computation only its free axes may shard"),
+    ("before free axes", "list the manual axes of a dimension before the free ones"),
+    ("unknown manual axis", "use an axis of the mesh"),
+    ("manual axes size", "the manual axes must divide the dimension"),
+    ("Expected local shape", "in the body, dimensions are divided by the manual axes that shard them"),
+    ("sub-axes can be merged", "write neighbouring sub-axes of an axis as one"),
     ("empty and closed but has a priority", "open the dimension with {?}, or leave out its priority"),
     ("is unknown", "is the name of the op right? ops of other dialects are written in generic form"),
 )
@@ -38,7 +46,7 @@ def explain(error: ir.MLIRError, text: str) -> tuple[str, str]:
 
 def _owner(match: re.Match[str]) -> str:
     op, role, number = match.groups()
-    return f"{'argument' if role == 'arg' else 'result'}{number or ''} of {op}: " if role else f"{op}: "
+    return f"{'argument' if role == 'arg' else role}{number or ''} of {op}: " if role else f"{op}: "
 
 
 def _suggestion(message: str, text: str) -> str:

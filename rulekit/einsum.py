@@ -166,6 +166,10 @@ class _Parser:
                 if names.count(factor) > 1:
                     hint = "a factor shards at most one dimension of a tensor"
                     raise self.error(0, f"factor {factor} is used twice in one operand or result", hint)
+        for factor in [f for shape in line.results for dim in shape for f in dim]:
+            if line.kinds.get(factor) == "reduction":
+                hint = "a reduction is over a factor of operands alone"
+                raise self.error(0, f"factor {factor} is reduction, but a result has it", hint)
         _sizes(line)
 
     def tokenize(self, at: int) -> None:

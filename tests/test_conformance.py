@@ -1,9 +1,13 @@
-"""Shardy's own propagation tests give the same modules; see conformance.py."""
+"""Shardy's own tests: propagation gives the same modules, and what is not valid is refused.
+
+See conformance.py and verification.py.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from . import verification
 from .conformance import checkout, table
 
 # Functions known to differ, by file. Errors here: a dynamic shape, and a group whose members disagree.
@@ -22,3 +26,12 @@ def test_conformance() -> None:
     assert rows
     notes = [n for name, row in rows.items() if row.different > KNOWN.get(name, 0) for n in row.notes]
     assert not notes, "\n".join(notes)
+
+
+@pytest.mark.skipif(checkout() is None, reason="SHARDY does not name a checkout of openxla/shardy")
+def test_verification() -> None:
+    path = checkout()
+    assert path is not None
+    rows = verification.table(path)
+    assert sum(row.refused for row in rows.values()) > 300
+    assert [line for row in rows.values() for line in row.different] == []
