@@ -117,19 +117,25 @@ class _Propagation:
         slot_offsets = np.concatenate(
             [graph.slot_offsets, graph.slot_offsets[-1] + 1 + np.arange(len(cells))]
         )
+
+        def rows(offsets: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]) -> Lists:
+            """The lists of the graph's items, and empty ones for annotations."""
+            return Lists(np.concatenate([offsets, np.full(len(cells), len(numbers), np.int32)]), numbers)
+
+        def classified(found: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+            return np.concatenate([np.where(found < 0, self.nothing, found), classes]).astype(np.int32)
+
         agenda_graph = AgendaGraph(
-            classes=np.concatenate(
-                [np.where(graph.classes < 0, self.nothing, graph.classes), classes]
-            ).astype(np.int32),
+            classes=classified(graph.classes),
             slots=Lists(slot_offsets.astype(np.int32), np.concatenate([graph.slots, cells]).astype(np.int32)),
             place_cell=program.cells,
             cells=self.cell_places(),
             neighbours=Lists(graph.neighbour_offsets, graph.neighbours),
             keepers=np.concatenate([graph.keepers, np.full(len(cells), -1, np.int32)]),
-            keeps=Lists(
-                np.concatenate([graph.keeps_offsets, np.full(len(cells), len(graph.keeps), np.int32)]),
-                graph.keeps,
-            ),
+            keeps=rows(graph.keeps_offsets, graph.keeps),
+            waits=np.concatenate([graph.waits, np.zeros(len(cells), np.int32)]),
+            frees=rows(graph.frees_offsets, graph.frees),
+            later=classified(graph.later),
         )
         outcome = agenda.run(agenda_graph, contents, passes, lambda done, _: progress(done / len(passes)))
         statistics = []

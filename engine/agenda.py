@@ -58,6 +58,16 @@ class Graph:
     # what it was the last to keep retires with it.
     keepers: Numbers | None = None  # item -> how many times other items keep it; -1: it never retires
     keeps: Lists | None = None  # item -> the items that it keeps, as often as it does
+    # Items that have another class once others have retired.
+    waits: Numbers | None = None  # item -> how many times it waits for another to retire
+    frees: Lists | None = None  # item -> the items that wait for it, as often as they do
+    later: Numbers | None = None  # item -> its class then
+
+    @property
+    def settled(self) -> Numbers:
+        """The class of every item when all have retired that may."""
+        waits, later = self.waits, self.later
+        return self.classes if waits is None or later is None else np.where(waits > 0, later, self.classes)
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,16 @@ class Outcome:
     statistics: tuple[PassStatistics, ...]
 
 
+class Retirement(NamedTuple):
+    """What a graph says of items that retire."""
+
+    keepers: Numbers
+    keeps: Lists
+    waits: Numbers
+    frees: Lists
+    later: Numbers
+
+
 class Backend(Protocol):
     """What runs an agenda: ``_core.Agenda`` or ``ReferenceAgenda``."""
 
@@ -116,8 +136,7 @@ class Backend(Protocol):
         place_cell: Numbers,
         cells: Lists,
         neighbours: Lists,
-        keepers: Numbers,
-        keeps: Lists,
+        retirement: Retirement,
         contents: Numbers,
         passes: list[tuple[bool, Numbers, Numbers]],
         progress: Progress | None,
@@ -162,16 +181,21 @@ class Agenda:
         """
         plain = [(p.kind == "worklist", p.items, p.statics) for p in passes]
         items = len(graph.classes)
-        keepers = np.full(items, -1, np.int32) if graph.keepers is None else graph.keepers
         nothing = Lists(np.zeros(items + 1, np.int32), np.zeros(0, np.int32))
+        retirement = Retirement(
+            np.full(items, -1, np.int32) if graph.keepers is None else graph.keepers,
+            graph.keeps or nothing,
+            np.zeros(items, np.int32) if graph.waits is None else graph.waits,
+            graph.frees or nothing,
+            graph.classes if graph.later is None else graph.later,
+        )
         final, log, statistics = self._backend.run(
             graph.classes,
             graph.slots,
             graph.place_cell,
             graph.cells,
             graph.neighbours,
-            keepers,
-            nothing if graph.keeps is None else graph.keeps,
+            retirement,
             contents,
             plain,
             progress,
@@ -227,16 +251,14 @@ class ReferenceAgenda:
         place_cell: Numbers,
         cells: Lists,
         neighbours: Lists,
-        keepers: Numbers,
-        keeps: Lists,
+        retirement: Retirement,
         contents: Numbers,
         passes: list[tuple[bool, Numbers, Numbers]],
         progress: Progress | None,
     ) -> tuple[Numbers, NDArray[np.int32], list[tuple[int, int, int, float]]]:
         item_class, cell_of, content = classes.tolist(), place_cell.tolist(), contents.tolist()
         slot_places, cell_places, next_to = slots.rows(), cells.rows(), neighbours.rows()
-        kept_by, kept = keepers.tolist(), keeps.rows()
-        retired: set[int] = set()
+        retiring = _Retiring(item_class, retirement)
         log: list[tuple[int, ...]] = []
         statistics: list[tuple[int, int, int, float]] = []
         for number, (worklist, items, statics) in enumerate(passes):
@@ -247,9 +269,9 @@ class ReferenceAgenda:
             while stack:
                 item = stack.pop()
                 waiting.discard(item)
-                if worklist and kept_by[item] == 0:
-                    _retire(item, retired, kept_by, kept)
-                if item in retired:
+                if worklist and retiring.kept_by[item] == 0:
+                    retiring.retire(item)
+                if item in retiring.retired:
                     continue
                 static = static_of[item_class[item]]
                 if static < 0:
@@ -294,16 +316,29 @@ class ReferenceAgenda:
         return self._memo[key]
 
 
-def _retire(item: int, retired: set[int], kept_by: list[int], kept: list[list[int]]) -> None:
-    """An item that nothing keeps takes no more turns, nor do those that it was the last to keep."""
-    if item in retired:
-        return
-    retired.add(item)
-    for other in kept[item]:
-        if kept_by[other] > 0:
-            kept_by[other] -= 1
-            if kept_by[other] == 0:
-                _retire(other, retired, kept_by, kept)
+class _Retiring:
+    """Who has retired so far. ``classes`` changes as others do."""
+
+    def __init__(self, classes: list[int], retirement: Retirement) -> None:
+        self.classes, self.later = classes, retirement.later.tolist()
+        self.kept_by, self.kept = retirement.keepers.tolist(), retirement.keeps.rows()
+        self.waits, self.freed = retirement.waits.tolist(), retirement.frees.rows()
+        self.retired: set[int] = set()
+
+    def retire(self, item: int) -> None:
+        """An item that nothing keeps takes no more turns, nor do those that it was the last to keep."""
+        if item in self.retired:
+            return
+        self.retired.add(item)
+        for other in self.freed[item]:
+            self.waits[other] -= 1
+            if self.waits[other] == 0:
+                self.classes[other] = self.later[other]
+        for other in self.kept[item]:
+            if self.kept_by[other] > 0:
+                self.kept_by[other] -= 1
+                if self.kept_by[other] == 0:
+                    self.retire(other)
 
 
 def _fact_set(facts: Facts) -> frozenset[tuple[str, Row]]:

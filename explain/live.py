@@ -47,6 +47,8 @@ class Live(Record):
         self._fixpoint = fixpoint = result.fixpoint
         self._log = fixpoint.outcome.log
         self._agenda_graph = fixpoint.graph
+        # Those that an item had before others retired were for turns that changed nothing.
+        self._classes = fixpoint.graph.settled
         self._places = [i.place for i in graph.instances]
         self._items = [i.item for i in graph.instances]
         self._first_result = int(graph.places) - len(graph.result_places)
@@ -329,7 +331,7 @@ class Live(Record):
     def static(self, item: int, turns: int) -> int:
         if not self._fixpoint.passes:
             return -1
-        return int(self._fixpoint.passes[turns].statics[self._agenda_graph.classes[item]])
+        return int(self._fixpoint.passes[turns].statics[self._classes[item]])
 
     def given(self, static: int, slots: int) -> Facts:
         return self._fixpoint.agenda.explain(static, [0] * slots, self._inputs)
@@ -360,7 +362,7 @@ class Live(Record):
             return
         offsets, places = self._agenda_graph.slots
         held = self._fixpoint.outcome.contents[self._agenda_graph.place_cell[places]].tolist()
-        statics = self._fixpoint.passes[-1].statics[self._agenda_graph.classes].tolist()
+        statics = self._fixpoint.passes[-1].statics[self._classes].tolist()
         ends = offsets.tolist()
         for item in range(self.items):
             if statics[item] >= 0:

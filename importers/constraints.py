@@ -87,6 +87,7 @@ class _Constraints:
         place = self.place.get(value, value)
         if value not in self.flows_into:
             function.annotations[place] = sharding
+            self.fill(value, sharding.mesh)
             return
         if node in function.entering:  # which cannot stand elsewhere: a constraint of its own does
             node = create_constraint(function, self.classes, uses, node, index, sharding)
@@ -96,6 +97,14 @@ class _Constraints:
             open_dimensions = (Dimension(),) * len(sharding.dimensions)
             function.annotations[place] = Sharding(sharding.mesh, open_dimensions, (), sharding.unreduced)
         take_over(function, uses, node)
+
+    def fill(self, value: int, mesh: int) -> None:
+        """The other results of the op get shardings too, open ones: later constraints find these there."""
+        function, shapes = self.function, self.classes.signatures.shapes
+        results = function.results[function.definer[value]] if function.definer[value] >= 0 else range(0)
+        for other in results if len(results) > 1 else ():
+            rank = len(shapes[function.types[other]] or ())
+            function.annotations.setdefault(other, Sharding(mesh, (Dimension(),) * rank))
 
 
 def create_constraint(

@@ -41,6 +41,10 @@ class Layout:
     keepers: Ints  # by item: how many dead items keep it; -1: it is not dead
     keeps_offsets: Ints
     keeps: Ints  # by item: the dead items that it keeps
+    waits: Ints  # by item: how many dead items change its class when they go
+    frees_offsets: Ints
+    frees: Ints  # by item: the items that wait for it
+    later: Ints  # by item: its class then
     result_items: dict[int, list[int]]  # call node -> the edge of each result
     result_sources: dict[int, list[tuple[int, int]]]  # call node -> position in slots, result
     return_uses: list[tuple[int, int]]  # position in neighbours, returned value
@@ -149,6 +153,13 @@ def lay_out(
     pairs = np.asarray(sorted(structure.keeps), np.int64).reshape(-1, 2)
     np.add.at(keepers, pairs[:, 1], 1)
 
+    freed = np.asarray(sorted(structure.frees), np.int64).reshape(-1, 2)
+    waits = np.zeros(item, np.int32)
+    np.add.at(waits, freed[:, 1], 1)
+    later = all_classes.astype(np.int32)
+    for node in set(freed[:, 1].tolist()):
+        later[node] = classes.number(function.signature[node])
+
     use_place = place[uses.value].astype(np.int64)
     is_target = np.zeros(values, np.int64)
     for rank, target in enumerate(structure.place):
@@ -184,15 +195,22 @@ def lay_out(
         ),
         neighbours=neighbours.astype(np.int32),
         keepers=keepers,
-        keeps_offsets=np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=item))]).astype(
-            np.int32
-        ),
+        keeps_offsets=_offsets(pairs[:, 0], item),
         keeps=pairs[:, 1].astype(np.int32),
+        waits=waits,
+        frees_offsets=_offsets(freed[:, 0], item),
+        frees=freed[:, 1].astype(np.int32),
+        later=later,
         argument_sources=argument_sources,
         result_items=result_items,
         result_sources=result_sources,
         return_uses=return_uses,
     )
+
+
+def _offsets(rows: npt.NDArray[np.int64], count: int) -> Ints:
+    """Where the entries of each row begin; ``rows`` has the row of every entry, sorted."""
+    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]).astype(np.int32)
 
 
 def _followers(function: Function, owner_item: Mapping[int, int]) -> dict[int, list[int]]:

@@ -40,6 +40,8 @@ class Structure:
     # Dead nodes, and pairs of them: (one that uses a result of the other or is around it, the other).
     dead: frozenset[int] = frozenset()
     keeps: tuple[tuple[int, int], ...] = ()
+    # (dead node, a node one of whose operands it uses and whose operands have no other uses without dead nodes).
+    frees: tuple[tuple[int, int], ...] = ()
 
 
 def prepare(
@@ -77,11 +79,14 @@ def prepare(
         separate_groups(function, classes, uses, place, owners, same)
     if function.moved:
         function.order.sort(key=lambda n: uses.position[n])
-    multiple = _multiple_uses(function, classes, uses)
+    again = _used_again(function, classes, uses)
+    multiple = np.zeros(len(function.ops), bool)
+    multiple[uses.node[again[uses.value] > 1]] = True
     grouped = [value for value, _, _ in function.groups]
     dead = _dead(function, classes, uses, owners.union(grouped))
     function.removed |= dead
-    return Structure(callee, edges, place, uses, multiple, frozenset(dead), _keeps(function, uses, dead))
+    keeps, frees = _keeps(function, uses, dead), _frees(function, uses, dead, again)
+    return Structure(callee, edges, place, uses, multiple, frozenset(dead), keeps, frees)
 
 
 def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
@@ -194,12 +199,28 @@ def _pure_nodes(function: Function, known: Sequence[Knowledge]) -> set[int]:
     return pure
 
 
-def _multiple_uses(function: Function, classes: Classes, uses: Uses) -> npt.NDArray[np.bool_]:
+def _used_again(function: Function, classes: Classes, uses: Uses) -> npt.NDArray[np.int64]:
+    """How many uses a value has, by value; 0 for scalars, for which it does not matter."""
     counts = np.bincount(uses.value, minlength=len(function.types))
     for value, _, node in function.groups:
         counts[value] += node < 0  # a copy of a constant is in the groups of the constant
     shaped = np.asarray([shape != () for shape in classes.signatures.shapes])
-    again = (counts > 1) & shaped[np.asarray(function.types, np.int64)]
-    multiple = np.zeros(len(function.ops), bool)
-    multiple[uses.node[again[uses.value]]] = True
-    return multiple
+    return np.where(shaped[np.asarray(function.types, np.int64)], counts, 0)
+
+
+def _frees(
+    function: Function, uses: Uses, dead: set[int], counts: npt.NDArray[np.int64]
+) -> tuple[tuple[int, int], ...]:
+    """For which dead nodes a node waits: its operands have no other uses than theirs."""
+    if not dead:
+        return ()
+    users: dict[int, list[int]] = {}  # value -> the dead nodes that use it, as often as they do
+    for at in np.nonzero(np.isin(uses.node, list(dead)) & (counts[uses.value] > 1))[0].tolist():
+        users.setdefault(int(uses.value[at]), []).append(int(uses.node[at]))
+    pairs = []
+    for node in dict.fromkeys(uses.node[np.isin(uses.value, list(users))].tolist()):
+        operands = [v for v in function.operands[node] if counts[v] > 1]
+        others = {v: [d for d in users.get(v, ()) if d != node] for v in operands}
+        if all(counts[v] - len(others[v]) == 1 for v in operands):
+            pairs += [(d, node) for found in others.values() for d in found]
+    return tuple(pairs)

@@ -75,7 +75,7 @@ def run(
     outcomes = []
     for backend in ("reference", "core"):
         chosen = agenda(backend)
-        statics = int32([chosen.static({"flow": flow})])
+        statics = int32([chosen.static({"flow": flow}), -1])  # items of class 1 have nothing to do
         contents = int32([chosen.content(facts) for facts in held])
         outcomes.append((chosen, chosen.run(graph, contents, [Pass("only", kind, int32(items), statics)])))
     same(outcomes[0][1], outcomes[1][1])
@@ -112,6 +112,25 @@ def test_an_item_that_nothing_keeps_retires_with_what_it_kept() -> None:
     assert [ran.facts(c) for c in outcome.contents.tolist()] == [held[0], held[0], {}, {}]
     _, outcome = run([(0, 1)], mortal, held, "worklist", [1, 0, 2])
     assert outcome.statistics[0].turns == 1
+
+
+def test_an_item_has_another_class_when_what_it_waited_for_has_retired() -> None:
+    # Item 0 has nothing to do until item 1 has retired.
+    waiting = replace(
+        chain([0, 1, 2]),
+        classes=int32([1, 0]),
+        keepers=int32([-1, 0]),
+        keeps=lists([[], []]),
+        waits=int32([1, 0]),
+        frees=lists([[], [0]]),
+        later=int32([0, 0]),
+    )
+    held: list[Facts] = [{"has": [(1,)]}, {}, {}]
+    assert waiting.settled.tolist() == [0, 0]
+    _, outcome = run([(0, 1)], waiting, held, "worklist", [0, 1])
+    assert outcome.statistics[0].turns == 0
+    ran, outcome = run([(0, 1)], waiting, held, "worklist", [1, 0])
+    assert [ran.facts(c) for c in outcome.contents.tolist()] == [held[0], held[0], {}]
 
 
 def test_places_of_one_cell_change_together() -> None:

@@ -91,8 +91,10 @@ struct Run<'a> {
     log: Vec<Entry>,
     stack: Vec<usize>,
     on_stack: Vec<bool>,
-    /// How many items keep each item; see `Graph`.
+    /// The class of each item; how many items keep it, and for how many it waits; see `Retirement`.
+    classes: Vec<i32>,
     keepers: Vec<i32>,
+    waits: Vec<i32>,
 }
 
 /// What `keepers` holds of an item that has retired.
@@ -185,8 +187,10 @@ impl Agenda {
         progress: Progress,
     ) -> Result<(Vec<Entry>, Vec<Statistics>), Error> {
         let on_stack = vec![false; graph.classes.len()];
-        let keepers = graph.keepers.to_vec();
-        let mut run = Run { graph, contents, log: Vec::new(), stack: Vec::new(), on_stack, keepers };
+        let (classes, retirement) = (graph.classes.to_vec(), &graph.retirement);
+        let (keepers, waits) = (retirement.keepers.to_vec(), retirement.waits.to_vec());
+        let (log, stack) = (Vec::new(), Vec::new());
+        let mut run = Run { graph, contents, log, stack, on_stack, classes, keepers, waits };
         let mut all = Vec::new();
         for (number, pass) in passes.iter().enumerate() {
             let start = Instant::now();
@@ -200,7 +204,7 @@ impl Agenda {
                 if run.retires(item, pass.worklist) {
                     continue;
                 }
-                let facts = pass.statics[graph.classes[item] as usize];
+                let facts = pass.statics[run.classes[item] as usize];
                 if facts < 0 {
                     continue;
                 }
@@ -293,13 +297,20 @@ impl Run<'_> {
     }
 
     /// Whether the item has no turns any more. An item that nothing keeps retires when a worklist comes to it, and
-    /// with it those that it was the last to keep.
+    /// with it those that it was the last to keep. What waited for it alone has another class from then on.
     fn retires(&mut self, item: usize, worklist: bool) -> bool {
         if worklist && self.keepers[item] == 0 {
             let mut retiring = vec![item];
             while let Some(item) = retiring.pop() {
                 self.keepers[item] = RETIRED;
-                for &kept in self.graph.keeps.row(item) {
+                for &freed in self.graph.retirement.frees.row(item) {
+                    let freed = freed as usize;
+                    self.waits[freed] -= 1;
+                    if self.waits[freed] == 0 {
+                        self.classes[freed] = self.graph.retirement.later[freed];
+                    }
+                }
+                for &kept in self.graph.retirement.keeps.row(item) {
                     let keepers = &mut self.keepers[kept as usize];
                     *keepers -= i32::from(*keepers > 0);
                     if *keepers == 0 {

@@ -48,10 +48,41 @@ pub struct Graph<'a> {
     pub cells: Lists<'a>,
     /// Place -> items to push when it changes.
     pub neighbours: Lists<'a>,
+    pub retirement: Retirement<'a>,
+}
+
+/// Items that retire, and what changes when they do.
+pub struct Retirement<'a> {
     /// Item -> how many items keep it; -1: it never retires.
     pub keepers: &'a [i32],
     /// Item -> the items that it keeps, once for each time it does.
     pub keeps: Lists<'a>,
+    /// Item -> how many times it waits for another to retire.
+    pub waits: &'a [i32],
+    /// Item -> the items that wait for it, once for each time they do.
+    pub frees: Lists<'a>,
+    /// Item -> its class when it waits no longer.
+    pub later: &'a [i32],
+}
+
+impl<'a> Retirement<'a> {
+    pub fn new(
+        items: usize,
+        keepers: &'a [i32],
+        keeps: [&'a [i32]; 2],
+        waits: &'a [i32],
+        frees: [&'a [i32]; 2],
+        later: &'a [i32],
+    ) -> Result<Self, Error> {
+        for (name, numbers) in [("keepers", keepers), ("waits", waits), ("later", later)] {
+            if numbers.len() != items {
+                return Err(Error::Input(format!("{name} has {} numbers for {items} items", numbers.len())));
+            }
+        }
+        let keeps = Lists::new("keep", items, items, keeps)?;
+        let frees = Lists::new("free", items, items, frees)?;
+        Ok(Retirement { keepers, keeps, waits, frees, later })
+    }
 }
 
 impl<'a> Graph<'a> {
@@ -63,21 +94,17 @@ impl<'a> Graph<'a> {
         cell_count: usize,
         cells: [&'a [i32]; 2],
         neighbours: [&'a [i32]; 2],
-        (keepers, keeps): (&'a [i32], [&'a [i32]; 2]),
+        retirement: Retirement<'a>,
     ) -> Result<Self, Error> {
         let (items, places) = (classes.len(), place_cell.len());
         check("place_cell", place_cell, cell_count)?;
-        if keepers.len() != items {
-            return Err(Error::Input(format!("keepers has {} numbers for {items} items", keepers.len())));
-        }
         Ok(Graph {
             classes,
             slots: Lists::new("slot", items, places, slots)?,
             place_cell,
             cells: Lists::new("cell", cell_count, places, cells)?,
             neighbours: Lists::new("neighbour", places, items, neighbours)?,
-            keepers,
-            keeps: Lists::new("keep", items, items, keeps)?,
+            retirement,
         })
     }
 

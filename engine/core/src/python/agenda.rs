@@ -9,9 +9,12 @@ use super::{convert, limited, EngineError};
 use crate::agenda::{self, Pass, State};
 use crate::error::Error;
 use crate::facts::{tuples, FactSet};
-use crate::graph::{check, Graph};
+use crate::graph::{check, Graph, Retirement};
 
 type Numbers<'py> = PyReadonlyArray1<'py, i32>;
+type PyLists<'py> = (Numbers<'py>, Numbers<'py>);
+/// Keepers, keeps, waits, frees and later classes; see `Retirement`.
+type PyRetirement<'py> = (Numbers<'py>, PyLists<'py>, Numbers<'py>, PyLists<'py>, Numbers<'py>);
 /// Kind of pass, its items and the static facts of each class.
 type PyPass<'py> = (bool, Numbers<'py>, Numbers<'py>);
 /// Turns, solved neighbourhoods, changes, seconds.
@@ -83,17 +86,17 @@ impl Agenda {
         &mut self,
         py: Python<'py>,
         classes: Numbers<'py>,
-        slots: (Numbers<'py>, Numbers<'py>),
+        slots: PyLists<'py>,
         place_cell: Numbers<'py>,
-        cells: (Numbers<'py>, Numbers<'py>),
-        neighbours: (Numbers<'py>, Numbers<'py>),
-        keepers: Numbers<'py>,
-        keeps: (Numbers<'py>, Numbers<'py>),
+        cells: PyLists<'py>,
+        neighbours: PyLists<'py>,
+        retirement: PyRetirement<'py>,
         contents: Numbers<'py>,
         passes: Vec<PyPass<'py>>,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<PyOutcome<'py>> {
         let classes = classes.as_slice()?;
+        let (keepers, keeps, waits, frees, later) = retirement;
         let mut contents = contents.as_slice()?.to_vec();
         let graph = Graph::new(
             classes,
@@ -102,13 +105,21 @@ impl Agenda {
             contents.len(),
             [cells.0.as_slice()?, cells.1.as_slice()?],
             [neighbours.0.as_slice()?, neighbours.1.as_slice()?],
-            (keepers.as_slice()?, [keeps.0.as_slice()?, keeps.1.as_slice()?]),
+            Retirement::new(
+                classes.len(),
+                keepers.as_slice()?,
+                [keeps.0.as_slice()?, keeps.1.as_slice()?],
+                waits.as_slice()?,
+                [frees.0.as_slice()?, frees.1.as_slice()?],
+                later.as_slice()?,
+            )?,
         )?;
         let mut checked = Vec::new();
         for (worklist, items, statics) in &passes {
             let (items, statics) = (items.as_slice()?, statics.as_slice()?);
             check("items of a pass", items, classes.len())?;
             check("classes", classes, statics.len())?;
+            check("later", later.as_slice()?, statics.len())?;
             checked.push(Pass { worklist: *worklist, items, statics });
         }
         let mut solver = self.solver.borrow_mut(py);

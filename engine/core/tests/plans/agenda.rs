@@ -6,7 +6,7 @@ use crate::common::{program, relation, rule, LIMITS};
 use _core::agenda::{Agenda, Pass, State};
 use _core::error::Error;
 use _core::facts::FactSet;
-use _core::graph::Graph;
+use _core::graph::{Graph, Retirement};
 use _core::program::Program;
 use _core::solver::Solver;
 use serde_json::json;
@@ -75,12 +75,18 @@ fn run(chain: &mut Chain, passes: &[Pass], contents: &mut [i32]) -> Result<Vec<[
         4,
         [&[0, 1, 2, 3, 4], &[0, 1, 2, 3]],
         [&[0, 1, 3, 5, 6], &[0, 1, 0, 2, 1, 2]],
-        (&[-1, -1, -1], [&[0, 0, 0, 0], &[]]),
+        immortal(&[0, 0, 0], &[-1, -1, -1], &[0, 0, 0, 0]),
     )?;
     let Chain { solver, agenda, .. } = chain;
     let (log, statistics) = agenda.run(solver, &graph, contents, passes, &LIMITS, &mut |_, _| Ok(()))?;
     assert_eq!(statistics.iter().map(|pass| pass.changes).sum::<usize>(), log.len());
     Ok(log)
+}
+
+/// Items of these classes, none of which ever retires.
+fn immortal<'a>(classes: &'a [i32], never: &'a [i32], offsets: &'a [i32]) -> Retirement<'a> {
+    let none: [&[i32]; 2] = [offsets, &[]];
+    Retirement::new(classes.len(), never, none, &offsets[1..], none, classes).unwrap()
 }
 
 #[test]
@@ -125,8 +131,15 @@ fn equal_facts_have_equal_numbers() {
 
 #[test]
 fn an_item_out_of_range_is_reported() {
-    let graph =
-        Graph::new(&[0], [&[0, 1], &[3]], &[0], 1, [&[0, 1], &[0]], [&[0, 0], &[]], (&[-1], [&[0, 0], &[]]));
+    let graph = Graph::new(
+        &[0],
+        [&[0, 1], &[3]],
+        &[0],
+        1,
+        [&[0, 1], &[0]],
+        [&[0, 0], &[]],
+        immortal(&[0], &[-1], &[0, 0]),
+    );
     let message = graph.err().map(|error| error.to_string());
     assert_eq!(message.as_deref(), Some("slot holds 3, but there are 1"));
 }
