@@ -51,7 +51,9 @@ class App {
     const given = new URLSearchParams({ view: this.view });
     if (this.tensor >= 0) given.set("tensor", this.run.name(this.tensor));
     if (this.stage < this.run.stages.length) given.set("stage", this.stage);
-    if (location.hash.slice(1) !== String(given)) history.pushState(null, "", `#${given}`);
+    const before = new URLSearchParams(location.hash.slice(1));
+    const goes = given.get("view") !== before.get("view") || given.get("tensor") !== before.get("tensor");
+    history[goes ? "pushState" : "replaceState"](null, "", `#${given}`);
     this.render();
   }
 
@@ -88,8 +90,15 @@ class App {
       byId("details-title").focus({ preventScroll: true });
       announce(`${this.run.name(tensor)} is open`);
     } else {
-      (this.opener?.isConnected ? this.opener : byId("main")).focus({ preventScroll: true });
+      this.back();
     }
+  }
+
+  /** To where the details were opened from. */
+  back() {
+    if (this.opener?.isConnected) this.opener.focus({ preventScroll: true });
+    else if (this.view === "program") this.views.program.focusNode(this.views.program.active);
+    else byId("main").focus({ preventScroll: true });
   }
 
   setStage(stage) {

@@ -7,8 +7,8 @@ const LANE = 10; // the width of an edge that passes a layer
 const SWEEPS = 6;
 
 /**
- * Places nodes in layers from top to bottom. `nodes` are `{width, height}`, `edges` pairs of their numbers, the first
- * smaller than the second. Returns `{x, y, width, height, paths}`: corners of the nodes, and for every edge the points
+ * Places nodes in layers from top to bottom. `nodes` are `{width, height, port}`, `edges` pairs of their numbers, the first
+ * smaller than the second; a port stands above the node that it feeds. Returns `{x, y, width, height, paths}`: corners of the nodes, and for every edge the points
  * that it goes through.
  */
 function layered(nodes, edges) {
@@ -36,7 +36,7 @@ function layered(nodes, edges) {
   };
 }
 
-/** Longest paths from the top; what nothing comes before stands just above what it goes to. */
+/** Longest paths from the top; constants, and what is made of them alone, stand just above where they go. */
 function layersOf(nodes, edges) {
   const layer = new Array(nodes.length).fill(0);
   const into = nodes.map(() => []);
@@ -45,10 +45,14 @@ function layersOf(nodes, edges) {
     into[to].push(from);
     outOf[from].push(to);
   }
-  nodes.forEach((_, i) => { for (const from of into[i]) layer[i] = Math.max(layer[i], layer[from] + 1); });
-  nodes.forEach((_, i) => {
-    if (into[i].length === 0 && outOf[i].length > 0) layer[i] = Math.min(...outOf[i].map((to) => layer[to])) - 1;
+  const floats = [];
+  nodes.forEach(({ port }, i) => {
+    for (const from of into[i]) layer[i] = Math.max(layer[i], layer[from] + 1);
+    floats[i] = !port && into[i].every((from) => floats[from]);
   });
+  for (let i = nodes.length - 1; i >= 0; i--) {
+    if ((floats[i] || nodes[i].port) && outOf[i].length > 0) layer[i] = Math.min(...outOf[i].map((to) => layer[to])) - 1;
+  }
   return layer;
 }
 

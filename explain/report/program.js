@@ -5,7 +5,8 @@ const [SCOPE, REPEAT, MEMBER, PART] = [0, 1, 2, 3]; // kinds of groups
 const OP_SIZE = { width: 216, height: 62 };
 const GROUP_SIZE = { width: 216, height: 70 };
 const SMALL_SIZE = { width: 180, height: 44 };
-const PORT_SIZE = { width: 150, height: 44 };
+const PORT_SIZE = { width: 150, height: 44, port: true };
+const PORT_NAME = 19; // characters
 const MOST_PORTS = 2; // tensors from outside that a node shows one by one
 const ZOOMS = [0.25, 0.4, 0.55, 0.7, 0.85, 1, 1.2, 1.5];
 
@@ -271,13 +272,14 @@ class Program {
     const { app } = this;
     const { run } = app;
     const [tensor] = tensors;
+    const name = (run.producer[tensor] < 0 && run.where(tensor)) || run.name(tensor); // of an argument, its path
     if (tensors.length > 1) {
       return element("span", { class: "node port", title: tensors.slice(0, 20).map((t) => run.name(t)).join(", ") },
         element("span", { class: "line" }, `${tensors.length} inputs`));
     }
     return element("button", { type: "button", tabindex: -1, class: `node port${tensor === app.tensor ? " selected" : ""}`, click: () => app.select(tensor),
       title: [run.name(tensor), run.where(tensor), run.text(tensor, app.before)].filter(Boolean).join("\n") },
-    element("span", { class: "line" }, element("span", { class: "code" }, run.name(tensor)), element("span", { class: "note" }, run.producer[tensor] < 0 ? run.where(tensor) : "")),
+    element("span", { class: "line" }, element("span", { class: "code" }, name.length > PORT_NAME ? `…${name.slice(1 - PORT_NAME)}` : name)),
     dimStrip(app, tensor));
   }
 

@@ -119,11 +119,11 @@ class Tensors {
     this.table = new Table("Tensors", [
       { title: "Name", width: "minmax(7rem, 1fr)", value: (t) => t, cell: (t) => element("span", { class: "code" }, run.name(t)) },
       { title: "Type", width: "minmax(9rem, 1.2fr)", value: (t) => run.type(t), cell: (t) => element("span", { class: "code" }, run.type(t).replace(/^tensor<(.*)>$/, "$1")) },
-      { title: "Sharding", width: "minmax(12rem, 2fr)", value: (t) => run.text(t, app.before), cell: (t) => shardingCell(app, t) },
+      { title: "Sharding", width: "minmax(12rem, 1.8fr)", value: (t) => run.text(t, app.before), cell: (t) => shardingCell(app, t) },
       { title: "Size", width: "6rem", number: true, value: (t) => run.bytes(t), cell: (t) => bytesText(run.bytes(t)) },
       { title: "Per device", width: "6.5rem", number: true, value: (t) => run.local(t, app.before), cell: (t) => bytesText(run.local(t, app.before)) },
       { title: "Moved", width: "6rem", number: true, value: (t) => run.moved[t], cell: (t) => (run.moved[t] ? bytesText(run.moved[t]) : "–") },
-      { title: "From", width: "minmax(8rem, 1.4fr)", value: (t) => run.where(t), cell: (t) => run.where(t) },
+      { title: "From", width: "minmax(8rem, 1.8fr)", value: (t) => run.where(t), cell: (t) => run.where(t) },
     ], (tensor) => app.select(tensor));
     this.kind = element("select", { id: "kind", change: () => this.filter() },
       ...Object.entries(KINDS).map(([value, text]) => element("option", { value }, text)));
