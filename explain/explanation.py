@@ -370,8 +370,30 @@ _DIFFERENCE = _object(
     causes=_array(_CAUSE),
 )
 _FINDING = _object(lint=_TEXT, what=_TEXT, where=_TEXT, bytes=_NUMBER, sentence=_TEXT, because=_array(_TEXT))
+_TENSOR = _object(
+    value=_TEXT, other=_TEXT, type=_TEXT, where=_TEXT, first=_array(_TEXT), second=_array(_TEXT)
+)
+_PARTING = _object(
+    has={"enum": [1, 2]},
+    axis=_TEXT,
+    site=_SITE,
+    op=_TEXT,
+    where=_TEXT,
+    why=_TEXT,
+    why_not=_TEXT,
+    dims=_array(_object(value=_TEXT, dim=_NUMBER)),
+)
+_DIFF = _object(
+    runs=_array(_TEXT),
+    compared=_NUMBER,
+    alone=_array(_NUMBER),
+    tensors=_array(_TENSOR),
+    partings=_array(_PARTING),
+)
+_WHAT_IF = _object(bytes=_object(before=_NUMBER, after=_NUMBER), diff=_DIFF)
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "shardlog explanations: an entry of what why, why-not, conflicts and expect print as JSON",
-    "anyOf": [_WHY, _WHY_NOT, _CONFLICT, _DIFFERENCE, _FINDING],
+    "title": "shardlog explanations: an entry of what why, why-not, conflicts and expect print as JSON, "
+    "and all of what diff and what-if do",
+    "anyOf": [_WHY, _WHY_NOT, _CONFLICT, _DIFFERENCE, _FINDING, _DIFF, _WHAT_IF],
 }

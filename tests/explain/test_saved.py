@@ -139,7 +139,7 @@ def test_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert shown[0] == shown[1]
 
 
-# ---- Bad input -----------------------------------------------------------------------------------------------
+# ---- Bad input ---------------------------------------------------------------------------------------------
 
 
 def refused(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
