@@ -124,10 +124,6 @@ class History:
         """The turn that made a change, solved once more."""
         return self._solved(self.around(event), outputs)
 
-    def at_end(self, item: int) -> Key:
-        """The neighbourhood of an item at the end of the run, in its last stage."""
-        return self._neighbourhood(item, self.record.static(item, -1), self.end)
-
     def around(self, event: Event) -> Key:
         """The neighbourhood in which a change was made."""
         if event.number not in self._around:
