@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .engine.agenda import Agenda, Lists, Outcome, Pass
+from .engine.agenda import Agenda, Lists, Outcome, Pass, lists
 from .engine.agenda import Graph as AgendaGraph
 from .importers.program import Program
 from .importers.shardings import Sharding
@@ -72,7 +72,7 @@ class _Propagation:
         self.program, self.rules, self.strategy, self.last = program, rules, strategy, last
         graph = program.graph
         self.solver = rules.turn(program.shardings.meshes.facts())
-        self.agenda = Agenda(self.solver, STATE, "changed")
+        self.agenda = Agenda(self.solver, STATE, "changed", spread=["mesh"])
         # One class more than is known: that of removed ops, which never take turns.
         self.nothing = len(program.classes.known)
         self.classes = self.nothing + 1
@@ -136,6 +136,7 @@ class _Propagation:
             waits=np.concatenate([graph.waits, np.zeros(len(cells), np.int32)]),
             frees=rows(graph.frees_offsets, graph.frees),
             later=classified(graph.later),
+            companions=self.companions(),
         )
         outcome = agenda.run(agenda_graph, contents, passes, lambda done, _: progress(done / len(passes)))
         statistics = []
@@ -183,9 +184,9 @@ class _Propagation:
             contents[place] = contents[place] or self.agenda.content(self.program.shardings.facts(sharding))
         return contents
 
-    def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Shardings of an op's results stand in one attribute, and so do those of a called function's
-        arguments: where one is there, the others are too, open and without axes."""
+    def siblings(self) -> Iterator[npt.NDArray[np.int32]]:
+        """The places whose shardings stand in one attribute: those of an op's results, and of the arguments of
+        a called function. Where one has a sharding, the others have too, open and without axes."""
         roots = self.program.graph.roots
         for instance in self.program.graph.instances:
             function, places = instance.function, instance.place + instance.layout.place
@@ -198,12 +199,27 @@ class _Propagation:
             ]
             if instance not in roots:
                 families.append(function.arguments)
-            for values in families:
-                held = [int(contents[places[v]]) for v in values]
-                if any(held) and not all(held):
-                    mesh = self.agenda.facts(next(c for c in held if c))["mesh"]
-                    empty = self.agenda.content({"mesh": mesh})
-                    contents[[places[v] for v, c in zip(values, held, strict=True) if not c]] = empty
+            yield from (places[list(values)] for values in families)
+
+    def companions(self) -> Lists | None:
+        """The cells of siblings. With a single mesh it does not matter when they get it; see
+        ``with_siblings``."""
+        if sum(not mesh.maximal for mesh in self.program.shardings.meshes.meshes) < 2:
+            return None
+        cells = self.program.cells
+        found: list[list[int]] = [[] for _ in range(len(cells))]
+        for places in self.siblings():
+            for place in places.tolist():
+                found[cells[place]] += [c for c in cells[places].tolist() if c != cells[place]]
+        return lists(found)
+
+    def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The contents of places, with those that siblings bring."""
+        for places in self.siblings():
+            held = contents[places]
+            if held.any() and not held.all():
+                mesh = self.agenda.facts(int(held[held != 0][0]))["mesh"]
+                contents[places[held == 0]] = self.agenda.content({"mesh": mesh})
         return contents
 
     def cell_places(self) -> Lists:

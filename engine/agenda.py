@@ -62,6 +62,7 @@ class Graph:
     waits: Numbers | None = None  # item -> how many times it waits for another to retire
     frees: Lists | None = None  # item -> the items that wait for it, as often as they do
     later: Numbers | None = None  # item -> its class then
+    companions: Lists | None = None  # cell -> cells that get something when it gets its first content
 
     @property
     def settled(self) -> Numbers:
@@ -135,6 +136,7 @@ class Backend(Protocol):
         slots: Lists,
         place_cell: Numbers,
         cells: Lists,
+        companions: Lists,
         neighbours: Lists,
         retirement: Retirement,
         contents: Numbers,
@@ -149,15 +151,19 @@ class Agenda:
 
     ``state`` maps each state relation (columns, after the key: slot, then content) to its successor, which
     holds the new tuples; ``changed`` (one column: slot) names the slots that get new content, all of it.
+    When a cell without content gets some, its companions that have none get what it holds of the state
+    relations in ``spread``. Nobody is told of that, and the log does not have it.
     """
 
-    def __init__(self, solver: Solver, state: Mapping[str, str], changed: str) -> None:
+    def __init__(
+        self, solver: Solver, state: Mapping[str, str], changed: str, spread: Sequence[str] = ()
+    ) -> None:
         self._backend: Backend
         if isinstance(solver, _CoreSolver):
             core = importlib.import_module("._core", __package__)
-            self._backend = core.Agenda(solver._solver, dict(state), changed)
+            self._backend = core.Agenda(solver._solver, dict(state), changed, list(spread))
         else:
-            self._backend = ReferenceAgenda(solver, state, changed)
+            self._backend = ReferenceAgenda(solver, state, changed, spread)
 
     def static(self, facts: Facts) -> int:
         """The number of a set of facts, those of a class under a mode. Equal sets have equal numbers."""
@@ -194,6 +200,7 @@ class Agenda:
             graph.slots,
             graph.place_cell,
             graph.cells,
+            graph.companions or Lists(np.zeros(len(contents) + 1, np.int32), np.zeros(0, np.int32)),
             graph.neighbours,
             retirement,
             contents,
@@ -212,8 +219,10 @@ class Agenda:
 class ReferenceAgenda:
     """The agenda over any solver, step by step."""
 
-    def __init__(self, solver: Solver, state: Mapping[str, str], changed: str) -> None:
-        self._solver = solver
+    def __init__(
+        self, solver: Solver, state: Mapping[str, str], changed: str, spread: Sequence[str] = ()
+    ) -> None:
+        self._solver, self._spread = solver, spread
         self._state = dict(state)
         self._changed = changed
         self._statics: dict[Any, int] = {}
@@ -250,6 +259,7 @@ class ReferenceAgenda:
         slots: Lists,
         place_cell: Numbers,
         cells: Lists,
+        companions: Lists,
         neighbours: Lists,
         retirement: Retirement,
         contents: Numbers,
@@ -258,7 +268,7 @@ class ReferenceAgenda:
     ) -> tuple[Numbers, NDArray[np.int32], list[tuple[int, int, int, float]]]:
         item_class, cell_of, content = classes.tolist(), place_cell.tolist(), contents.tolist()
         slot_places, cell_places, next_to = slots.rows(), cells.rows(), neighbours.rows()
-        retiring = _Retiring(item_class, retirement)
+        retiring, beside = _Retiring(item_class, retirement), companions.rows()
         log: list[tuple[int, ...]] = []
         statistics: list[tuple[int, int, int, float]] = []
         for number, (worklist, items, statics) in enumerate(passes):
@@ -283,6 +293,8 @@ class ReferenceAgenda:
                     place = places[slot]
                     cell = cell_of[place]
                     log.append((number, item, slot, place, content[cell], new))
+                    if content[cell] == 0:
+                        self._bring(new, beside[cell], content)
                     content[cell] = new
                     if worklist:
                         for told in (place, *(other for other in cell_places[cell] if other != place)):
@@ -295,6 +307,13 @@ class ReferenceAgenda:
             if progress is not None:
                 progress(number, turns)
         return np.array(content, np.int32), np.array(log, np.int32).reshape(-1, 6), statistics
+
+    def _bring(self, new: int, companions: list[int], content: list[int]) -> None:
+        """A first content brings companions without content what it spreads."""
+        if companions:
+            brought = self.content({n: rows for n, rows in self.facts(new).items() if n in self._spread})
+            for cell in companions:
+                content[cell] = content[cell] or brought
 
     def _turn(self, static: int, held: list[int]) -> list[tuple[int, int]]:
         """The slots that change and their new contents."""

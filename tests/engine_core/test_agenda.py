@@ -48,7 +48,7 @@ Facts = dict[str, list[tuple[Any, ...]]]
 
 
 def agenda(backend: Any) -> Agenda:
-    return Agenda(PROGRAM.solver(SHARED, backend=backend), STATE, "changed")
+    return Agenda(PROGRAM.solver(SHARED, backend=backend), STATE, "changed", spread=["tagged"])
 
 
 def int32(numbers: list[int]) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -131,6 +131,14 @@ def test_an_item_has_another_class_when_what_it_waited_for_has_retired() -> None
     assert outcome.statistics[0].turns == 0
     ran, outcome = run([(0, 1)], waiting, held, "worklist", [1, 0])
     assert [ran.facts(c) for c in outcome.contents.tolist()] == [held[0], held[0], {}]
+
+
+def test_the_first_content_of_a_cell_spreads_to_companions_without_content() -> None:
+    graph = replace(chain([0, 1, 2, 3]), companions=lists([[], [2, 3], [1, 3], [1, 2]]))
+    held: list[Facts] = [{"has": [(1,)], "tagged": [("a",)]}, {}, {}, {"has": [(4,)]}]
+    ran, outcome = run([(0, 1)], graph, held, "sweep", [0])
+    found = [ran.facts(c) for c in outcome.contents.tolist()]
+    assert found == [held[0], {"has": [(1,)], "tagged": [("a+",)]}, {"tagged": [("a+",)]}, held[3]]
 
 
 def test_places_of_one_cell_change_together() -> None:

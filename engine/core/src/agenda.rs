@@ -49,6 +49,8 @@ struct Outcome {
 pub struct Agenda {
     state: Vec<State>,
     changed: RelationId,
+    /// The state relations that the first content of a cell brings to its companions.
+    spread: Vec<RelationId>,
     strata: Vec<StratumId>,
     statics: Interner<[i64]>,
     contents: Interner<[i64]>,
@@ -101,8 +103,14 @@ struct Run<'a> {
 const RETIRED: i32 = -2;
 
 impl Agenda {
-    /// `state` names the state relations and their successors, `changed` the relation of slots that change.
-    pub fn new(program: &Arc<Program>, mut state: Vec<State>, changed: RelationId) -> Result<Self, Error> {
+    /// `state` names the state relations and their successors, `changed` the relation of slots that change,
+    /// `spread` the state relations that the first content of a cell brings to its companions.
+    pub fn new(
+        program: &Arc<Program>,
+        mut state: Vec<State>,
+        changed: RelationId,
+        mut spread: Vec<RelationId>,
+    ) -> Result<Self, Error> {
         let arity = |relation: RelationId| program.schema(relation).columns.len();
         for &State { now, next } in &state {
             if arity(now) == 0 || arity(now) != arity(next) {
@@ -117,6 +125,7 @@ impl Agenda {
             return Err(Error::Input(format!("`{name}` must have one column, the slot")));
         }
         state.sort_by_key(|state| state.now);
+        spread.sort_unstable();
         let outputs: Vec<RelationId> = state.iter().map(|state| state.next).chain([changed]).collect();
         let mut contents = Interner::default();
         contents.intern(&[][..]);
@@ -124,6 +133,7 @@ impl Agenda {
             strata: program.strata_of(&outputs),
             state,
             changed,
+            spread,
             statics: Interner::default(),
             contents,
             memo: FxHashMap::default(),
@@ -147,8 +157,7 @@ impl Agenda {
 
     /// The tuples of a content.
     pub fn content(&self, content: i32) -> Result<&[i64], Error> {
-        let words = self.contents.thing(content.into());
-        words.map(|words| &**words).ok_or_else(|| Error::Input(format!("there is no content {content}")))
+        words_of(&self.contents, content)
     }
 
     /// Fill the solver with a neighbourhood: static facts, and what the slots hold.
@@ -225,11 +234,14 @@ impl Agenda {
                 };
                 for change in &self.changes[outcome.start as usize..outcome.end as usize] {
                     let place = slots[change.slot];
-                    let cell = &mut run.contents[graph.cell(place)];
+                    let cell = graph.cell(place);
                     let entry = [number, item, change.slot].map(|n| n as i32);
-                    let new = change.content.0 as i32;
-                    run.log.push([entry[0], entry[1], entry[2], place, *cell, new]);
-                    *cell = new;
+                    let (old, new) = (run.contents[cell], change.content.0 as i32);
+                    run.log.push([entry[0], entry[1], entry[2], place, old, new]);
+                    run.contents[cell] = new;
+                    if old == 0 && !graph.companions.row(cell).is_empty() {
+                        run.spread(cell, restricted(&mut self.contents, &self.spread, new)?);
+                    }
                     if pass.worklist {
                         run.notify(item, place);
                     }
@@ -278,7 +290,37 @@ impl Agenda {
     }
 }
 
+fn words_of(contents: &Interner<[i64]>, content: i32) -> Result<&[i64], Error> {
+    let words = contents.thing(content.into());
+    words.map(|words| &**words).ok_or_else(|| Error::Input(format!("there is no content {content}")))
+}
+
+/// What a content holds of some relations.
+fn restricted(
+    contents: &mut Interner<[i64]>,
+    relations: &[RelationId],
+    content: i32,
+) -> Result<ContentId, Error> {
+    let mut facts = FactSet::default();
+    let words = words_of(contents, content)?;
+    for &wanted in relations {
+        let held: Vec<&[i64]> = tuples(words).filter(|pair| pair.0 == wanted).map(|pair| pair.1).collect();
+        facts.add(wanted, held.first().map_or(0, |tuple| tuple.len()), held.into_iter());
+    }
+    Ok(ContentId(contents.intern(facts.words()) as u32))
+}
+
 impl Run<'_> {
+    /// Give the companions of a cell that have no content this one.
+    fn spread(&mut self, cell: usize, content: ContentId) {
+        for &companion in self.graph.companions.row(cell) {
+            let held = &mut self.contents[companion as usize];
+            if *held == 0 {
+                *held = content.0 as i32;
+            }
+        }
+    }
+
     fn content(&self, place: i32) -> i32 {
         self.contents[self.graph.cell(place)]
     }

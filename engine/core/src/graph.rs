@@ -49,6 +49,8 @@ pub struct Graph<'a> {
     /// Place -> items to push when it changes.
     pub neighbours: Lists<'a>,
     pub retirement: Retirement<'a>,
+    /// Cell -> the cells that get something when it gets its first content.
+    pub companions: Lists<'a>,
 }
 
 /// Items that retire, and what changes when they do.
@@ -92,7 +94,7 @@ impl<'a> Graph<'a> {
         slots: [&'a [i32]; 2],
         place_cell: &'a [i32],
         cell_count: usize,
-        cells: [&'a [i32]; 2],
+        (cells, companions): ([&'a [i32]; 2], [&'a [i32]; 2]),
         neighbours: [&'a [i32]; 2],
         retirement: Retirement<'a>,
     ) -> Result<Self, Error> {
@@ -105,6 +107,7 @@ impl<'a> Graph<'a> {
             cells: Lists::new("cell", cell_count, places, cells)?,
             neighbours: Lists::new("neighbour", places, items, neighbours)?,
             retirement,
+            companions: Lists::new("companion", cell_count, cell_count, companions)?,
         })
     }
 

@@ -30,15 +30,23 @@ pub struct Agenda {
 
 #[pymethods]
 impl Agenda {
-    /// `state`: state relation -> its successor; `changed`: the relation of slots that get new content.
+    /// `state`: state relation -> its successor; `changed`: the relation of slots that get new content;
+    /// `spread`: the state relations that the first content of a cell brings to its companions.
     #[new]
-    fn new(py: Python, solver: Py<Solver>, state: &Bound<PyDict>, changed: &str) -> PyResult<Self> {
+    fn new(
+        py: Python,
+        solver: Py<Solver>,
+        state: &Bound<PyDict>,
+        changed: &str,
+        spread: Vec<String>,
+    ) -> PyResult<Self> {
         let program = solver.borrow(py).solver.program.clone();
         let pairs = state.iter().map(|(now, next)| {
             Ok(State { now: program.relation(now.extract()?)?, next: program.relation(next.extract()?)? })
         });
         let state = pairs.collect::<PyResult<Vec<_>>>()?;
-        let agenda = agenda::Agenda::new(&program, state, program.relation(changed)?)?;
+        let spread = spread.iter().map(|name| program.relation(name)).collect::<Result<_, _>>()?;
+        let agenda = agenda::Agenda::new(&program, state, program.relation(changed)?, spread)?;
         Ok(Agenda { solver, agenda })
     }
 
@@ -89,6 +97,7 @@ impl Agenda {
         slots: PyLists<'py>,
         place_cell: Numbers<'py>,
         cells: PyLists<'py>,
+        companions: PyLists<'py>,
         neighbours: PyLists<'py>,
         retirement: PyRetirement<'py>,
         contents: Numbers<'py>,
@@ -103,7 +112,10 @@ impl Agenda {
             [slots.0.as_slice()?, slots.1.as_slice()?],
             place_cell.as_slice()?,
             contents.len(),
-            [cells.0.as_slice()?, cells.1.as_slice()?],
+            (
+                [cells.0.as_slice()?, cells.1.as_slice()?],
+                [companions.0.as_slice()?, companions.1.as_slice()?],
+            ),
             [neighbours.0.as_slice()?, neighbours.1.as_slice()?],
             Retirement::new(
                 classes.len(),

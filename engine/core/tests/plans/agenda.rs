@@ -59,7 +59,7 @@ fn chain() -> Chain {
     let program = passing_on();
     let relation = |name| program.relation(name).unwrap();
     let state = vec![State { now: relation("held"), next: relation("becomes") }];
-    let mut agenda = Agenda::new(&program, state, relation("changed")).unwrap();
+    let mut agenda = Agenda::new(&program, state, relation("changed"), vec![]).unwrap();
     let limit = agenda.intern_static(&facts(&program, "limit", &[&[10]])).0 as i32;
     let content = agenda.intern_content(&facts(&program, "held", &[&[5]])).0 as i32;
     let solver = Solver::new(program.clone(), program.database(), &LIMITS).unwrap();
@@ -73,7 +73,7 @@ fn run(chain: &mut Chain, passes: &[Pass], contents: &mut [i32]) -> Result<Vec<[
         [&[0, 2, 4, 6], &[0, 1, 1, 2, 2, 3]],
         &[0, 1, 2, 3],
         4,
-        [&[0, 1, 2, 3, 4], &[0, 1, 2, 3]],
+        ([&[0, 1, 2, 3, 4], &[0, 1, 2, 3]], [&[0, 0, 0, 0, 0], &[]]),
         [&[0, 1, 3, 5, 6], &[0, 1, 0, 2, 1, 2]],
         immortal(&[0, 0, 0], &[-1, -1, -1], &[0, 0, 0, 0]),
     )?;
@@ -136,7 +136,7 @@ fn an_item_out_of_range_is_reported() {
         [&[0, 1], &[3]],
         &[0],
         1,
-        [&[0, 1], &[0]],
+        ([&[0, 1], &[0]], [&[0, 0], &[]]),
         [&[0, 0], &[]],
         immortal(&[0], &[-1], &[0, 0]),
     );
