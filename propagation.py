@@ -185,8 +185,8 @@ class _Propagation:
         return contents
 
     def siblings(self) -> Iterator[npt.NDArray[np.int32]]:
-        """The places whose shardings stand in one attribute: those of an op's results, and of the arguments of
-        a called function. Where one has a sharding, the others have too, open and without axes."""
+        """The places whose shardings stand in one attribute: those of an op's results, and of a called
+        function's arguments. Where one has a sharding, the others have too, open and without axes."""
         roots = self.program.graph.roots
         for instance in self.program.graph.instances:
             function, places = instance.function, instance.place + instance.layout.place

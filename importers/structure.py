@@ -40,7 +40,7 @@ class Structure:
     # Dead nodes, and pairs of them: (one that uses a result of the other or is around it, the other).
     dead: frozenset[int] = frozenset()
     keeps: tuple[tuple[int, int], ...] = ()
-    # (dead node, a node one of whose operands it uses and whose operands have no other uses without dead nodes).
+    # (dead node, a node one of whose operands it uses, and whose operands only dead nodes use besides).
     frees: tuple[tuple[int, int], ...] = ()
 
 
