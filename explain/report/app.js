@@ -12,10 +12,20 @@ class App {
     this.opener = null;
     byId("module").textContent = run.module;
     document.title = `${run.module.replace(/.*\//, "")} · shardlog report`;
-    this.views = { summary: new Summary(this), tensors: new Tensors(this), program: new Program(this), conflicts: new Conflicts(this) };
+    this.views = {
+      summary: new Summary(this),
+      tensors: new Tensors(this),
+      program: new Program(this),
+      conflicts: new Conflicts(this),
+    };
     this.details = new Details(this);
-    this.tabs = Object.entries(VIEWS).map(([view, title]) => button(title, () => this.show(view), {
-      role: "tab", id: `tab-${view}`, "aria-controls": `view-${view}` }));
+    this.tabs = Object.entries(VIEWS).map(([view, title]) =>
+      button(title, () => this.show(view), {
+        role: "tab",
+        id: `tab-${view}`,
+        "aria-controls": `view-${view}`,
+      }),
+    );
     byId("tabs").append(...this.tabs);
     byId("tabs").addEventListener("keydown", (event) => this.tabKey(event));
     const slider = byId("stage");
@@ -34,7 +44,9 @@ class App {
   }
 
   /** The change before which everything is shown. */
-  get before() { return this.run.before(this.stage); }
+  get before() {
+    return this.run.before(this.stage);
+  }
 
   // ---- The address --------------------------------------------------------------------------------------------
 
@@ -120,10 +132,20 @@ class App {
     if (typing || event.ctrlKey || event.metaKey || event.altKey || byId("help-dialog").open) return;
     const views = Object.keys(VIEWS);
     const keys = {
-      "/": () => byId("search").select(), "?": () => byId("help-dialog").showModal(), Escape: () => { if (this.tensor >= 0) this.select(-1); },
-      "[": () => this.setStage(this.stage - 1), "]": () => this.setStage(this.stage + 1),
+      "/": () => byId("search").select(),
+      "?": () => byId("help-dialog").showModal(),
+      Escape: () => {
+        if (this.tensor >= 0) this.select(-1);
+      },
+      "[": () => this.setStage(this.stage - 1),
+      "]": () => this.setStage(this.stage + 1),
     };
-    views.forEach((view, i) => { keys[i + 1] = () => { this.show(view); this.tabs[i].focus(); }; });
+    views.forEach((view, i) => {
+      keys[i + 1] = () => {
+        this.show(view);
+        this.tabs[i].focus();
+      };
+    });
     if (!(event.key in keys)) return;
     event.preventDefault();
     keys[event.key]();
@@ -163,8 +185,10 @@ class App {
     const slider = byId("stage");
     slider.value = stage;
     const changes = stage === 0 ? 0 : run.before(stage) - run.before(stage - 1);
-    const text = stage === 0 ? "the annotations alone"
-      : `stage ${stage} of ${run.stages.length}: ${stageText(run.stages[stage - 1])} (${manyText(changes, "change")})`;
+    const text =
+      stage === 0
+        ? "the annotations alone"
+        : `stage ${stage} of ${run.stages.length}: ${stageText(run.stages[stage - 1])} (${manyText(changes, "change")})`;
     byId("stage-text").textContent = text;
     slider.setAttribute("aria-valuetext", text);
     document.body.classList.toggle("earlier", stage < run.stages.length);
@@ -191,9 +215,17 @@ class App {
   }
 }
 
-readData(byId("data").textContent).then((data) => {
-  byId("data").remove();
-  window.app = new App(new Run(data));
-}).catch((error) => {
-  byId("main").append(element("p", { role: "alert" }, `This report cannot be read: ${error.message}. It needs a browser of 2023 or later.`));
-});
+readData(byId("data").textContent)
+  .then((data) => {
+    byId("data").remove();
+    window.app = new App(new Run(data));
+  })
+  .catch((error) => {
+    byId("main").append(
+      element(
+        "p",
+        { role: "alert" },
+        `This report cannot be read: ${error.message}. It needs a browser of 2023 or later.`,
+      ),
+    );
+  });

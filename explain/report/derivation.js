@@ -17,29 +17,26 @@ function tensorLink(app, tensor, text = app.run.name(tensor)) {
   return element("button", { type: "button", class: "link code", click: () => app.select(tensor) }, text);
 }
 
-/** The axes of a dimension by the way that their atoms went: `[{text, axis, atoms, way}]`. */
-function waysOf(run, tensor, dim, before) {
-  return run.parts(tensor, dim, before).flatMap((part) => {
-    const found = new Map();
-    for (const atom of part.atoms) {
-      const way = run.way(tensor, dim, atom, before);
-      const key = [way.origin, ...way.steps.map(({ change }) => change)].join();
-      if (!found.has(key)) found.set(key, { axis: part.axis, atoms: [], way });
-      found.get(key).atoms.push(atom);
-    }
-    const text = (atoms) => (found.size === 1 ? part.text : atoms.map((atom) => run.atoms[atom].text).join(", "));
-    return [...found.values()].map((one) => ({ ...one, text: text(one.atoms) }));
-  });
-}
-
 /** Why a dimension has an axis: the annotation that it comes from, and the steps. */
 function derivation(app, tensor, dim, one, open) {
   const { run } = app;
   const { steps, origin } = one.way;
   const annotation = originOf(run, origin);
-  const from = steps.length === 0 ? "annotated here" : `${manyText(steps.length, "step")} from ${run.name(annotation.tensor)}`;
-  const details = element("details", { class: "derivation", open },
-    element("summary", {}, element("span", { class: "dim" }, `dim ${dim}`), " ", axisChip(app, one), " ", element("span", { class: "note" }, from)));
+  const from =
+    steps.length === 0 ? "annotated here" : `${manyText(steps.length, "step")} from ${run.name(annotation.tensor)}`;
+  const details = element(
+    "details",
+    { class: "derivation", open },
+    element(
+      "summary",
+      {},
+      element("span", { class: "dim" }, `dim ${dim}`),
+      " ",
+      axisChip(app, one),
+      " ",
+      element("span", { class: "note" }, from),
+    ),
+  );
   fill(details, () => [stepList(app, one, steps), originLine(app, annotation)]);
   return details;
 }
@@ -57,15 +54,16 @@ function fill(details, content) {
   once();
 }
 
-/** The annotation of a cell, or the tensor that has it where the user gave none. */
-function originOf(run, cell) {
-  const found = run.annotations.get(cell);
-  if (found && found.tensor >= 0) return found;
-  return { tensor: run.tensors.cell.indexOf(cell), text: found?.text ?? "", where: found?.where ?? "" };
-}
-
 function originLine(app, { tensor, text, where }) {
-  return element("p", { class: "origin" }, "annotated ", tensorLink(app, tensor), " ", code(text), where ? ` at ${where}` : "");
+  return element(
+    "p",
+    { class: "origin" },
+    "annotated ",
+    tensorLink(app, tensor),
+    " ",
+    code(text),
+    where ? ` at ${where}` : "",
+  );
 }
 
 function stepList(app, one, steps) {
@@ -87,9 +85,10 @@ function stepList(app, one, steps) {
 function stepDetails(app, one, step) {
   const { run } = app;
   const op = run.opName(step.op);
-  const by = step.from === null
-    ? [" gets ", axisChip(app, one), " back: its priority came"]
-    : [" gets ", axisChip(app, one), " from ", site(run, step.from), " by ", element("b", {}, shortOp(op))];
+  const by =
+    step.from === null
+      ? [" gets ", axisChip(app, one), " back: its priority came"]
+      : [" gets ", axisChip(app, one), " from ", site(run, step.from), " by ", element("b", {}, shortOp(op))];
   const details = element("details", { class: "step" }, element("summary", {}, site(run, step.site), ...by));
   fill(details, () => stepBody(app, one, step));
   return details;
@@ -103,16 +102,25 @@ function stepBody(app, one, step) {
   const { run } = app;
   const row = (name, ...value) => element("div", {}, element("dt", {}, name), element("dd", {}, ...value));
   const ends = [step.site, ...(step.from === null ? [] : [step.from])];
-  const facts = element("dl", {},
-    row("op", code(run.opName(step.op)), ...(run.opWhere(step.op) ? [` at ${run.opWhere(step.op)}`] : []), " ",
-      step.op < run.program ? button("show in program", () => app.showOp(step.op), { class: "small" }) : ""),
+  const facts = element(
+    "dl",
+    {},
+    row(
+      "op",
+      code(run.opName(step.op)),
+      ...(run.opWhere(step.op) ? [` at ${run.opWhere(step.op)}`] : []),
+      " ",
+      step.op < run.program ? button("show in program", () => app.showOp(step.op), { class: "small" }) : "",
+    ),
     row("tensors", ...ends.flatMap(({ tensor }, i) => [i ? ", from " : "", tensorLink(app, tensor)])),
     ...(step.from === null ? [] : [row("along", `factor ${step.factor}, ${step.fromRole} → ${step.toRole}`)]),
     row("when", `${stageText(run.stages[step.stage])}, change ${countText(step.change)}`),
-    row("because", `${step.sentence} `, element("span", { class: "rule code" }, step.rule)));
+    row("because", `${step.sentence} `, element("span", { class: "rule code" }, step.rule)),
+  );
   if (step.rests.length > 0) {
-    facts.append(row("rests on", ...step.rests.map(({ tensor, dim, atom }) => (
-      restDerivation(app, tensor, dim, atom, step.start)))));
+    facts.append(
+      row("rests on", ...step.rests.map(({ tensor, dim, atom }) => restDerivation(app, tensor, dim, atom, step.start))),
+    );
   }
   facts.append(lostIn(app, step, row));
   return [facts];
@@ -122,9 +130,12 @@ function stepBody(app, one, step) {
 function restDerivation(app, tensor, dim, atom, before) {
   const { run } = app;
   const { text, axis } = run.atoms[atom];
-  const way = run.way(tensor, dim, atom, before);
-  const details = element("details", { class: "derivation" },
-    element("summary", {}, site(run, { tensor, dim }), " on ", axisChip(app, { text, axis })));
+  const way = wayOf(run, tensor, dim, atom, before);
+  const details = element(
+    "details",
+    { class: "derivation" },
+    element("summary", {}, site(run, { tensor, dim }), " on ", axisChip(app, { text, axis })),
+  );
   fill(details, () => [stepList(app, { text, axis }, way.steps), originLine(app, originOf(run, way.origin))]);
   return details;
 }
@@ -132,9 +143,21 @@ function restDerivation(app, tensor, dim, atom, before) {
 /** What was in the running in the same turn, and why it lost. */
 function lostIn(app, step, row) {
   if (step.lost.length === 0) return row("lost", "nothing: nothing else was in the running");
-  const lines = step.lost.map((loss) => element("li", {},
-    axisChip(app, loss), " of ", siteLink(app, loss.from), ` along factor ${loss.factor}, for `, siteLink(app, loss.site), ": ",
-    element("b", { class: "reason" }, loss.reason), ` — ${loss.sentence} `, element("span", { class: "rule code" }, loss.rule)));
+  const lines = step.lost.map((loss) =>
+    element(
+      "li",
+      {},
+      axisChip(app, loss),
+      " of ",
+      siteLink(app, loss.from),
+      ` along factor ${loss.factor}, for `,
+      siteLink(app, loss.site),
+      ": ",
+      element("b", { class: "reason" }, loss.reason),
+      ` — ${loss.sentence} `,
+      element("span", { class: "rule code" }, loss.rule),
+    ),
+  );
   return row("lost", element("ul", { class: "losers" }, ...lines));
 }
 

@@ -39,13 +39,21 @@ class Details {
     const row = (name, ...value) => element("div", {}, element("dt", {}, name), element("dd", {}, ...value));
     const local = run.local(tensor, before);
     const closed = run.sharding(tensor, before)?.closed ?? [];
-    const size = local === run.bytes(tensor) ? `${bytesText(local)} on every device` : `${bytesText(run.bytes(tensor))}, ${bytesText(local)} per device`;
-    return element("dl", { class: "facts" },
+    const size =
+      local === run.bytes(tensor)
+        ? `${bytesText(local)} on every device`
+        : `${bytesText(run.bytes(tensor))}, ${bytesText(local)} per device`;
+    return element(
+      "dl",
+      { class: "facts" },
       row("type", code(run.type(tensor))),
       row("sharding", code(run.text(tensor, before) || "none")),
       row("size", size),
-      ...(closed.length > 0 ? [row("closed", `${closed.length === 1 ? "dim" : "dims"} ${closed.join(", ")}: no axis may be added`)] : []),
-      ...(run.where(tensor) ? [row("from", run.where(tensor))] : []));
+      ...(closed.length > 0
+        ? [row("closed", `${closed.length === 1 ? "dim" : "dims"} ${closed.join(", ")}: no axis may be added`)]
+        : []),
+      ...(run.where(tensor) ? [row("from", run.where(tensor))] : []),
+    );
   }
 
   annotation(tensor) {
@@ -53,14 +61,24 @@ class Details {
     if (!annotation?.text) return [];
     const { run } = this.app;
     const other = annotation.tensor >= 0 && annotation.tensor !== tensor;
-    return [element("p", { class: "annotation" }, element("b", {}, "Annotated by the user"),
-      ...(other ? [" with ", tensorLink(this.app, annotation.tensor)] : []),
-      annotation.where && annotation.where !== run.where(tensor) ? ` at ${annotation.where}` : "", element("br"), code(annotation.text))];
+    return [
+      element(
+        "p",
+        { class: "annotation" },
+        element("b", {}, "Annotated by the user"),
+        ...(other ? [" with ", tensorLink(this.app, annotation.tensor)] : []),
+        annotation.where && annotation.where !== run.where(tensor) ? ` at ${annotation.where}` : "",
+        element("br"),
+        code(annotation.text),
+      ),
+    ];
   }
 
   why(tensor, before) {
     const { app } = this;
-    const found = app.run.shape(tensor).flatMap((_, dim) => waysOf(app.run, tensor, dim, before).map((one) => [dim, one]));
+    const found = app.run
+      .shape(tensor)
+      .flatMap((_, dim) => waysOf(app.run, tensor, dim, before).map((one) => [dim, one]));
     if (found.length === 0) {
       const known = app.stage < app.run.stages.length ? " yet" : "";
       return [element("p", { class: "note" }, `No dimension is sharded${known}.`), this.command(tensor)];
@@ -73,7 +91,9 @@ class Details {
     const { run } = this.app;
     const sharded = Object.keys(run.sharding(tensor, run.end)?.dims ?? {}).length > 0;
     const name = /^[\w%.#]+$/.test(run.name(tensor)) ? run.name(tensor) : `"${run.name(tensor)}"`;
-    const text = sharded ? `shardlog why ${run.module} ${name}` : `shardlog why-not ${run.module} ${name} --dim 0 --axis ${run.axes[0]?.name ?? "AXIS"}`;
+    const text = sharded
+      ? `shardlog why ${run.module} ${name}`
+      : `shardlog why-not ${run.module} ${name} --dim 0 --axis ${run.axes[0]?.name ?? "AXIS"}`;
     return run.shape(tensor).length === 0 ? "" : element("p", { class: "command note" }, code(text));
   }
 
@@ -87,14 +107,35 @@ class Details {
   neighbours(tensor) {
     const { app } = this;
     const { run } = app;
-    const link = (op) => element("li", {}, button(shortOp(run.opName(op)), () => app.showOp(op), { class: "link" }),
-      ...this.ends(op, tensor), run.opWhere(op) ? element("span", { class: "note" }, ` ${run.opWhere(op)}`) : "");
-    const list = (title, ops) => (ops.length === 0 ? [] : [element("h4", {}, title),
-      element("ul", {}, ...ops.slice(0, MOST_USERS).map(link),
-        ...(ops.length > MOST_USERS ? [element("li", { class: "note" }, `and ${countText(ops.length - MOST_USERS)} more`)] : []))]);
+    const link = (op) =>
+      element(
+        "li",
+        {},
+        button(shortOp(run.opName(op)), () => app.showOp(op), { class: "link" }),
+        ...this.ends(op, tensor),
+        run.opWhere(op) ? element("span", { class: "note" }, ` ${run.opWhere(op)}`) : "",
+      );
+    const list = (title, ops) =>
+      ops.length === 0
+        ? []
+        : [
+            element("h4", {}, title),
+            element(
+              "ul",
+              {},
+              ...ops.slice(0, MOST_USERS).map(link),
+              ...(ops.length > MOST_USERS
+                ? [element("li", { class: "note" }, `and ${countText(ops.length - MOST_USERS)} more`)]
+                : []),
+            ),
+          ];
     const producer = run.producer[tensor];
     const found = [...list("Made by", producer < 0 ? [] : [producer]), ...list("Used by", run.users(tensor))];
-    return element("div", { class: "neighbours" }, ...(found.length > 0 ? found : [element("p", { class: "note" }, "Nothing uses it.")]));
+    return element(
+      "div",
+      { class: "neighbours" },
+      ...(found.length > 0 ? found : [element("p", { class: "note" }, "Nothing uses it.")]),
+    );
   }
 
   /** The tensors at the other end of an op. */
@@ -103,21 +144,4 @@ class Details {
     const others = run.producer[tensor] === op ? run.operands(op) : run.results(op);
     return others.slice(0, 4).flatMap((other) => [" ", tensorLink(this.app, other)]);
   }
-}
-
-/** A conflict in words: what moves, how, and the annotations that meet. */
-function conflictText(app, conflict) {
-  const dims = (texts) => `[${texts.map((text) => `{${text}}`).join(", ")}]`;
-  const ends = [...new Set([conflict.origin, conflict.against])].filter((tensor) => tensor >= 0);
-  const link = (tensor) => {
-    const annotation = app.run.annotation(tensor);
-    return element("span", { class: "annotated" }, tensorLink(app, tensor), " ", code(annotation?.text ?? ""),
-      annotation?.where ? ` at ${annotation.where}` : "");
-  };
-  return element("div", { class: "conflict" },
-    element("p", {}, element("b", {}, `${conflict.collective}, ${bytesText(conflict.bytes)} to each device`), " as ", conflict.slot,
-      " of ", element("b", {}, shortOp(conflict.op)), conflict.where ? ` at ${conflict.where}` : ""),
-    element("p", {}, code(dims(conflict.has)), " → ", code(dims(conflict.needs))),
-    ...(ends.length === 0 ? [] : [element("p", { class: "meet" }, ends.length === 1 ? "By the annotation of " : "Annotations that meet: ",
-      ...ends.flatMap((end, i) => [i ? " and " : "", link(end)]))]));
 }

@@ -21,7 +21,8 @@ function drawn(tag, given = {}) {
 function setAttributes(made, given) {
   for (const [name, value] of Object.entries(given)) {
     if (typeof value === "function") made.addEventListener(name, value);
-    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+    else if (value !== null && value !== undefined && value !== false)
+      made.setAttribute(name, value === true ? "" : value);
   }
 }
 
@@ -44,7 +45,8 @@ function bytesText(n) {
   return `${n.toLocaleString("en", { maximumFractionDigits: digits })} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
 }
 
-const percentText = (share) => `${(100 * share).toLocaleString("en", { maximumFractionDigits: share > 0.995 || share < 0.1 ? 1 : 0 })} %`;
+const percentText = (share) =>
+  `${(100 * share).toLocaleString("en", { maximumFractionDigits: share > 0.995 || share < 0.1 ? 1 : 0 })} %`;
 
 /** Tells users of screen readers what has changed. */
 function announce(text) {

@@ -51,14 +51,24 @@ function layersOf(nodes, edges) {
     floats[i] = !port && into[i].every((from) => floats[from]);
   });
   for (let i = nodes.length - 1; i >= 0; i--) {
-    if ((floats[i] || nodes[i].port) && outOf[i].length > 0) layer[i] = Math.min(...outOf[i].map((to) => layer[to])) - 1;
+    if ((floats[i] || nodes[i].port) && outOf[i].length > 0)
+      layer[i] = Math.min(...outOf[i].map((to) => layer[to])) - 1;
   }
   return layer;
 }
 
 /** Boxes for the nodes, and lanes for edges that pass layers; an edge is the chain of boxes that it goes through. */
 function withLanes(nodes, edges, layers) {
-  const boxes = nodes.map(({ width, height }, i) => ({ width, height, layer: layers[i], lane: false, x: 0, y: 0, up: [], down: [] }));
+  const boxes = nodes.map(({ width, height }, i) => ({
+    width,
+    height,
+    layer: layers[i],
+    lane: false,
+    x: 0,
+    y: 0,
+    up: [],
+    down: [],
+  }));
   const chains = edges.map(([from, to]) => {
     const chain = [boxes[from]];
     for (let layer = layers[from] + 1; layer < layers[to]; layer++) {
@@ -80,7 +90,10 @@ function withLanes(nodes, edges, layers) {
 function ordered(boxes) {
   const rows = [];
   for (const box of boxes) (rows[box.layer] ??= []).push(box);
-  const number = (row) => row.forEach((box, i) => { box.at = i; });
+  const number = (row) =>
+    row.forEach((box, i) => {
+      box.at = i;
+    });
   rows.forEach(number);
   const sort = (row, side) => {
     for (const box of row) {
@@ -92,7 +105,10 @@ function ordered(boxes) {
   };
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     rows.forEach((row) => sort(row, "up"));
-    rows.slice().reverse().forEach((row) => sort(row, "down"));
+    rows
+      .slice()
+      .reverse()
+      .forEach((row) => sort(row, "down"));
   }
   rows.forEach((row) => sort(row, "up"));
   return rows;
@@ -117,7 +133,10 @@ function placeRows(rows) {
   };
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     rows.forEach((row) => pull(row, "up"));
-    rows.slice().reverse().forEach((row) => pull(row, "down"));
+    rows
+      .slice()
+      .reverse()
+      .forEach((row) => pull(row, "down"));
   }
 }
 
@@ -127,7 +146,10 @@ function spread(row, wanted) {
   let offset = 0;
   row.forEach((box, i) => {
     let block = { sum: wanted[i] - offset, count: 1 };
-    while (blocks.length > 0 && blocks[blocks.length - 1].sum / blocks[blocks.length - 1].count > block.sum / block.count) {
+    while (
+      blocks.length > 0 &&
+      blocks[blocks.length - 1].sum / blocks[blocks.length - 1].count > block.sum / block.count
+    ) {
       const before = blocks.pop();
       block = { sum: before.sum + block.sum, count: before.count + block.count };
     }

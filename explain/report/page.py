@@ -18,7 +18,10 @@ except ImportError:
     raise ShardlogError("the report needs Jinja, which is not there", hint=hint) from None
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("dom", "run", "layout", "derivation", "details", "tensors", "program", "overview", "app")
+_SCRIPTS = (
+    *("dom", "run", "ways", "layout", "graph", "nodes"),
+    *("derivation", "details", "tensors", "program", "conflicts", "summary", "app"),
+)
 
 
 def report(run: Run) -> str:

@@ -45,15 +45,28 @@ function countBelow(sorted, n) {
 class Run {
   constructor(data) {
     Object.assign(this, {
-      module: data.module, version: data.version, strategy: data.strategy, meshes: data.meshes, stages: data.stages,
-      unknown: data.unknown, conflicts: data.conflicts, groups: data.groups, log: data.log, strings: data.strings,
-      tensors: data.tensors, ops: data.ops, shown: data.shown, program: data.program,
+      module: data.module,
+      version: data.version,
+      strategy: data.strategy,
+      meshes: data.meshes,
+      stages: data.stages,
+      unknown: data.unknown,
+      conflicts: data.conflicts,
+      groups: data.groups,
+      log: data.log,
+      strings: data.strings,
+      tensors: data.tensors,
+      ops: data.ops,
+      shown: data.shown,
+      program: data.program,
     });
     this.shortenPlaces(data);
     this.readAxes(data);
     this.readShardings(data);
     this.readOps(data);
-    this.annotations = new Map(data.annotations.map(([cell, tensor, text, where]) => [cell, { cell, tensor, text, where }]));
+    this.annotations = new Map(
+      data.annotations.map(([cell, tensor, text, where]) => [cell, { cell, tensor, text, where }]),
+    );
     const { log } = this;
     this.end = log.op.length;
     this.ends = this.stages.map((_, stage) => countBelow(log.stage, stage + 1));
@@ -61,7 +74,9 @@ class Run {
     this.cells = 1 + this.tensors.cell.reduce((most, cell) => Math.max(most, cell), 0);
     this.changes = new Lists(cells, this.cells);
     this.firstContent = new Int32Array(this.cells);
-    this.tensors.cell.forEach((cell, t) => { this.firstContent[cell] = this.tensors.first[t]; });
+    this.tensors.cell.forEach((cell, t) => {
+      this.firstContent[cell] = this.tensors.first[t];
+    });
     this.moved = new Float64Array(this.tensors.name.length);
     for (const conflict of this.conflicts) this.moved[conflict.tensor] += conflict.bytes;
     this.findConflicts();
@@ -73,8 +88,10 @@ class Run {
     this.meshes.forEach((mesh, number) => {
       for (const [name, size] of mesh.axes) this.axes.push({ mesh: number, name, size });
     });
-    this.atoms = data.atoms.map(([mesh, name, text]) => (
-      { text, axis: this.axes.findIndex((axis) => axis.mesh === mesh && axis.name === name) }));
+    this.atoms = data.atoms.map(([mesh, name, text]) => ({
+      text,
+      axis: this.axes.findIndex((axis) => axis.mesh === mesh && axis.name === name),
+    }));
   }
 
   readShardings(data) {
@@ -82,11 +99,27 @@ class Run {
     this.contents = data.contents.map((content) => {
       if (content === null) return null;
       const [mesh, dims, closed, fixed] = content;
-      return { mesh, dims: Object.fromEntries(Object.entries(dims).map(([d, parts]) => [d, parts.map(part)])), closed, fixed };
+      return {
+        mesh,
+        dims: Object.fromEntries(Object.entries(dims).map(([d, parts]) => [d, parts.map(part)])),
+        closed,
+        fixed,
+      };
     });
-    this.shards = this.contents.map((sharding) => (
-      sharding === null ? 1 : Object.values(sharding.dims).flat().reduce((product, { size }) => product * size, 1)));
-    this.axesOf = this.contents.map((sharding) => [...new Set(Object.values(sharding?.dims ?? {}).flat().map(({ axis }) => axis))]);
+    this.shards = this.contents.map((sharding) =>
+      sharding === null
+        ? 1
+        : Object.values(sharding.dims)
+            .flat()
+            .reduce((product, { size }) => product * size, 1),
+    );
+    this.axesOf = this.contents.map((sharding) => [
+      ...new Set(
+        Object.values(sharding?.dims ?? {})
+          .flat()
+          .map(({ axis }) => axis),
+      ),
+    ]);
     this.texts = new Map();
     this.shapes = this.strings.map((text) => {
       const match = /^tensor<((?:\d+x)*)/.exec(text);
@@ -98,7 +131,9 @@ class Run {
     const { roles, slots } = data.ops;
     this.roles = data.roles;
     this.slotStarts = new Int32Array(roles.length + 1);
-    roles.forEach((role, op) => { this.slotStarts[op + 1] = this.slotStarts[op] + this.roles[role].length; });
+    roles.forEach((role, op) => {
+      this.slotStarts[op + 1] = this.slotStarts[op] + this.roles[role].length;
+    });
     this.slotTensors = Int32Array.from(slots);
     const gives = this.roles.map((names) => names.map((name) => /^(result|target|function result)/.test(name)));
     this.given = Uint8Array.from(roles.flatMap((role) => gives[role])); // 1 for slots that an op gives
@@ -137,8 +172,10 @@ class Run {
   findConflicts() {
     const taken = new Set();
     for (const conflict of this.conflicts) {
-      const fits = (op) => this.opName(op) === conflict.op && this.opWhere(op) === conflict.where
-        && [...this.slots(op)].some((tensor, slot) => tensor === conflict.tensor && this.role(op, slot) === conflict.slot);
+      const fits = (op) =>
+        this.opName(op) === conflict.op &&
+        this.opWhere(op) === conflict.where &&
+        [...this.slots(op)].some((tensor, slot) => tensor === conflict.tensor && this.role(op, slot) === conflict.slot);
       const key = (op) => `${op} ${conflict.slot}`;
       const ops = [...this.users(conflict.tensor), this.producer[conflict.tensor]].filter((op) => op >= 0);
       conflict.at = ops.find((op) => fits(op) && !taken.has(key(op))) ?? -1;
@@ -147,43 +184,72 @@ class Run {
   }
 
   /** Whether a tensor must move for an op. */
-  moves(op, tensor) { return this.moved[tensor] > 0 && this.conflicts.some((found) => found.at === op && found.tensor === tensor); }
+  moves(op, tensor) {
+    return this.moved[tensor] > 0 && this.conflicts.some((found) => found.at === op && found.tensor === tensor);
+  }
 
   // ---- Tensors and ops ----------------------------------------------------------------------------------------
 
-  name(tensor) { return this.tensors.name[tensor]; }
+  name(tensor) {
+    return this.tensors.name[tensor];
+  }
 
-  type(tensor) { return this.strings[this.tensors.type[tensor]]; }
+  type(tensor) {
+    return this.strings[this.tensors.type[tensor]];
+  }
 
-  where(tensor) { return this.strings[this.tensors.where[tensor]]; }
+  where(tensor) {
+    return this.strings[this.tensors.where[tensor]];
+  }
 
-  bytes(tensor) { return this.tensors.bytes[tensor]; }
+  bytes(tensor) {
+    return this.tensors.bytes[tensor];
+  }
 
-  shape(tensor) { return this.shapes[this.tensors.type[tensor]]; }
+  shape(tensor) {
+    return this.shapes[this.tensors.type[tensor]];
+  }
 
-  tensor(name) { return this.tensors.name.indexOf(name); }
+  tensor(name) {
+    return this.tensors.name.indexOf(name);
+  }
 
-  opName(op) { return this.strings[this.ops.name[op]]; }
+  opName(op) {
+    return this.strings[this.ops.name[op]];
+  }
 
-  opWhere(op) { return this.strings[this.ops.where[op]]; }
+  opWhere(op) {
+    return this.strings[this.ops.where[op]];
+  }
 
-  slots(op) { return this.slotTensors.subarray(this.slotStarts[op], this.slotStarts[op + 1]); }
+  slots(op) {
+    return this.slotTensors.subarray(this.slotStarts[op], this.slotStarts[op + 1]);
+  }
 
-  role(op, slot) { return this.roles[this.ops.roles[op]][slot]; }
+  role(op, slot) {
+    return this.roles[this.ops.roles[op]][slot];
+  }
 
-  operands(op) { return [...this.slots(op)].filter((_, slot) => !this.given[this.slotStarts[op] + slot]); }
+  operands(op) {
+    return [...this.slots(op)].filter((_, slot) => !this.given[this.slotStarts[op] + slot]);
+  }
 
-  results(op) { return [...this.slots(op)].filter((_, slot) => this.given[this.slotStarts[op] + slot]); }
+  results(op) {
+    return [...this.slots(op)].filter((_, slot) => this.given[this.slotStarts[op] + slot]);
+  }
 
   /** Calls `visit(tensor, op)` for what ops give. */
   eachResult(first, end, visit) {
     for (let op = first; op < end; op++) {
-      for (let i = this.slotStarts[op]; i < this.slotStarts[op + 1]; i++) if (this.given[i]) visit(this.slotTensors[i], op);
+      for (let i = this.slotStarts[op]; i < this.slotStarts[op + 1]; i++)
+        if (this.given[i]) visit(this.slotTensors[i], op);
     }
   }
 
   /** The ops that use a tensor, each once. */
-  users(tensor) { return [...new Set(Array.from(this.userLists.of(tensor), (i) => this.userOps[i]))]; }
+  users(tensor) {
+    return [...new Set(Array.from(this.userLists.of(tensor), (i) => this.userOps[i]))];
+  }
 
   /** Whether an op stands for its body, which is there too. */
   isCall(op) {
@@ -197,7 +263,9 @@ class Run {
     return results > 0;
   }
 
-  annotation(tensor) { return this.annotations.get(this.tensors.cell[tensor]); }
+  annotation(tensor) {
+    return this.annotations.get(this.tensors.cell[tensor]);
+  }
 
   /** The innermost group of the program that an op is in, as a list of groups from the outermost. */
   path(op) {
@@ -214,7 +282,9 @@ class Run {
   // ---- Time ---------------------------------------------------------------------------------------------------
 
   /** The change at which stage number `n` begins; stage 0 begins after the annotations. */
-  before(n) { return n === 0 ? 0 : this.ends[n - 1]; }
+  before(n) {
+    return n === 0 ? 0 : this.ends[n - 1];
+  }
 
   contentAt(cell, before) {
     const changes = this.changes.of(cell);
@@ -222,15 +292,23 @@ class Run {
     return n === 0 ? this.firstContent[cell] : this.log.kinds[this.log.kind[changes[n - 1]]].content;
   }
 
-  content(tensor, before) { return this.contentAt(this.tensors.cell[tensor], before); }
+  content(tensor, before) {
+    return this.contentAt(this.tensors.cell[tensor], before);
+  }
 
-  sharding(tensor, before) { return this.contents[this.content(tensor, before)]; }
+  sharding(tensor, before) {
+    return this.contents[this.content(tensor, before)];
+  }
 
   /** The bytes of a tensor that a device holds. */
-  local(tensor, before) { return Math.ceil(this.bytes(tensor) / this.shards[this.content(tensor, before)]); }
+  local(tensor, before) {
+    return Math.ceil(this.bytes(tensor) / this.shards[this.content(tensor, before)]);
+  }
 
   /** The parts of a dimension's axes. */
-  parts(tensor, dim, before) { return this.sharding(tensor, before)?.dims[dim] ?? []; }
+  parts(tensor, dim, before) {
+    return this.sharding(tensor, before)?.dims[dim] ?? [];
+  }
 
   /** "[{data}, {}]", and "" for a tensor without a sharding. */
   text(tensor, before) {
@@ -242,104 +320,11 @@ class Run {
 
   shardingText(sharding, rank) {
     if (sharding === null) return "";
-    const dims = Array.from({ length: rank }, (_, d) => `{${(sharding.dims[d] ?? []).map(({ text }) => text).join(", ")}}`);
+    const dims = Array.from(
+      { length: rank },
+      (_, d) => `{${(sharding.dims[d] ?? []).map(({ text }) => text).join(", ")}}`,
+    );
     const fixed = sharding.fixed.map(([axis, why]) => `, ${why} ${axis}`);
     return `[${dims.join(", ")}]${fixed.join("")}`;
-  }
-
-  // ---- Derivations --------------------------------------------------------------------------------------------
-
-  has(content, dim, atom) {
-    return (this.contents[content]?.dims[dim] ?? []).some(({ atoms }) => atoms.includes(atom));
-  }
-
-  /** The change that put an atom there, as it is before a change; -1: it was there at first. */
-  gained(cell, dim, atom, before) {
-    const changes = this.changes.of(cell);
-    for (let i = countBelow(changes, before) - 1; i >= 0; i--) {
-      const old = i === 0 ? this.firstContent[cell] : this.log.kinds[this.log.kind[changes[i - 1]]].content;
-      if (!this.has(old, dim, atom)) return changes[i];
-    }
-    return -1;
-  }
-
-  /** How a dimension got an atom: `steps`, latest first, and the cell of the annotation that it comes from. */
-  way(tensor, dim, atom, before) {
-    const steps = [];
-    let cell = this.tensors.cell[tensor];
-    for (;;) {
-      const change = this.gained(cell, dim, atom, before);
-      if (change < 0) return { steps, origin: cell };
-      const step = this.step(change, dim, atom);
-      steps.push(step);
-      if (step.from === null) return { steps, origin: cell };
-      ({ tensor, dim } = step.from);
-      cell = this.tensors.cell[tensor];
-      before = step.start;
-    }
-  }
-
-  /** A change, as far as it gave an atom to a dimension. Sites are `{tensor, dim}`. */
-  step(change, dim, atom) {
-    const { log } = this;
-    const [op, kind, start] = [log.op[change], log.kinds[log.kind[change]], log.start[change]];
-    const slots = this.slots(op);
-    const [, , number] = kind.gains.find(([d, x]) => d === dim && x === atom);
-    const [slot, fromDim, factor, sentence, rule, rests, lost] = log.steps[number];
-    const named = (text) => text.replace(/\{(\d+)\}/g, (_, i) => this.name(slots[i]));
-    return {
-      change, op, start, atom, factor, rule,
-      stage: log.stage[change],
-      site: { tensor: slots[kind.slot], dim },
-      from: slot < 0 ? null : { tensor: slots[slot], dim: fromDim },
-      fromRole: slot < 0 ? "" : this.role(op, slot),
-      toRole: this.role(op, kind.slot),
-      sentence: named(sentence),
-      rests: rests.map(([u, d, x]) => ({ tensor: slots[u], dim: d, atom: x })),
-      lost: lost.map(([t, d, u, e, x, text, f, reason, why, place]) => ({
-        site: { tensor: slots[t], dim: d }, from: { tensor: slots[u], dim: e },
-        text, axis: this.atoms[x].axis, factor: f, reason, sentence: named(why), rule: place,
-      })),
-    };
-  }
-
-  /** How many tensors, and bytes, have axes from each annotation: `{annotation, tensors, bytes}`, the most first. */
-  reach() {
-    this.reached ??= this.findReach();
-    return this.reached;
-  }
-
-  findReach() {
-    const { log } = this;
-    const origins = new Map(); // change and place of an atom -> the cell of its annotation
-    const key = (change, dim, atom) => (change * 64 + dim) * this.atoms.length + atom;
-    const origin = (cell, dim, atom, before) => {
-      const change = this.gained(cell, dim, atom, before);
-      return change < 0 ? cell : origins.get(key(change, dim, atom));
-    };
-    for (let change = 0; change < this.end; change++) {
-      const kind = log.kinds[log.kind[change]];
-      const slots = this.slots(log.op[change]);
-      for (const [dim, atom, step] of kind.gains) {
-        const [slot, fromDim] = log.steps[step];
-        const own = this.tensors.cell[slots[slot < 0 ? kind.slot : slot]];
-        origins.set(key(change, dim, atom), slot < 0 ? own : origin(own, fromDim, atom, log.start[change]));
-      }
-    }
-    const found = new Map();
-    for (let tensor = 0; tensor < this.shown; tensor++) {
-      const cells = new Set();
-      for (const [dim, parts] of Object.entries(this.sharding(tensor, this.end)?.dims ?? {})) {
-        for (const { atoms } of parts) for (const atom of atoms) cells.add(origin(this.tensors.cell[tensor], Number(dim), atom, this.end));
-      }
-      for (const cell of cells) {
-        const annotation = this.annotations.get(cell);
-        if (!annotation || annotation.tensor < 0) continue;
-        if (!found.has(cell)) found.set(cell, { annotation, tensors: 0, bytes: 0 });
-        found.get(cell).tensors += 1;
-        found.get(cell).bytes += this.bytes(tensor);
-      }
-    }
-    return [...found.values()].sort((a, b) => b.tensors - a.tensors || b.bytes - a.bytes);
   }
 }

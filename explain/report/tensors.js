@@ -17,19 +17,36 @@ class Table {
     this.selected = -1;
     this.sortBy = null;
     this.down = false;
-    this.head = element("div", { class: "row head", role: "row", "aria-rowindex": 1 }, ...columns.map((column) => this.header(column)));
+    this.head = element(
+      "div",
+      { class: "row head", role: "row", "aria-rowindex": 1 },
+      ...columns.map((column) => this.header(column)),
+    );
     this.space = element("div", { class: "space", role: "rowgroup" });
-    this.element = element("div", {
-      class: "table", role: "grid", tabindex: 0, "aria-label": label, "aria-colcount": columns.length,
-      scroll: () => this.draw(), keydown: (event) => this.key(event),
-    }, element("div", { role: "rowgroup", class: "sticky" }, this.head), this.space);
+    this.element = element(
+      "div",
+      {
+        class: "table",
+        role: "grid",
+        tabindex: 0,
+        "aria-label": label,
+        "aria-colcount": columns.length,
+        scroll: () => this.draw(),
+        keydown: (event) => this.key(event),
+      },
+      element("div", { role: "rowgroup", class: "sticky" }, this.head),
+      this.space,
+    );
     this.element.style.setProperty("--columns", columns.map(({ width }) => width).join(" "));
     new ResizeObserver(() => this.draw()).observe(this.element);
   }
 
   header(column) {
-    const made = element("div", { role: "columnheader", class: column.number ? "number" : null, "aria-sort": "none" },
-      button(column.title, () => this.sort(column), { class: "quiet", title: `Sort by ${column.title.toLowerCase()}` }));
+    const made = element(
+      "div",
+      { role: "columnheader", class: column.number ? "number" : null, "aria-sort": "none" },
+      button(column.title, () => this.sort(column), { class: "quiet", title: `Sort by ${column.title.toLowerCase()}` }),
+    );
     column.header = made;
     return made;
   }
@@ -71,7 +88,9 @@ class Table {
     const high = this.element.clientHeight;
     if (high === 0 && !all) return;
     const first = all ? 0 : Math.max(0, Math.floor(this.element.scrollTop / ROW) - 6);
-    const last = all ? Math.min(this.rows.length, PRINTED) : Math.min(this.rows.length, first + Math.ceil(high / ROW) + 12);
+    const last = all
+      ? Math.min(this.rows.length, PRINTED)
+      : Math.min(this.rows.length, first + Math.ceil(high / ROW) + 12);
     this.space.replaceChildren(...this.rows.slice(first, last).map((row, i) => this.row(row, first + i)));
     const active = this.active >= first && this.active < last ? `${this.element.ariaLabel}-${this.active}` : "";
     if (active) this.element.setAttribute("aria-activedescendant", active);
@@ -79,10 +98,23 @@ class Table {
   }
 
   row(row, at) {
-    const made = element("div", {
-      class: `row${at === this.active ? " active" : ""}`, role: "row", id: `${this.element.ariaLabel}-${at}`, "aria-rowindex": at + 2,
-      "aria-selected": String(row === this.selected), click: () => { this.active = at; this.open(row); },
-    }, ...this.columns.map((column) => element("div", { role: "gridcell", class: column.number ? "number" : null }, column.cell(row))));
+    const made = element(
+      "div",
+      {
+        class: `row${at === this.active ? " active" : ""}`,
+        role: "row",
+        id: `${this.element.ariaLabel}-${at}`,
+        "aria-rowindex": at + 2,
+        "aria-selected": String(row === this.selected),
+        click: () => {
+          this.active = at;
+          this.open(row);
+        },
+      },
+      ...this.columns.map((column) =>
+        element("div", { role: "gridcell", class: column.number ? "number" : null }, column.cell(row)),
+      ),
+    );
     made.style.top = `${at * ROW}px`;
     return made;
   }
@@ -107,8 +139,13 @@ class Table {
 }
 
 const KINDS = {
-  all: "all tensors", sharded: "sharded", replicated: "not sharded", gained: "changed in this stage", moves: "must move",
-  annotated: "annotated", arguments: "arguments and results",
+  all: "all tensors",
+  sharded: "sharded",
+  replicated: "not sharded",
+  gained: "changed in this stage",
+  moves: "must move",
+  annotated: "annotated",
+  arguments: "arguments and results",
 };
 
 class Tensors {
@@ -116,22 +153,69 @@ class Tensors {
     this.app = app;
     this.view = byId("view-tensors");
     const { run } = app;
-    this.table = new Table("Tensors", [
-      { title: "Name", width: "minmax(7rem, 1fr)", value: (t) => t, cell: (t) => element("span", { class: "code" }, run.name(t)) },
-      { title: "Type", width: "minmax(9rem, 1.2fr)", value: (t) => run.type(t), cell: (t) => element("span", { class: "code" }, run.type(t).replace(/^tensor<(.*)>$/, "$1")) },
-      { title: "Sharding", width: "minmax(12rem, 1.8fr)", value: (t) => run.text(t, app.before), cell: (t) => shardingCell(app, t) },
-      { title: "Size", width: "6rem", number: true, value: (t) => run.bytes(t), cell: (t) => bytesText(run.bytes(t)) },
-      { title: "Per device", width: "6.5rem", number: true, value: (t) => run.local(t, app.before), cell: (t) => bytesText(run.local(t, app.before)) },
-      { title: "Moved", width: "6rem", number: true, value: (t) => run.moved[t], cell: (t) => (run.moved[t] ? bytesText(run.moved[t]) : "–") },
-      { title: "From", width: "minmax(8rem, 1.8fr)", value: (t) => run.where(t), cell: (t) => run.where(t) },
-    ], (tensor) => app.select(tensor));
-    this.kind = element("select", { id: "kind", change: () => this.filter() },
-      ...Object.entries(KINDS).map(([value, text]) => element("option", { value }, text)));
+    this.table = new Table(
+      "Tensors",
+      [
+        {
+          title: "Name",
+          width: "minmax(7rem, 1fr)",
+          value: (t) => t,
+          cell: (t) => element("span", { class: "code" }, run.name(t)),
+        },
+        {
+          title: "Type",
+          width: "minmax(9rem, 1.2fr)",
+          value: (t) => run.type(t),
+          cell: (t) => element("span", { class: "code" }, run.type(t).replace(/^tensor<(.*)>$/, "$1")),
+        },
+        {
+          title: "Sharding",
+          width: "minmax(12rem, 1.8fr)",
+          value: (t) => run.text(t, app.before),
+          cell: (t) => shardingCell(app, t),
+        },
+        {
+          title: "Size",
+          width: "6rem",
+          number: true,
+          value: (t) => run.bytes(t),
+          cell: (t) => bytesText(run.bytes(t)),
+        },
+        {
+          title: "Per device",
+          width: "6.5rem",
+          number: true,
+          value: (t) => run.local(t, app.before),
+          cell: (t) => bytesText(run.local(t, app.before)),
+        },
+        {
+          title: "Moved",
+          width: "6rem",
+          number: true,
+          value: (t) => run.moved[t],
+          cell: (t) => (run.moved[t] ? bytesText(run.moved[t]) : "–"),
+        },
+        { title: "From", width: "minmax(8rem, 1.8fr)", value: (t) => run.where(t), cell: (t) => run.where(t) },
+      ],
+      (tensor) => app.select(tensor),
+    );
+    this.kind = element(
+      "select",
+      { id: "kind", change: () => this.filter() },
+      ...Object.entries(KINDS).map(([value, text]) => element("option", { value }, text)),
+    );
     this.count = element("span", { class: "note", role: "status" });
     this.view.append(
-      element("div", { class: "tools" }, element("label", { for: "kind" }, "Show "), this.kind, this.count,
-        element("span", { class: "note right" }, "Click a tensor to see why it is sharded so.")),
-      this.table.element);
+      element(
+        "div",
+        { class: "tools" },
+        element("label", { for: "kind" }, "Show "),
+        this.kind,
+        this.count,
+        element("span", { class: "note right" }, "Click a tensor to see why it is sharded so."),
+      ),
+      this.table.element,
+    );
     this.query = "";
   }
 
@@ -152,7 +236,14 @@ class Tensors {
       annotated: (t) => Boolean(run.annotation(t)?.text),
       arguments: (t) => run.producer[t] < 0 || run.name(t).startsWith("result#"),
     };
-    const tests = [kinds[this.kind.value], ...this.query.toLowerCase().split(/\s+/).filter(Boolean).map((word) => this.word(word))];
+    const tests = [
+      kinds[this.kind.value],
+      ...this.query
+        .toLowerCase()
+        .split(/\s+/)
+        .filter(Boolean)
+        .map((word) => this.word(word)),
+    ];
     const found = [];
     for (let t = 0; t < run.shown; t++) if (tests.every((test) => test(t))) found.push(t);
     this.table.show(found);
@@ -164,9 +255,11 @@ class Tensors {
     const { run, before } = this.app;
     if (word.startsWith("axis:")) {
       const name = word.slice(5);
-      return (t) => run.axesOf[run.content(t, before)].some((axis) => run.axes[axis].name.toLowerCase().startsWith(name));
+      return (t) =>
+        run.axesOf[run.content(t, before)].some((axis) => run.axes[axis].name.toLowerCase().startsWith(name));
     }
-    if (word.startsWith("op:")) return (t) => run.producer[t] >= 0 && run.opName(run.producer[t]).includes(word.slice(3));
+    if (word.startsWith("op:"))
+      return (t) => run.producer[t] >= 0 && run.opName(run.producer[t]).includes(word.slice(3));
     if (word.startsWith("@") && word.length > 1) {
       const ranges = this.scopes(run.groups, word.slice(1));
       return (t) => ranges.some(([first, end]) => first <= run.producer[t] && run.producer[t] < end);
@@ -175,13 +268,14 @@ class Tensors {
   }
 
   scopes(groups, name) {
-    return groups.flatMap(([label, , first, end, members]) => (
-      label.toLowerCase().startsWith(name) ? [[first, end]] : this.scopes(members, name)));
+    return groups.flatMap(([label, , first, end, members]) =>
+      label.toLowerCase().startsWith(name) ? [[first, end]] : this.scopes(members, name),
+    );
   }
 
   textOf(tensor) {
     const { run } = this.app;
-    return run.lowerCase[tensor] ??= `${run.name(tensor)} ${run.type(tensor)} ${run.where(tensor)}`.toLowerCase();
+    return (run.lowerCase[tensor] ??= `${run.name(tensor)} ${run.type(tensor)} ${run.where(tensor)}`.toLowerCase());
   }
 
   render() {
@@ -198,7 +292,9 @@ function shardingCell(app, tensor) {
   if (sharding === null) return cell;
   run.shape(tensor).forEach((_, d) => {
     const parts = sharding.dims[d] ?? [];
-    cell.append(element("span", { class: "cell" }, ...(parts.length > 0 ? parts.map((part) => axisChip(app, part)) : ["·"])));
+    cell.append(
+      element("span", { class: "cell" }, ...(parts.length > 0 ? parts.map((part) => axisChip(app, part)) : ["·"])),
+    );
   });
   return cell;
 }
