@@ -392,6 +392,9 @@ class Live(Record):
     def proofs(self, key: Key) -> None:
         return None
 
+    def lost(self, number: int) -> None:
+        return None
+
 
 def _is_path(location: Any) -> bool:
     """Whether a location is a name that JAX gave an argument."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from ..engine import Solver
-from ..engine.proof import Derivations
+from ..engine.proof import Derivations, Proof
 from .explanation import Stage
 from .history import Event, History
 from .record import Facts, Row
 
+_TELLING = ("stops", "declines", "barred")  # whose sentences say what is in the way
 _OPEN = {"flows", "strategy"}  # of the static facts, those of a stage
 _FROM_OP = ("factor", "maps", "elementwise")
 
@@ -41,14 +42,26 @@ class Obstacles:
         """A turn of an item at the end of the run."""
         return self.turn(item, len(self._record.stages) - 1, self._history.end)
 
-    def lost(self, event: Event, factor: int) -> tuple[Derivations, list[Row]] | None:
-        """The rows of ``loses`` for what a change gained along a factor, and the turn; None where there are
-        none."""
-        stage = self._record.stage_of[event.turns]
+    def lost(self, event: Event, factor: int) -> list[tuple[Row, Proof]]:
+        """The rows of ``loses`` for what a change gained along a factor, without the slot and factor, each
+        with the step of its proof whose sentence says most."""
+        kept = self._record.lost(event.number)
+        found = self.losses(event) if kept is None else kept
+        return [(row[2:], says) for row, says in found if row[:2] == (event.slot, factor)]
+
+    def losses(self, event: Event) -> list[tuple[Row, Proof]]:
+        """The rows of ``loses`` for what a change gained, each with the step that says most."""
         start = self._history.start(event)
-        rows = self._solver.solve(self._facts(event.item, stage, start), ["loses"])["loses"]
-        found = [row[2:] for row in rows if row[:2] == (event.slot, factor)]
-        return (self.turn(event.item, stage, start), found) if found else None
+        rows = self._solver.solve(self._facts(event.item, event.stage, start), ["loses"])["loses"]
+        found = [row for row in rows if row[0] == event.slot]
+        return [(row, self._blocked(event, start, row)) for row in found]
+
+    def _blocked(self, event: Event, start: int, row: Row) -> Proof:
+        slot, factor, position, axis, _, *why = row[2:]
+        turn = self.turn(event.item, event.stage, start)
+        proof = turn.proof("blocked", (slot, factor, position, axis, *why))
+        assert proof is not None, "what loses is blocked"
+        return telling(proof)
 
     def held(self, item: int) -> Derivations:
         """The turn of an annotation with priorities in the first sweep, which hides them."""
@@ -128,6 +141,15 @@ class Obstacles:
                 for d, _, x in given["annotation"]:
                     if priorities[d] > priority:
                         yield d, x, priorities[d]
+
+
+def telling(proof: Proof) -> Proof:
+    """The step of a proof of ``blocked`` whose sentence says most."""
+    steps = list(proof.steps())
+    return next(
+        (p for name in _TELLING for p in steps if p.relation == name and p.source and p.source.sentence),
+        proof,
+    )
 
 
 def _level(stage: Stage) -> int:

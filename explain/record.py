@@ -187,6 +187,10 @@ class Record(ABC):
     def proofs(self, key: Key) -> Mapping[Row, Proof] | None:
         """What a turn changed, with proofs, where they are kept: rows of ``puts`` or ``becomes_sharded``."""
 
+    @abstractmethod
+    def lost(self, number: int) -> list[tuple[Row, Proof]] | None:
+        """What lost in the turn of a change, where it is kept: rows of ``loses``, each with what says why."""
+
     @cached_property
     @abstractmethod
     def result(self) -> Result:

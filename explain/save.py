@@ -17,7 +17,8 @@ The tables, for those who look into the file with other tools:
     content(number, facts)                        cell(number, first, last): what cells held
     annotation(cell, value, location, sharding)
     static(number, facts)                         turn(pass, class, static): of ops of a class in a pass
-    change(number, pass, op, slot, cell, old, new)                                the log
+    change(number, pass, op, slot, cell, old, new, lost)                          the log
+    loss(number, steps)                           what lost in the turn of a change
     proof(neighbourhood, steps)                   why the turns of the log changed what they did
 
 Shapes, facts and steps are JSON. The same run gives the same bytes.
@@ -29,13 +30,14 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, fields, replace
 from itertools import count, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from ..engine.plan import Source
 from ..engine.proof import Proof
 from ..errors import ShardlogError
 from ..importers.tactics import schedule_text
@@ -43,6 +45,7 @@ from ..rulekit.priorities import compile_priorities
 from .explanation import rule_file
 from .history import History
 from .live import Live, frames
+from .obstacles import Obstacles
 from .record import Change, Key, Row
 from .saved import APPLICATION, FORMAT
 
@@ -77,7 +80,8 @@ PRIMARY KEY (op, slot)) WITHOUT ROWID
     static(number INTEGER PRIMARY KEY, facts TEXT)
     turn(pass INTEGER, class INTEGER, static INTEGER, PRIMARY KEY (pass, class)) WITHOUT ROWID
     change(number INTEGER PRIMARY KEY, pass INTEGER, op INTEGER, slot INTEGER, cell INTEGER, old INTEGER, \
-new INTEGER)
+new INTEGER, lost INTEGER)
+    loss(number INTEGER PRIMARY KEY, steps TEXT)
     proof(neighbourhood TEXT PRIMARY KEY, steps TEXT) WITHOUT ROWID
 """
 _INDICES = ("change(cell)", "slot(cell)", "frame(line)", "op(source)", "value(op)")
@@ -132,6 +136,7 @@ class _Tables:
         self.result, self.record = result, Live(result)
         self.history = History(self.record)
         self.sources: dict[str, int] = {}
+        self.known: dict[int, int] = {}  # by item
 
     def all(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
         """The rows of every table."""
@@ -159,8 +164,11 @@ class _Tables:
         yield from self.ops()
         yield from self.cells()
         yield from self.statics()
-        yield "change", ((n, *astuple(change)) for n, change in enumerate(self.changes()))
-        yield "proof", self.proofs()
+        numbers = {source: i for i, source in enumerate(plan.sources)}
+        yield "proof", self.proofs(numbers)
+        lost, kinds = self.lost(numbers)
+        yield "change", ((n, *astuple(change), lost.get(n)) for n, change in enumerate(self.changes()))
+        yield "loss", ((number, steps) for steps, number in kinds.items())
 
     def rule_files(self) -> Iterator[tuple[str, str]]:
         options = self.result.options
@@ -207,6 +215,7 @@ class _Tables:
             op, text = record.op(item), record.location(item) if item < record.items else ""
             source = self.sources.setdefault(text, len(self.sources)) if text else None
             facts = known.setdefault(_json(record.op_facts(item)), len(known))
+            self.known[item] = facts
             ops.append((item, op.name, op.where, classes[item], source, facts, positions.get(item)))
             cells = graph.place_cell[record.slots(item)].tolist()
             slots += zip(repeat(item), count(), op.values, cells, op.roles)
@@ -243,7 +252,7 @@ class _Tables:
 
     # ---- Proofs -----------------------------------------------------------------------------------------
 
-    def proofs(self) -> Iterator[tuple[str, str]]:
+    def proofs(self, rules: Mapping[Source, int]) -> Iterator[tuple[str, str]]:
         """Of every neighbourhood in which something changed, the proofs of what slots gained."""
         gained: dict[Key, dict[Row, int]] = {}
         for number, key, change in self.turns():
@@ -252,10 +261,27 @@ class _Tables:
             for d, p, x in self.history.facts(change.new).get("sharded", ()):
                 if (d, x) not in held:
                     rows[change.slot, d, p, x] = number
-        sources = {source: i for i, source in enumerate(self.record.rules().plan.sources)}
         for key, rows in sorted(gained.items()):
             proofs = {row: self.history.proof(self.history.event(n), row) for row, n in sorted(rows.items())}
-            yield ",".join(map(str, key)), _json(_steps(proofs, sources))
+            yield ",".join(map(str, key)), _json(_steps(proofs, rules))
+
+    def lost(self, rules: Mapping[Source, int]) -> tuple[dict[int, int], dict[str, int]]:
+        """What lost in the turns of changes, by number, and the number of each."""
+        obstacles, graph = Obstacles(self.history), self.result.fixpoint.graph
+        classes, prioritised = graph.classes.tolist(), len(graph.classes) > self.record.items
+        found, kinds, by_turn = dict[int, int](), dict[str, int](), dict[Any, str]()
+        for number, key, change in self.turns():
+            # Annotations with priorities of the tensors matter too.
+            turn = (
+                number if prioritised else (key, change.slot, classes[change.item], self.known[change.item])
+            )
+            if turn not in by_turn:
+                losses = obstacles.losses(self.history.event(number))
+                rows = [(row, rules[says.source], says.bindings) for row, says in losses if says.source]
+                by_turn[turn] = _json(rows) if rows else ""
+            if by_turn[turn]:
+                found[number] = kinds.setdefault(by_turn[turn], len(kinds))
+        return found, kinds
 
     def changes(self) -> Iterator[Change]:
         """The log."""
@@ -280,7 +306,7 @@ class _Tables:
             yield number, key, change
 
 
-def _steps(proofs: dict[Row, Proof], sources: dict[Any, int]) -> dict[str, Any]:
+def _steps(proofs: dict[Row, Proof], rules: Mapping[Source, int]) -> dict[str, Any]:
     """Proofs as a table, premises before what follows from them, and the number of the proof of each row."""
     numbers: dict[int, int] = {}
     steps: list[Any] = []
@@ -289,7 +315,7 @@ def _steps(proofs: dict[Row, Proof], sources: dict[Any, int]) -> dict[str, Any]:
         if id(proof) not in numbers:
             premises, counted = [add(p) for p in proof.premises], [add(p) for p in proof.counted]
             numbers[id(proof)] = len(steps)
-            rule = -1 if proof.source is None else sources[proof.source]
+            rule = -1 if proof.source is None else rules[proof.source]
             step = [proof.relation, proof.row, rule, premises, counted, proof.bindings]
             steps.append(step if rule >= 0 or premises else step[:2])
         return numbers[id(proof)]

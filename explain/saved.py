@@ -229,7 +229,7 @@ class Saved(Record):
         return [n for (n,) in self._all("SELECT number FROM change WHERE cell = ? ORDER BY number", cell)]
 
     def change(self, number: int) -> Change:
-        ((_, *columns),) = self._all("SELECT * FROM change WHERE number = ?", number)
+        (columns,) = self._all(f"SELECT {_CHANGE} FROM change WHERE number = ?", number)
         return Change(*columns)
 
     def annotation(self, cell: int) -> Annotation:
@@ -275,6 +275,16 @@ class Saved(Record):
             proofs.append(Proof(relation, tuple(row), source, direct, aggregated, bound))
         return {tuple(row): proofs[number] for row, number in kept["of"]}
 
+    def lost(self, number: int) -> list[tuple[Row, Proof]]:
+        query = "SELECT steps FROM change JOIN loss ON loss.number = lost WHERE change.number = ?"
+        found = self._one(query, number)
+        rows = [] if found is None else json.loads(found[0])
+        return [(tuple(row), self._lost(tuple(row), *says)) for row, *says in rows]
+
+    def _lost(self, row: Row, rule: int, bindings: list[list[Any]]) -> Proof:
+        source, bound = self._source(rule), tuple((name, value) for name, value in bindings)
+        return Proof("blocked", row, source, bindings=bound)
+
     def _source(self, number: int) -> Source:
         if number not in self._sources:
             (rule,) = self._all("SELECT file, line, text, sentence FROM rule WHERE number = ?", number)
@@ -308,10 +318,11 @@ class Saved(Record):
 
     def _changed(self, result: Result) -> bool:
         """Whether the log of a run is another one than that of the file."""
-        changes = self._all("SELECT * FROM change ORDER BY number")
-        return any(Change(*columns) != result.record.change(number) for number, *columns in changes)
+        changes = self._all(f"SELECT {_CHANGE} FROM change ORDER BY number")
+        return any(Change(*columns) != result.record.change(n) for n, columns in enumerate(changes))
 
 
+_CHANGE = "pass, op, slot, cell, old, new"
 _FILE = "(file = ? OR file LIKE ? ESCAPE '!')"
 _VALUES = "SELECT number, name, place, type, shape, location, cell FROM value"
 

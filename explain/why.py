@@ -17,7 +17,6 @@ from .values import Values
 if TYPE_CHECKING:
     from ..api import Result
 
-_TELLING = ("stops", "declines", "barred")  # whose sentences say what is in the way
 _LETTERS = "ijklmnopqrstuvwxyz"
 Sharded = tuple[int, int, int, int]  # cell, dimension, atom, and the change before which it is so
 
@@ -151,23 +150,20 @@ class Explainer:
 
     def _losses(self, event: Event, factor: int | None) -> tuple[Loss, ...]:
         """What lost in the turn of a change that came along a factor."""
-        lost = None if factor is None else self.obstacles.lost(event, factor)
-        if lost is None:
+        rows = [] if factor is None else self.obstacles.lost(event, factor)
+        if not rows:
             return ()
-        turn, rows = lost
         op, places = self.values.op(event.item), self.history.slots(event.item)
         dims = {(t, f): d for t, d, _, f in self.obstacles.maps(event.item)}
         parts: dict[Row, list[int]] = {}
-        for s, g, _, x, *rest in rows:
+        for (s, g, _, x, *rest), _ in rows:
             parts.setdefault((s, g, *rest), []).append(x)
         found = []
-        for s, g, k, x, v, reason, u, h in rows:
+        for (s, g, _, x, v, reason, u, h), says in rows:
             together = parts[s, g, v, reason, u, h]
             if x != together[0]:
                 continue
-            proof = turn.proof("blocked", (s, g, k, x, reason, u, h))
-            assert proof is not None
-            says, axis = telling(proof), self.axes(together)
+            axis = self.axes(together)
             found.append(
                 Loss(
                     axis,
@@ -267,15 +263,6 @@ class Explainer:
             else:
                 names[variable] = str(value)
         return fill(proof.source.sentence, names)
-
-
-def telling(proof: Proof) -> Proof:
-    """The step of a proof of ``blocked`` whose sentence says most."""
-    steps = list(proof.steps())
-    return next(
-        (p for name in _TELLING for p in steps if p.relation == name and p.source and p.source.sentence),
-        proof,
-    )
 
 
 def _given(proof: Proof) -> bool:

@@ -15,8 +15,9 @@ from typing import Any
 from ..engine.proof import Derivations, Proof
 from ..errors import ShardlogError
 from .explanation import Before, Reason, Site, Stop, WhyNot, rule_place
+from .obstacles import telling
 from .record import Row, Run, Value, record
-from .why import Explainer, telling
+from .why import Explainer
 
 _MOST_STOPS = 20
 End = tuple[int, int]  # a slot of an item, and a dimension of it

@@ -15,7 +15,7 @@ from ...engine.proof import Proof
 from ...importers.meshes import axis_text
 from ..explanation import rule_place
 from ..history import Event
-from ..why import Explainer, telling
+from ..why import Explainer
 
 
 class Kinds:
@@ -82,20 +82,15 @@ class Kinds:
         return self._steps[step]
 
     def _lost(self, event: Event, factor: int) -> Iterator[tuple[Any, ...]]:
-        lost = self.explainer.obstacles.lost(event, factor)
-        if lost is None:
-            return
-        turn, rows = lost
-        dims = {(t, f): d for t, d, _, f in self.explainer.obstacles.maps(event.item)}
-        together: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
-        for slot, f, k, x, source, *why in rows:
+        rows = self.explainer.obstacles.lost(event, factor)
+        dims = {(t, f): d for t, d, _, f in self.explainer.obstacles.maps(event.item)} if rows else {}
+        together: dict[tuple[Any, ...], list[tuple[int, int, Proof]]] = {}
+        for (slot, f, k, x, source, *why), says in rows:
             key = (slot, f, source, self.meshes.atoms[x].axis, *why)
-            together.setdefault(key, []).append((k, x))
-        for (slot, f, source, _, reason, *rest), found in together.items():
-            atoms = [x for _, x in sorted(found)]
-            proof = turn.proof("blocked", (slot, f, *found[0], reason, *rest))
-            assert proof is not None, "what a turn derives has a proof"
-            says = telling(proof)
+            together.setdefault(key, []).append((k, x, says))
+        for (slot, f, source, _, reason, *_), found in together.items():
+            parts = sorted((k, x) for k, x, _ in found)
+            atoms, says = [x for _, x in parts], found[0][2]
             axis = self._axis(atoms)
             ends = (slot, dims[slot, f], source, dims[source, f])
             sentence = self._sentence(says, dict.fromkeys(atoms, axis))
