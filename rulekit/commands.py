@@ -35,6 +35,8 @@ def add_commands(subparsers: Any) -> None:
         "name", metavar="NAME", help="as in stablehlo.dot_general, or @target for a custom call"
     )
     _add_rules(show)
+    about = "a module with such an op, to work out its factors; may be repeated"
+    show.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
 
 
 def _add_rules(parser: Any) -> None:
@@ -93,7 +95,8 @@ def _show(options: argparse.Namespace) -> None:
     from ..rulebook import RuleBook
     from .show import show
 
-    print(show(options.name, RuleBook(Path(p) for p in options.rules)))
+    book = RuleBook(Path(p) for p in options.rules)
+    print(show(options.name, book, [Path(p) for p in options.examples]))
 
 
 HANDLERS: dict[str, Callable[[argparse.Namespace], None]] = {"check": _check, "ops": _ops, "rules": _show}

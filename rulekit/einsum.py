@@ -24,12 +24,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from zlib import crc32
 
 from ..errors import ShardlogError
 
 SUFFIXES = (".rules", ".txt")
 KINDS = ("reduction", "need_replication", "permutation")
 _BLOCKED = "blocked_propagation"
+_BARE = '!attribute_number(s, "sdy.sharding_rule", _)'  # no rule is attached
 _FACTS = re.compile(r"(?:\w+\([^()]*\)\.\s*)+(?://.*)?")
 _NAME = re.compile(r'(@?)(?:"([^"\\\n]+)"|([\w$.\-]+))\s*:')
 _TOKEN = re.compile(r"\s+|(->|\.\.\.\d*|[A-Za-z]\w*|\d+|[(){},=])")
@@ -304,11 +306,15 @@ def _overlap(one: Shape, other: Shape) -> bool:
 
 
 def _clauses(line: Line) -> Iterator[str]:
-    """The Datalog rules of a line: the body says that the shapes fit, the heads are what an attached
+    """The Datalog of a line: a relation of its own holds if the shapes fit, and then all that an attached
     `sdy.sharding_rule` would say. One that is attached goes first."""
     subject = f'{"target" if line.custom_call else "op"}(s, "{line.name}")'
-    body = ", ".join([subject, '!attribute_number(s, "sdy.sharding_rule", _)', *_fits(line)])
     numbers = _numbers(line)
+    variables = [f"f_{f}" for f in numbers if not _is_ellipsis(f)]
+    variables += [_batch(((f,),)) for f in numbers if _is_ellipsis(f)]
+    fits = f"fits_{crc32(line.file.encode()):x}_{line.number}"
+    fitting = f"{fits}({', '.join(['s', *variables])})"
+    yield f"{fitting} :- {', '.join([subject, *_fits(line)])}, {_BARE}."
     heads = ["custom(s)"]
     for factor, number in numbers.items():
         if not _is_ellipsis(factor):
@@ -323,15 +329,16 @@ def _clauses(line: Line) -> Iterator[str]:
                 if not _is_ellipsis(f)
             ]
     heads += [f"rule_blocked(s, {numbers[f]})" for f in line.blocked]
-    yield f"{', '.join(heads)} :- {body}."
+    yield f"{', '.join(heads)} :- {fitting}."
     for t, shape in enumerate(line.slots):
         if _open(shape):
             number, batch = numbers[shape[0][0]], _batch(shape)
             mapped = f"rule_maps(s, {t}, d, 0, {number} + d)"
             factor = f'rule_factor(s, {number} + d, n, "pass_through")'
-            yield f"{mapped}, {factor} :- {body}, dim(s, {t}, d, n), d < {batch}."
+            yield f"{mapped}, {factor} :- {fitting}, dim(s, {t}, d, n), d < {batch}."
     reason = f"its shapes do not fit the rule in {line.file.rpartition('/')[2]}:{line.number}"
     yield f'no_rule(s, "{reason}") :- {subject}, !custom(s).'
+    yield f".decl {fits}({', '.join(['s: sig', *(f'{v}: number' for v in variables)])})"
 
 
 def _numbers(line: Line) -> dict[str, str]:

@@ -71,8 +71,9 @@ class Origins:
     def first(self, case: Case) -> Origin | None:
         """The origin that names the op, or else the first one; None where no rule is about the op."""
         origins = self.of(case)
-        quoted = f'"{case.name.removeprefix("@")}"'
-        naming = (o for o in origins if quoted in o.text and not o.text.startswith("looks_at"))
+        quoted, line = f'"{case.name.removeprefix("@")}"', f"{case.name}:"
+        about = (o for o in origins if not o.text.startswith("looks_at"))
+        naming = (o for o in about if quoted in o.text or o.text.startswith(line))
         return next(naming, origins[0] if origins else None)
 
     def _place(self, step: Proof) -> tuple[str, int, str] | None:

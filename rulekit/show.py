@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import ShardlogError, closest
 from ..rulebook import RuleBook
 from .case import EXAMPLES, Case, file_cases, line_cases
+from .einsum import read_text
 from .origin import Origins
 
 _LETTERS = "ijklmnopqrstuvwxyz"
@@ -59,18 +61,34 @@ def summary(case: Case) -> str:
     return notation(case) if case.said["known"] else "no rule"
 
 
-def show(name: str, book: RuleBook) -> str:
+def show(name: str, book: RuleBook, examples: Sequence[Path] = ()) -> str:
     """The rules for the op called ``name`` (``@target`` for a custom call), with a worked example.
 
-    Raises ShardlogError where there is none.
+    The example is the first in the modules ``examples``, or else one of shardlog's own. Raises ShardlogError
+    where there is no rule.
     """
-    cases = [*line_cases(book), *file_cases(EXAMPLES, book)]
+    cases = [c for path in examples for c in file_cases(path, book)]
+    cases += [*line_cases(book), *file_cases(EXAMPLES, book)]
     named = sorted((c for c in cases if c.name == name), key=lambda c: not c.said["edge"] and not c.factors)
     case = named[0] if named else bare_case(name, book)
     if case is None:
-        names = sorted({c.name for c in cases})
-        raise ShardlogError(f"there is no rule for {name}", hint=closest(name, names))
+        hint = _nearest(name, {c.name for c in cases} | set(_written(book)))
+        raise ShardlogError(f"there is no rule for {name!r}", hint=hint)
     return "\n".join(_shown(case, Origins(book)))
+
+
+def _written(book: RuleBook) -> Iterator[str]:
+    """What may be names of ops and targets in the files of a book."""
+    for path in book.files:
+        for word in re.findall(r'"([^"\s]+)"', read_text(path)):
+            yield word if "." in word else f"@{word}"
+
+
+def _nearest(name: str, names: set[str]) -> str:
+    """A hint for a name without a rule; that of the dialect may be left out."""
+    alike = sorted(n for n in names if n.rpartition(".")[2].strip("@") == name)
+    hint = closest(alike[0] if alike else name, sorted(names))
+    return hint if hint.startswith("did you mean") else "docs/ops.md lists the ops that have one"
 
 
 def _shown(case: Case, origins: Origins) -> Iterator[str]:
@@ -80,11 +98,14 @@ def _shown(case: Case, origins: Origins) -> Iterator[str]:
         yield from (f"    {line.strip()}" for line in origin.text.splitlines())
         yield from (f"      {sentence}" for sentence in origin.sentences)
     if case.operation is not None:
-        yield f"\n  for example, in {Path(case.place).name}:"
+        yield f"\n  for example, at {Path(case.place).name}:"
         with case.operation.context:
             text = str(case.operation.get_asm(use_local_scope=True))
         yield from (f"    {line}" for line in text.splitlines())
-    yield f"  {summary(case)}"
+    if case.shapes or case.operation is not None or case.said["no_rule"]:
+        yield f"  {summary(case)}"
+    else:
+        yield "\n  for its factors give a module that has such an op: --examples MODULE"
 
 
 def bare_case(name: str, book: RuleBook) -> Case | None:

@@ -63,12 +63,37 @@ def test_rules_show_ops_without_factors(name: str, expected: str, capsys: pytest
     assert expected in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_rules_show_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rules", "show", "stablehlo.transpos"]) == 2
-    message = (
-        "shardlog: error: there is no rule for stablehlo.transpos\n  hint: did you mean stablehlo.transpose?"
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("stablehlo.transpos", "did you mean stablehlo.transpose?"),
+        ("transpose", "did you mean stablehlo.transpose?"),
+        ("Qr", "did you mean @Qr?"),
+        ("mine.oop", "did you mean mine.op?"),
+        ("nothing.alike", "docs/ops.md lists the ops that have one"),
+    ],
+)
+def test_rules_show_what_is_not_there(
+    name: str, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "mine.dl"
+    rules.write_text('elementwise_op("mine.op").\n')
+    assert main(["rules", "show", name, "--rules", str(rules)]) == 2
+    assert capsys.readouterr().err == f"shardlog: error: there is no rule for {name!r}\n  hint: {hint}\n"
+
+
+def test_rules_show_an_op_of_a_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules, module = tmp_path / "mine.dl", tmp_path / "mine.mlir"
+    rules.write_text('elementwise_op("mine.op").\n')
+    module.write_text(
+        "func.func @f(%0: tensor<4xf32>) {\n"
+        '  %1 = "mine.op"(%0) : (tensor<4xf32>) -> tensor<4xf32>\n  return\n}'
     )
-    assert capsys.readouterr().err.startswith(message)
+    command = ["rules", "show", "mine.op", "--rules", str(rules)]
+    assert main(command) == 0
+    assert capsys.readouterr().out.endswith("--examples MODULE\n")
+    assert main([*command, "--examples", str(module)]) == 0
+    assert capsys.readouterr().out.endswith("([i])->([i]) {i=4}\n")
 
 
 def test_ops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
