@@ -113,8 +113,9 @@ class Saved(Record):
     # ---- Values and ops ---------------------------------------------------------------------------------
 
     def named(self, name: str) -> list[Value]:
-        numbers = self._all("SELECT value FROM name WHERE name = ? ORDER BY value", name)
-        return [self.value(number) for (number,) in numbers]
+        query = f"{_VALUES} WHERE number IN (SELECT value FROM name WHERE name = ?) ORDER BY number"
+        found = map(_value, self._all(query, name))
+        return [self._values.setdefault(value.number, (value, cell))[0] for value, cell in found]
 
     def names(self) -> Mapping[str, int]:
         return dict(self._all("SELECT name, min(value) FROM name GROUP BY name ORDER BY min(rank)"))
