@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .engine.agenda import Agenda, Lists, Outcome, Pass, lists
+from .engine.agenda import Agenda, Outcome, Pass
 from .engine.agenda import Graph as AgendaGraph
+from .engine.retirement import Lists, joined, lists, nobody
 from .importers.program import Program
 from .importers.shardings import Sharding
 from .rulebook import RuleBook
@@ -118,24 +119,17 @@ class _Propagation:
             [graph.slot_offsets, graph.slot_offsets[-1] + 1 + np.arange(len(cells))]
         )
 
-        def rows(offsets: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]) -> Lists:
-            """The lists of the graph's items, and empty ones for annotations."""
-            return Lists(np.concatenate([offsets, np.full(len(cells), len(numbers), np.int32)]), numbers)
-
         def classified(found: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
             return np.concatenate([np.where(found < 0, self.nothing, found), classes]).astype(np.int32)
 
+        retirement = joined([graph.retirement, nobody(classes)])
         agenda_graph = AgendaGraph(
             classes=classified(graph.classes),
             slots=Lists(slot_offsets.astype(np.int32), np.concatenate([graph.slots, cells]).astype(np.int32)),
             place_cell=program.cells,
             cells=self.cell_places(),
             neighbours=Lists(graph.neighbour_offsets, graph.neighbours),
-            keepers=np.concatenate([graph.keepers, np.full(len(cells), -1, np.int32)]),
-            keeps=rows(graph.keeps_offsets, graph.keeps),
-            waits=np.concatenate([graph.waits, np.zeros(len(cells), np.int32)]),
-            frees=rows(graph.frees_offsets, graph.frees),
-            later=classified(graph.later),
+            retirement=retirement._replace(later=classified(graph.retirement.later)),
             companions=self.companions(),
         )
         outcome = agenda.run(agenda_graph, contents, passes, lambda done, _: progress(done / len(passes)))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from time import perf_counter
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -22,27 +21,9 @@ from numpy.typing import NDArray
 
 from .diagnostics import EngineError
 from .program import Answers, Facts, Row, Solver, _CoreSolver
+from .retirement import Lists, Numbers, Retirement, Retiring, empty, nobody
 
-Numbers: TypeAlias = NDArray[np.int32]
 Progress: TypeAlias = Callable[[int, int], None]
-
-
-class Lists(NamedTuple):
-    """Lists of numbers, end to end: list i is ``numbers[offsets[i]:offsets[i + 1]]``."""
-
-    offsets: Numbers
-    numbers: Numbers
-
-    def rows(self) -> list[list[int]]:
-        """The lists as Python lists."""
-        numbers = self.numbers.tolist()
-        return [numbers[start:end] for start, end in pairwise(self.offsets.tolist())]
-
-
-def lists(rows: Sequence[Sequence[int]]) -> Lists:
-    """Python lists as ``Lists``."""
-    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    return Lists(offsets, np.array([n for row in rows for n in row], np.int32))
 
 
 @dataclass(frozen=True)
@@ -54,21 +35,15 @@ class Graph:
     place_cell: Numbers  # place -> its cell
     cells: Lists  # cell -> its places, in the order in which they are told of changes
     neighbours: Lists  # place -> the items to push when it changes; the last one takes the next turn
-    # Items that may retire: when a worklist comes to one that no item keeps, it never takes a turn again, and
-    # what it was the last to keep retires with it.
-    keepers: Numbers | None = None  # item -> how many times other items keep it; -1: it never retires
-    keeps: Lists | None = None  # item -> the items that it keeps, as often as it does
-    # Items that have another class once others have retired.
-    waits: Numbers | None = None  # item -> how many times it waits for another to retire
-    frees: Lists | None = None  # item -> the items that wait for it, as often as they do
-    later: Numbers | None = None  # item -> its class then
+    retirement: Retirement | None = None
     companions: Lists | None = None  # cell -> cells that get something when it gets its first content
 
     @property
     def settled(self) -> Numbers:
         """The class of every item when all have retired that may."""
-        waits, later = self.waits, self.later
-        return self.classes if waits is None or later is None else np.where(waits > 0, later, self.classes)
+        if self.retirement is None:
+            return self.classes
+        return np.where(self.retirement.waits > 0, self.retirement.later, self.classes)
 
 
 @dataclass(frozen=True)
@@ -112,16 +87,6 @@ class Outcome:
     contents: Numbers
     log: Log
     statistics: tuple[PassStatistics, ...]
-
-
-class Retirement(NamedTuple):
-    """What a graph says of items that retire."""
-
-    keepers: Numbers
-    keeps: Lists
-    waits: Numbers
-    frees: Lists
-    later: Numbers
 
 
 class Backend(Protocol):
@@ -186,23 +151,14 @@ class Agenda:
         EngineError for a graph that does not fit together and for what goes wrong in a rule.
         """
         plain = [(p.kind == "worklist", p.items, p.statics) for p in passes]
-        items = len(graph.classes)
-        nothing = Lists(np.zeros(items + 1, np.int32), np.zeros(0, np.int32))
-        retirement = Retirement(
-            np.full(items, -1, np.int32) if graph.keepers is None else graph.keepers,
-            graph.keeps or nothing,
-            np.zeros(items, np.int32) if graph.waits is None else graph.waits,
-            graph.frees or nothing,
-            graph.classes if graph.later is None else graph.later,
-        )
         final, log, statistics = self._backend.run(
             graph.classes,
             graph.slots,
             graph.place_cell,
             graph.cells,
-            graph.companions or Lists(np.zeros(len(contents) + 1, np.int32), np.zeros(0, np.int32)),
+            graph.companions or empty(len(contents)),
             graph.neighbours,
-            retirement,
+            graph.retirement or nobody(graph.classes),
             contents,
             plain,
             progress,
@@ -268,19 +224,28 @@ class ReferenceAgenda:
     ) -> tuple[Numbers, NDArray[np.int32], list[tuple[int, int, int, float]]]:
         item_class, cell_of, content = classes.tolist(), place_cell.tolist(), contents.tolist()
         slot_places, cell_places, next_to = slots.rows(), cells.rows(), neighbours.rows()
-        retiring, beside = _Retiring(item_class, retirement), companions.rows()
+        beside = companions.rows()
+        stack: list[int] = []
+        waiting: set[int] = set()
+
+        def push(item: int) -> None:
+            if item not in waiting:
+                stack.append(item)
+                waiting.add(item)
+
+        retiring = Retiring(item_class, retirement, push)
         log: list[tuple[int, ...]] = []
         statistics: list[tuple[int, int, int, float]] = []
         for number, (worklist, items, statics) in enumerate(passes):
             start, turns, solved, before = perf_counter(), 0, len(self._memo), len(log)
             static_of = statics.tolist()
-            stack = list(dict.fromkeys(reversed(items.tolist()))) if worklist else items.tolist()[::-1]
-            waiting = set(stack)
+            stack += dict.fromkeys(reversed(items.tolist())) if worklist else items.tolist()[::-1]
+            waiting.update(stack)
             while stack:
                 item = stack.pop()
                 waiting.discard(item)
-                if worklist and retiring.kept_by[item] == 0:
-                    retiring.retire(item)
+                if worklist:
+                    retiring.reached(item)
                 if item in retiring.retired:
                     continue
                 static = static_of[item_class[item]]
@@ -299,9 +264,8 @@ class ReferenceAgenda:
                     if worklist:
                         for told in (place, *(other for other in cell_places[cell] if other != place)):
                             for neighbour in next_to[told]:
-                                if neighbour != item and neighbour not in waiting:
-                                    stack.append(neighbour)
-                                    waiting.add(neighbour)
+                                if neighbour != item:
+                                    push(neighbour)
             seconds = perf_counter() - start
             statistics.append((turns, len(self._memo) - solved, len(log) - before, seconds))
             if progress is not None:
@@ -333,31 +297,6 @@ class ReferenceAgenda:
                 changes.append((slot, self.content(new)))
             self._memo[key] = [(slot, new) for slot, new in changes if new != held[slot]]
         return self._memo[key]
-
-
-class _Retiring:
-    """Who has retired so far. ``classes`` changes as others do."""
-
-    def __init__(self, classes: list[int], retirement: Retirement) -> None:
-        self.classes, self.later = classes, retirement.later.tolist()
-        self.kept_by, self.kept = retirement.keepers.tolist(), retirement.keeps.rows()
-        self.waits, self.freed = retirement.waits.tolist(), retirement.frees.rows()
-        self.retired: set[int] = set()
-
-    def retire(self, item: int) -> None:
-        """An item that nothing keeps takes no more turns, nor do those that it was the last to keep."""
-        if item in self.retired:
-            return
-        self.retired.add(item)
-        for other in self.freed[item]:
-            self.waits[other] -= 1
-            if self.waits[other] == 0:
-                self.classes[other] = self.later[other]
-        for other in self.kept[item]:
-            if self.kept_by[other] > 0:
-                self.kept_by[other] -= 1
-                if self.kept_by[other] == 0:
-                    self.retire(other)
 
 
 def _fact_set(facts: Facts) -> frozenset[tuple[str, Row]]:

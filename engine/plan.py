@@ -139,7 +139,9 @@ class Plan:
         plan = json.loads(text)
         return Plan(
             tuple(Relation(**{**r, "columns": _columns(r["columns"])}) for r in plan["relations"]),
-            tuple(Rule(**{**r, "args": _tuples(r["args"]), "steps": _tuples(r["steps"])}) for r in plan["rules"]),
+            tuple(
+                Rule(**{**r, "args": _tuples(r["args"]), "steps": _tuples(r["steps"])}) for r in plan["rules"]
+            ),
             tuple(Stratum(**{name: tuple(numbers) for name, numbers in s.items()}) for s in plan["strata"]),
             tuple(Source(**source) for source in plan["sources"]),
             plan["key"],

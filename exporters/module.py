@@ -360,7 +360,9 @@ class Body:
     def set_boundary(self) -> None:
         function, written = self.function, self.written
         returned = function.operands[function.terminator]
-        arguments = self.held(function.arguments) if self.root else list(self.version.signature.arguments)
+        arguments: list[Sharding | None] = list(self.version.signature.arguments)
+        if self.root:
+            arguments = self.held(function.arguments)
         results = self.held(returned)
         if self.entry:
             places, ranks = self.graph.result_places.tolist(), self.ranks(returned)

@@ -21,7 +21,7 @@ def attach_rules(module: ir.Module, book: RuleBook) -> None:
     def visit(op: ir.Operation) -> ir.WalkResult:
         symbol = op.parent is None or "sym_name" in op.attributes  # a function or a mesh
         if not symbol and RULE not in op.attributes:
-            rule = rule_attribute(op, book.classify(describe(op.opview, False, around)))
+            rule = rule_attribute(op, book.classify(describe(op, False, around)))
             if rule is not None:
                 op.attributes[RULE] = rule
         return ir.WalkResult.ADVANCE
@@ -42,10 +42,8 @@ def rule_attribute(op: ir.Operation, said: Facts) -> ir.Attribute | None:
         mappings[t][d].append(f)
     tensors = [sdy.TensorMappingAttr.get([sdy.DimMappingAttr.get(fs) for fs in dims]) for dims in mappings]
     kinds = ("reduction", "need_replication", "permutation")
-    return sdy.OpShardingRuleAttr.get(
-        [size for _, size in said["factor"]],
-        tensors[: len(op.operands)],
-        tensors[len(op.operands) :],
-        *[[f for f, kind in said["kind"] if kind == wanted] for wanted in kinds],
-        [f for (f,) in said["blocked"]],
-    )
+    factors: list[Any] = [[f for f, kind in said["kind"] if kind == wanted] for wanted in kinds]
+    factors.append([f for (f,) in said["blocked"]])
+    sizes = [size for _, size in said["factor"]]
+    operands = len(op.operands)
+    return sdy.OpShardingRuleAttr.get(sizes, tensors[:operands], tensors[operands:], *factors)

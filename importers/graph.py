@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ..engine.retirement import Retirement, joined, nobody
 from .classes import Classes
 from .function import Function
 from .layout import Layout, lay_out
@@ -47,13 +48,7 @@ class Graph:
     order: Ints
     neighbour_offsets: Ints
     neighbours: Ints  # items, by place, in push order
-    keepers: Ints  # item -> how many dead items keep it; -1: it is not dead
-    keeps_offsets: Ints
-    keeps: Ints  # the dead items that a dead item keeps, by item
-    waits: Ints  # item -> how many dead items change its class when they go
-    frees_offsets: Ints
-    frees: Ints  # the items that wait for a dead item, by item
-    later: Ints  # item -> its class then
+    retirement: Retirement
     places: int
     result_items: Ints  # exchange between a value that main returns and the function result
     result_places: Ints  # the places of main's function results
@@ -135,9 +130,6 @@ def build_graph(
     lengths = [np.diff(i.layout.slot_offsets) for i in instances] + [np.full(len(returned), 2, np.int32)]
     neighbour_lengths = [np.diff(i.layout.neighbour_offsets) for i in instances]
     neighbour_lengths.append(np.zeros(len(returned), np.int32))
-    none = np.zeros(len(returned), np.int32)
-    keep_lengths = [*(np.diff(i.layout.keeps_offsets) for i in instances), none]
-    free_lengths = [*(np.diff(i.layout.frees_offsets) for i in instances), none]
     return Graph(
         instances=tuple(instances),
         roots=tuple(built[name] for name in roots),
@@ -147,13 +139,7 @@ def build_graph(
         order=_join([part for name in roots for part in builder.order(built[name])]),
         neighbour_offsets=_offsets(neighbour_lengths),
         neighbours=_join(neighbours),
-        keepers=_join([*(i.layout.keepers for i in instances), np.full(len(returned), -1, np.int32)]),
-        keeps_offsets=_offsets(keep_lengths),
-        keeps=_join([i.layout.keeps + i.item for i in instances]),
-        waits=_join([*(i.layout.waits for i in instances), none]),
-        frees_offsets=_offsets(free_lengths),
-        frees=_join([i.layout.frees + i.item for i in instances]),
-        later=_join([*(i.layout.later for i in instances), result_classes]),
+        retirement=joined([*(i.layout.retirement for i in instances), nobody(result_classes)]),
         places=first_place + len(returned),
         result_items=result_items,
         result_places=result_places,

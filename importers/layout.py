@@ -18,8 +18,10 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from ..engine.retirement import Retirement
 from .classes import Classes
 from .function import Function
+from .retirement import retirement
 from .structure import Structure, ordered_uses
 
 Ints = npt.NDArray[np.int32]
@@ -38,13 +40,7 @@ class Layout:
     neighbour_offsets: Ints
     neighbours: Ints
     argument_sources: list[tuple[int, int]]  # position in slots, argument
-    keepers: Ints  # by item: how many dead items keep it; -1: it is not dead
-    keeps_offsets: Ints
-    keeps: Ints  # by item: the dead items that it keeps
-    waits: Ints  # by item: how many dead items change its class when they go
-    frees_offsets: Ints
-    frees: Ints  # by item: the items that wait for it
-    later: Ints  # by item: its class then
+    retirement: Retirement
     result_items: dict[int, list[int]]  # call node -> the edge of each result
     result_sources: dict[int, list[tuple[int, int]]]  # call node -> position in slots, result
     return_uses: list[tuple[int, int]]  # position in neighbours, returned value
@@ -145,21 +141,7 @@ def lay_out(
     all_classes = np.concatenate([class_of, np.asarray(edge_classes, np.int32)])
     inert = np.asarray([classes.inert(c) for c in range(len(classes.known))] + [True])  # last: removed nodes
     sleeps = inert[all_classes]
-    sleeps[list(structure.dead)] = (
-        False  # a dead op retires when its turn comes, even if it never does anything
-    )
-    keepers = np.full(item, -1, np.int32)
-    keepers[list(structure.dead)] = 0
-    pairs = np.asarray(sorted(structure.keeps), np.int64).reshape(-1, 2)
-    np.add.at(keepers, pairs[:, 1], 1)
-
-    freed = np.asarray(sorted(structure.frees), np.int64).reshape(-1, 2)
-    waits = np.zeros(item, np.int32)
-    np.add.at(waits, freed[:, 1], 1)
-    later = all_classes.astype(np.int32)
-    for node in set(freed[:, 1].tolist()):
-        later[node] = classes.number(function.signature[node])
-
+    sleeps[list(structure.dead)] = False  # they retire when their turn comes, even if they never do anything
     use_place = place[uses.value].astype(np.int64)
     is_target = np.zeros(values, np.int64)
     for rank, target in enumerate(structure.place):
@@ -194,23 +176,12 @@ def lay_out(
             np.int32
         ),
         neighbours=neighbours.astype(np.int32),
-        keepers=keepers,
-        keeps_offsets=_offsets(pairs[:, 0], item),
-        keeps=pairs[:, 1].astype(np.int32),
-        waits=waits,
-        frees_offsets=_offsets(freed[:, 0], item),
-        frees=freed[:, 1].astype(np.int32),
-        later=later,
+        retirement=retirement(function, structure, classes, all_classes, definers),
         argument_sources=argument_sources,
         result_items=result_items,
         result_sources=result_sources,
         return_uses=return_uses,
     )
-
-
-def _offsets(rows: npt.NDArray[np.int64], count: int) -> Ints:
-    """Where the entries of each row begin; ``rows`` has the row of every entry, sorted."""
-    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]).astype(np.int32)
 
 
 def _followers(function: Function, owner_item: Mapping[int, int]) -> dict[int, list[int]]:

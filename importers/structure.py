@@ -37,11 +37,8 @@ class Structure:
     place: dict[int, int]  # target of an edge -> its owner
     uses: Uses
     multiple: npt.NDArray[np.bool_]  # by node: some operand that is no scalar is used again
-    # Dead nodes, and pairs of them: (one that uses a result of the other or is around it, the other).
-    dead: frozenset[int] = frozenset()
-    keeps: tuple[tuple[int, int], ...] = ()
-    # (dead node, a node one of whose operands it uses, and whose operands only dead nodes use besides).
-    frees: tuple[tuple[int, int], ...] = ()
+    counts: npt.NDArray[np.int64]  # by value: how many uses it has; 0 for scalars
+    dead: frozenset[int] = frozenset()  # nodes
 
 
 def prepare(
@@ -79,14 +76,13 @@ def prepare(
         separate_groups(function, classes, uses, place, owners, same)
     if function.moved:
         function.order.sort(key=lambda n: uses.position[n])
-    again = _used_again(function, classes, uses)
+    counts = _counts(function, classes, uses)
     multiple = np.zeros(len(function.ops), bool)
-    multiple[uses.node[again[uses.value] > 1]] = True
+    multiple[uses.node[counts[uses.value] > 1]] = True
     grouped = [value for value, _, _ in function.groups]
     dead = _dead(function, classes, uses, owners.union(grouped))
     function.removed |= dead
-    keeps, frees = _keeps(function, uses, dead), _frees(function, uses, dead, again)
-    return Structure(callee, edges, place, uses, multiple, frozenset(dead), keeps, frees)
+    return Structure(callee, edges, place, uses, multiple, counts, frozenset(dead))
 
 
 def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
@@ -165,17 +161,6 @@ def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> s
     return dead
 
 
-def _keeps(function: Function, uses: Uses, dead: set[int]) -> tuple[tuple[int, int], ...]:
-    """Which dead node keeps which: a use keeps the op that it is of, an op those in its regions."""
-    if not dead:
-        return ()
-    mine = np.isin(uses.node, list(dead))
-    definers = np.asarray(function.definer)[uses.value[mine]]
-    pairs = [(n, d) for n, d in zip(uses.node[mine].tolist(), definers.tolist(), strict=True) if d in dead]
-    around = [(function.parent[n], n) for n in sorted(dead) if function.parent[n] in dead]
-    return tuple(pairs + around)
-
-
 def _inside(function: Function, node: int) -> list[int]:
     """The nodes in the regions of ``node``."""
     if node not in function.regions:
@@ -199,28 +184,9 @@ def _pure_nodes(function: Function, known: Sequence[Knowledge]) -> set[int]:
     return pure
 
 
-def _used_again(function: Function, classes: Classes, uses: Uses) -> npt.NDArray[np.int64]:
-    """How many uses a value has, by value; 0 for scalars, for which it does not matter."""
+def _counts(function: Function, classes: Classes, uses: Uses) -> npt.NDArray[np.int64]:
     counts = np.bincount(uses.value, minlength=len(function.types))
     for value, _, node in function.groups:
         counts[value] += node < 0  # a copy of a constant is in the groups of the constant
-    shaped = np.asarray([shape != () for shape in classes.signatures.shapes])
+    shaped = np.asarray([shape != () for shape in classes.signatures.shapes], bool)
     return np.where(shaped[np.asarray(function.types, np.int64)], counts, 0)
-
-
-def _frees(
-    function: Function, uses: Uses, dead: set[int], counts: npt.NDArray[np.int64]
-) -> tuple[tuple[int, int], ...]:
-    """For which dead nodes a node waits: its operands have no other uses than theirs."""
-    if not dead:
-        return ()
-    users: dict[int, list[int]] = {}  # value -> the dead nodes that use it, as often as they do
-    for at in np.nonzero(np.isin(uses.node, list(dead)) & (counts[uses.value] > 1))[0].tolist():
-        users.setdefault(int(uses.value[at]), []).append(int(uses.node[at]))
-    pairs = []
-    for node in dict.fromkeys(uses.node[np.isin(uses.value, list(users))].tolist()):
-        operands = [v for v in function.operands[node] if counts[v] > 1]
-        others = {v: [d for d in users.get(v, ()) if d != node] for v in operands}
-        if all(counts[v] - len(others[v]) == 1 for v in operands):
-            pairs += [(d, node) for found in others.values() for d in found]
-    return tuple(pairs)

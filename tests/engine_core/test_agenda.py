@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardlog.engine import EngineError, load
-from shardlog.engine.agenda import Agenda, Graph, Outcome, Pass, ReferenceAgenda, lists
+from shardlog.engine.agenda import Agenda, Graph, Outcome, Pass, ReferenceAgenda
+from shardlog.engine.retirement import lists, nobody
 
 pytest.importorskip("shardlog.engine._core")
 
@@ -104,9 +105,20 @@ def test_a_worklist_spreads_a_change() -> None:
     ]
 
 
-def test_an_item_that_nothing_keeps_retires_with_what_it_kept() -> None:
-    # Item 1 keeps item 0: that one takes its turn before item 1 is reached, and none afterwards.
-    mortal = replace(chain([0, 1, 2, 3]), keepers=int32([1, 0, -1]), keeps=lists([[], [0], []]))
+def retiring(graph: Graph, **changes: Any) -> Graph:
+    return replace(graph, retirement=nobody(graph.classes)._replace(**changes))
+
+
+def test_an_item_that_nothing_keeps_retires_and_what_it_used_has_its_turn() -> None:
+    # Item 1 uses what item 0 makes: item 0 takes a turn before item 1 retires, and then it retires too.
+    mortal = retiring(
+        chain([0, 1, 2, 3]),
+        keepers=int32([1, 0, -1]),
+        uses=lists([[], [0], []]),
+        makers=int32([0]),
+        users=int32([1]),
+        waiters=int32([-1]),
+    )
     held: list[Facts] = [{"has": [(1,)]}, {}, {}, {}]
     ran, outcome = run([(0, 1)], mortal, held, "worklist", [0, 1, 2])
     assert [ran.facts(c) for c in outcome.contents.tolist()] == [held[0], held[0], {}, {}]
@@ -114,15 +126,36 @@ def test_an_item_that_nothing_keeps_retires_with_what_it_kept() -> None:
     assert outcome.statistics[0].turns == 1
 
 
+def test_what_is_inside_of_an_item_retires_with_it() -> None:
+    mortal = retiring(chain([0, 1, 2]), keepers=int32([0, 1]), inside=lists([[1], []]))
+    _, outcome = run([(0, 1)], mortal, [{"has": [(1,)]}, {}, {}], "worklist", [0, 1])
+    assert outcome.statistics[0].turns == 0
+
+
+def test_the_maker_of_a_value_with_one_user_left_has_another_turn() -> None:
+    # Item 2 retires; item 0 makes the value that it used, and takes a turn again.
+    mortal = retiring(
+        chain([0, 1, 2, 3]),
+        keepers=int32([-1, -1, 0]),
+        uses=lists([[], [], [0]]),
+        makers=int32([0]),
+        users=int32([2]),
+        waiters=int32([-1]),
+    )
+    _, outcome = run([(0, 1)], mortal, [{}, {}, {}, {}], "worklist", [0, 1, 2])
+    assert outcome.statistics[0].turns == 3
+
+
 def test_an_item_has_another_class_when_what_it_waited_for_has_retired() -> None:
-    # Item 0 has nothing to do until item 1 has retired.
-    waiting = replace(
-        chain([0, 1, 2]),
-        classes=int32([1, 0]),
+    # Item 0 has nothing to do until item 1, which uses a value of its too, has retired.
+    waiting = retiring(
+        replace(chain([0, 1, 2]), classes=int32([1, 0])),
         keepers=int32([-1, 0]),
-        keeps=lists([[], []]),
+        uses=lists([[], [0]]),
+        makers=int32([-1]),
+        users=int32([2]),
+        waiters=int32([0]),
         waits=int32([1, 0]),
-        frees=lists([[], [0]]),
         later=int32([0, 0]),
     )
     held: list[Facts] = [{"has": [(1,)]}, {}, {}]

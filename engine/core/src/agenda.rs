@@ -93,10 +93,11 @@ struct Run<'a> {
     log: Vec<Entry>,
     stack: Vec<usize>,
     on_stack: Vec<bool>,
-    /// The class of each item; how many items keep it, and for how many it waits; see `Retirement`.
+    /// The class of each item, and what `Retirement` counts of items and values.
     classes: Vec<i32>,
     keepers: Vec<i32>,
     waits: Vec<i32>,
+    users: Vec<i32>,
 }
 
 /// What `keepers` holds of an item that has retired.
@@ -196,10 +197,18 @@ impl Agenda {
         progress: Progress,
     ) -> Result<(Vec<Entry>, Vec<Statistics>), Error> {
         let on_stack = vec![false; graph.classes.len()];
-        let (classes, retirement) = (graph.classes.to_vec(), &graph.retirement);
-        let (keepers, waits) = (retirement.keepers.to_vec(), retirement.waits.to_vec());
-        let (log, stack) = (Vec::new(), Vec::new());
-        let mut run = Run { graph, contents, log, stack, on_stack, classes, keepers, waits };
+        let retirement = &graph.retirement;
+        let mut run = Run {
+            graph,
+            contents,
+            log: Vec::new(),
+            stack: Vec::new(),
+            on_stack,
+            classes: graph.classes.to_vec(),
+            keepers: retirement.keepers.to_vec(),
+            waits: retirement.waits.to_vec(),
+            users: retirement.users.to_vec(),
+        };
         let mut all = Vec::new();
         for (number, pass) in passes.iter().enumerate() {
             let start = Instant::now();
@@ -338,30 +347,40 @@ impl Run<'_> {
         Some(item)
     }
 
-    /// Whether the item has no turns any more. An item that nothing keeps retires when a worklist comes to it, and
-    /// with it those that it was the last to keep. What waited for it alone has another class from then on.
+    /// Whether the item has no turns any more. An item that nothing keeps retires when a worklist comes to it.
     fn retires(&mut self, item: usize, worklist: bool) -> bool {
         if worklist && self.keepers[item] == 0 {
-            let mut retiring = vec![item];
-            while let Some(item) = retiring.pop() {
-                self.keepers[item] = RETIRED;
-                for &freed in self.graph.retirement.frees.row(item) {
-                    let freed = freed as usize;
-                    self.waits[freed] -= 1;
-                    if self.waits[freed] == 0 {
-                        self.classes[freed] = self.graph.retirement.later[freed];
-                    }
-                }
-                for &kept in self.graph.retirement.keeps.row(item) {
-                    let keepers = &mut self.keepers[kept as usize];
-                    *keepers -= i32::from(*keepers > 0);
-                    if *keepers == 0 {
-                        retiring.push(kept as usize);
-                    }
-                }
-            }
+            self.retire(item);
         }
         self.keepers[item] == RETIRED
+    }
+
+    fn retire(&mut self, item: usize) {
+        if std::mem::replace(&mut self.keepers[item], RETIRED) == RETIRED {
+            return;
+        }
+        let retirement = &self.graph.retirement;
+        for &inner in retirement.inside.row(item) {
+            self.retire(inner as usize);
+        }
+        for &value in retirement.uses.row(item) {
+            let value = value as usize;
+            self.users[value] -= 1;
+            let left = self.users[value];
+            let maker = usize::try_from(retirement.makers[value]).ok();
+            if let Some(maker) = maker.filter(|&maker| left == 0 && self.keepers[maker] > 0) {
+                self.keepers[maker] -= 1;
+            }
+            if let Some(waiter) = usize::try_from(retirement.waiters[value]).ok().filter(|_| left == 1) {
+                self.waits[waiter] -= 1;
+                if self.waits[waiter] == 0 {
+                    self.classes[waiter] = retirement.later[waiter];
+                }
+            }
+            if let Some(maker) = maker.filter(|_| left <= 1) {
+                self.push(maker);
+            }
+        }
     }
 
     /// Push the neighbours of a place that `actor` changed, then those of the other places of its cell.

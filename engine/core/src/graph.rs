@@ -53,37 +53,62 @@ pub struct Graph<'a> {
     pub companions: Lists<'a>,
 }
 
-/// Items that retire, and what changes when they do.
+/// Items that retire, and what happens then; `engine/retirement.py` has the account.
 pub struct Retirement<'a> {
-    /// Item -> how many items keep it; -1: it never retires.
+    /// Item -> how many of its values are used, and items it is inside of; -1: it never retires.
     pub keepers: &'a [i32],
-    /// Item -> the items that it keeps, once for each time it does.
-    pub keeps: Lists<'a>,
-    /// Item -> how many times it waits for another to retire.
+    /// Item -> the items that retire just before it does.
+    pub inside: Lists<'a>,
+    /// Item -> the values that it uses.
+    pub uses: Lists<'a>,
+    /// Value -> the item that makes it; -1: none.
+    pub makers: &'a [i32],
+    /// Value -> how many items use it.
+    pub users: &'a [i32],
+    /// Value -> the item that waits for the others that use it; -1: none.
+    pub waiters: &'a [i32],
+    /// Item -> for how many of its values it waits.
     pub waits: &'a [i32],
-    /// Item -> the items that wait for it, once for each time they do.
-    pub frees: Lists<'a>,
     /// Item -> its class when it waits no longer.
     pub later: &'a [i32],
 }
 
+/// The arrays of a `Retirement`, in the same order.
+pub struct RetirementArrays<'a> {
+    pub keepers: &'a [i32],
+    pub inside: [&'a [i32]; 2],
+    pub uses: [&'a [i32]; 2],
+    pub makers: &'a [i32],
+    pub users: &'a [i32],
+    pub waiters: &'a [i32],
+    pub waits: &'a [i32],
+    pub later: &'a [i32],
+}
+
 impl<'a> Retirement<'a> {
-    pub fn new(
-        items: usize,
-        keepers: &'a [i32],
-        keeps: [&'a [i32]; 2],
-        waits: &'a [i32],
-        frees: [&'a [i32]; 2],
-        later: &'a [i32],
-    ) -> Result<Self, Error> {
-        for (name, numbers) in [("keepers", keepers), ("waits", waits), ("later", later)] {
-            if numbers.len() != items {
-                return Err(Error::Input(format!("{name} has {} numbers for {items} items", numbers.len())));
+    /// Of so many items. Every number is checked.
+    pub fn new(items: usize, given: RetirementArrays<'a>) -> Result<Self, Error> {
+        let RetirementArrays { keepers, inside, uses, makers, users, waiters, waits, later } = given;
+        let values = makers.len();
+        for (name, numbers, count) in [
+            ("keepers", keepers, items),
+            ("waits", waits, items),
+            ("later", later, items),
+            ("users", users, values),
+            ("waiters", waiters, values),
+        ] {
+            if numbers.len() != count {
+                return Err(Error::Input(format!("{name} has {} numbers for {count}", numbers.len())));
             }
         }
-        let keeps = Lists::new("keep", items, items, keeps)?;
-        let frees = Lists::new("free", items, items, frees)?;
-        Ok(Retirement { keepers, keeps, waits, frees, later })
+        for (name, numbers) in [("makers", makers), ("waiters", waiters)] {
+            if let Some(number) = numbers.iter().find(|&&n| n >= items as i32) {
+                return Err(Error::Input(format!("{name} holds {number}, but there are {items}")));
+            }
+        }
+        let inside = Lists::new("inside", items, items, inside)?;
+        let uses = Lists::new("use", items, values, uses)?;
+        Ok(Retirement { keepers, inside, uses, makers, users, waiters, waits, later })
     }
 }
 

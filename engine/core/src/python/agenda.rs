@@ -9,12 +9,22 @@ use super::{convert, limited, EngineError};
 use crate::agenda::{self, Pass, State};
 use crate::error::Error;
 use crate::facts::{tuples, FactSet};
-use crate::graph::{check, Graph, Retirement};
+use crate::graph::{check, Graph, Retirement, RetirementArrays};
 
 type Numbers<'py> = PyReadonlyArray1<'py, i32>;
 type PyLists<'py> = (Numbers<'py>, Numbers<'py>);
-/// Keepers, keeps, waits, frees and later classes; see `Retirement`.
-type PyRetirement<'py> = (Numbers<'py>, PyLists<'py>, Numbers<'py>, PyLists<'py>, Numbers<'py>);
+/// See `Retirement`.
+#[derive(FromPyObject)]
+struct PyRetirement<'py>(
+    Numbers<'py>,
+    PyLists<'py>,
+    PyLists<'py>,
+    Numbers<'py>,
+    Numbers<'py>,
+    Numbers<'py>,
+    Numbers<'py>,
+    Numbers<'py>,
+);
 /// Kind of pass, its items and the static facts of each class.
 type PyPass<'py> = (bool, Numbers<'py>, Numbers<'py>);
 /// Turns, solved neighbourhoods, changes, seconds.
@@ -105,7 +115,7 @@ impl Agenda {
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<PyOutcome<'py>> {
         let classes = classes.as_slice()?;
-        let (keepers, keeps, waits, frees, later) = retirement;
+        let PyRetirement(keepers, inside, uses, makers, users, waiters, waits, later) = &retirement;
         let mut contents = contents.as_slice()?.to_vec();
         let graph = Graph::new(
             classes,
@@ -119,11 +129,16 @@ impl Agenda {
             [neighbours.0.as_slice()?, neighbours.1.as_slice()?],
             Retirement::new(
                 classes.len(),
-                keepers.as_slice()?,
-                [keeps.0.as_slice()?, keeps.1.as_slice()?],
-                waits.as_slice()?,
-                [frees.0.as_slice()?, frees.1.as_slice()?],
-                later.as_slice()?,
+                RetirementArrays {
+                    keepers: keepers.as_slice()?,
+                    inside: [inside.0.as_slice()?, inside.1.as_slice()?],
+                    uses: [uses.0.as_slice()?, uses.1.as_slice()?],
+                    makers: makers.as_slice()?,
+                    users: users.as_slice()?,
+                    waiters: waiters.as_slice()?,
+                    waits: waits.as_slice()?,
+                    later: later.as_slice()?,
+                },
             )?,
         )?;
         let mut checked = Vec::new();

@@ -6,7 +6,7 @@ use crate::common::{program, relation, rule, LIMITS};
 use _core::agenda::{Agenda, Pass, State};
 use _core::error::Error;
 use _core::facts::FactSet;
-use _core::graph::{Graph, Retirement};
+use _core::graph::{Graph, Retirement, RetirementArrays};
 use _core::program::Program;
 use _core::solver::Solver;
 use serde_json::json;
@@ -86,7 +86,17 @@ fn run(chain: &mut Chain, passes: &[Pass], contents: &mut [i32]) -> Result<Vec<[
 /// Items of these classes, none of which ever retires.
 fn immortal<'a>(classes: &'a [i32], never: &'a [i32], offsets: &'a [i32]) -> Retirement<'a> {
     let none: [&[i32]; 2] = [offsets, &[]];
-    Retirement::new(classes.len(), never, none, &offsets[1..], none, classes).unwrap()
+    let given = RetirementArrays {
+        keepers: never,
+        inside: none,
+        uses: none,
+        makers: &[],
+        users: &[],
+        waiters: &[],
+        waits: &offsets[1..],
+        later: classes,
+    };
+    Retirement::new(classes.len(), given).unwrap()
 }
 
 #[test]

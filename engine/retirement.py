@@ -1,0 +1,123 @@
+"""Items that retire: once nothing uses what they make, they take no more turns.
+
+An item may make *values*, which other items use. When a worklist comes to an item that nothing keeps, it
+retires, and with it the items inside of it. Then it uses its values no longer: an item that makes one with at
+most one user left gets a turn (in which it may retire too). An item can wait for the other users of its values,
+and has another class once they are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers: TypeAlias = NDArray[np.int32]
+
+
+class Lists(NamedTuple):
+    """Lists of numbers, end to end: list i is ``numbers[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: Numbers
+    numbers: Numbers
+
+    def rows(self) -> list[list[int]]:
+        """The lists as Python lists."""
+        numbers = self.numbers.tolist()
+        return [numbers[start:end] for start, end in pairwise(self.offsets.tolist())]
+
+
+def lists(rows: Sequence[Sequence[int]]) -> Lists:
+    """Python lists as ``Lists``."""
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    return Lists(offsets, np.array([n for row in rows for n in row], np.int32))
+
+
+def empty(count: int) -> Lists:
+    """Lists with nothing in them."""
+    return Lists(np.zeros(count + 1, np.int32), np.zeros(0, np.int32))
+
+
+class Retirement(NamedTuple):
+    """Which items retire, and what happens then. Only values that matter for it have numbers."""
+
+    keepers: Numbers  # item -> how many of its values are used, and items it is inside of; -1: never retires
+    inside: Lists  # item -> the items that retire just before it does
+    uses: Lists  # item -> the values that it uses, each once
+    makers: Numbers  # value -> the item that makes it; -1: none
+    users: Numbers  # value -> how many items use it
+    waiters: Numbers  # value -> the item that waits for the others that use it; -1: none
+    waits: Numbers  # item -> for how many of its values it waits
+    later: Numbers  # item -> its class when it waits no longer
+
+
+def nobody(classes: Numbers) -> Retirement:
+    """No item retires."""
+    items, no = len(classes), np.zeros(0, np.int32)
+    never = np.full(items, -1, np.int32)
+    return Retirement(never, empty(items), empty(items), no, no, no, np.zeros(items, np.int32), classes)
+
+
+def joined(parts: Sequence[Retirement]) -> Retirement:
+    """One after the other: the numbers of later items and values count on."""
+    items = np.cumsum([0, *(len(part.keepers) for part in parts)])
+    values = np.cumsum([0, *(len(part.makers) for part in parts)])
+
+    def numbers(of: Callable[[Retirement], Numbers], first: NDArray[np.int64] | None = None) -> Numbers:
+        shifts = [0] * len(parts) if first is None else first.tolist()
+        found = [np.where(of(p) < 0, of(p), of(p) + s) for p, s in zip(parts, shifts, strict=False)]
+        return np.concatenate([np.zeros(0, np.int32), *found]).astype(np.int32)
+
+    def rows(of: Callable[[Retirement], Lists], first: NDArray[np.int64]) -> Lists:
+        lengths = [np.diff(of(part).offsets) for part in parts]
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int32), *lengths]))])
+        return Lists(offsets.astype(np.int32), numbers(lambda part: of(part).numbers, first))
+
+    return Retirement(
+        numbers(lambda part: part.keepers),
+        rows(lambda part: part.inside, items),
+        rows(lambda part: part.uses, values),
+        numbers(lambda part: part.makers, items),
+        numbers(lambda part: part.users),
+        numbers(lambda part: part.waiters, items),
+        numbers(lambda part: part.waits),
+        numbers(lambda part: part.later),
+    )
+
+
+class Retiring:
+    """Who has retired so far. ``classes`` are those of the items now; ``push`` gives an item a turn."""
+
+    def __init__(self, classes: list[int], retirement: Retirement, push: Callable[[int], None]) -> None:
+        self.classes, self._push = classes, push
+        self._keepers, self._inside = retirement.keepers.tolist(), retirement.inside.rows()
+        self._uses, self._makers = retirement.uses.rows(), retirement.makers.tolist()
+        self._users, self._waiters = retirement.users.tolist(), retirement.waiters.tolist()
+        self._waits, self._later = retirement.waits.tolist(), retirement.later.tolist()
+        self.retired: set[int] = set()
+
+    def reached(self, item: int) -> None:
+        """A worklist came to an item."""
+        if self._keepers[item] == 0:
+            self._retire(item)
+
+    def _retire(self, item: int) -> None:
+        if item in self.retired:
+            return
+        self.retired.add(item)
+        for inner in self._inside[item]:
+            self._retire(inner)
+        for value in self._uses[item]:
+            self._users[value] -= 1
+            left, maker, waiter = self._users[value], self._makers[value], self._waiters[value]
+            if left == 0 and maker >= 0 and self._keepers[maker] > 0:
+                self._keepers[maker] -= 1
+            if left == 1 and waiter >= 0:
+                self._waits[waiter] -= 1
+                if self._waits[waiter] == 0:
+                    self.classes[waiter] = self._later[waiter]
+            if left <= 1 and maker >= 0:
+                self._push(maker)
