@@ -52,7 +52,7 @@ def conflicts(run: Run) -> list[Conflict]:
     explainer = Explainer(run)
     finder = _Finder(explainer)
     found = [conflict for item, key in explainer.history.ends() for conflict in finder.conflicts(item, key)]
-    return sorted((c for c in found if c.bytes), key=lambda conflict: -conflict.bytes)
+    return sorted(found, key=lambda conflict: -conflict.bytes)
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,15 @@ class _Finder:
             return
         op, places = self.explainer.values.op(item), self.history.slots(item)
         for move in self.moves[key]:
-            yield self._conflict(op, places, move)
+            type_ = self.explainer.values.type(places[move.slot])
+            collective, received = self._cost(move, type_)
+            if received:
+                yield self._conflict(op, places, move, type_, collective, received)
 
-    def _conflict(self, op: Op, places: list[int], move: _Move) -> Conflict:
-        explainer, place = self.explainer, places[move.slot]
-        type_ = explainer.values.type(place)
-        collective, received = self._cost(move, type_)
+    def _conflict(
+        self, op: Op, places: list[int], move: _Move, type_: str, collective: str, received: int
+    ) -> Conflict:
+        place = places[move.slot]
         own = move.own and (place, *move.own)
         other = move.other and (places[move.other[0]], *move.other[1:])
         return Conflict(

@@ -316,7 +316,7 @@ class Live(Record):
 
     def turns(self, cell: int) -> list[tuple[int, int]]:
         cells, items, slots = self._by_cell
-        low, high = np.searchsorted(cells, [cell, cell + 1])
+        low, high = _run(cells, cell)
         return list(zip(items[low:high].tolist(), slots[low:high].tolist(), strict=True))
 
     def cell(self, place: int) -> int:
@@ -376,7 +376,7 @@ class Live(Record):
 
     def changes(self, cell: int) -> list[int]:
         cells, order = self._changes
-        low, high = np.searchsorted(cells, [cell, cell + 1])
+        low, high = _run(cells, cell)
         found: list[int] = order[low:high].tolist()
         return found
 
@@ -394,6 +394,11 @@ class Live(Record):
 
     def lost(self, number: int) -> None:
         return None
+
+
+def _run(cells: npt.NDArray[Any], cell: int) -> Any:
+    """Where a cell stands in sorted cells. With another type than theirs NumPy would cast them all."""
+    return np.searchsorted(cells, np.asarray([cell, cell + 1], cells.dtype))
 
 
 def _is_path(location: Any) -> bool:

@@ -80,7 +80,6 @@ class Run {
     this.moved = new Float64Array(this.tensors.name.length);
     for (const conflict of this.conflicts) this.moved[conflict.tensor] += conflict.bytes;
     this.findConflicts();
-    this.lowerCase = [];
   }
 
   readAxes(data) {

@@ -264,18 +264,16 @@ class Tensors {
       const ranges = this.scopes(run.groups, word.slice(1));
       return (t) => ranges.some(([first, end]) => first <= run.producer[t] && run.producer[t] < end);
     }
-    return (t) => this.textOf(t).includes(word) || run.text(t, before).includes(word);
+    const found = run.strings.map((text) => text.toLowerCase().includes(word)); // types and places
+    const { name, type, where } = run.tensors;
+    return (t) =>
+      found[type[t]] || found[where[t]] || name[t].toLowerCase().includes(word) || run.text(t, before).includes(word);
   }
 
   scopes(groups, name) {
     return groups.flatMap(([label, , first, end, members]) =>
       label.toLowerCase().startsWith(name) ? [[first, end]] : this.scopes(members, name),
     );
-  }
-
-  textOf(tensor) {
-    const { run } = this.app;
-    return (run.lowerCase[tensor] ??= `${run.name(tensor)} ${run.type(tensor)} ${run.where(tensor)}`.toLowerCase());
   }
 
   render() {
