@@ -25,10 +25,10 @@ def shapes(draw: st.DrawFn, most: int = 3) -> tuple[int, ...]:
     )
 
 
-def function(module: Module, name: str, *, public: bool, most: int) -> list[str]:
+def function(module: Module, name: str, *, main: bool, most: int) -> list[str]:
     """The lines of a random function of up to `most` ops; it may call those written before.
 
-    `public`: it is for callers outside; the others are public too now and then.
+    `main`: it is the main function; others are for callers outside too now and then, and then not called.
     """
     draw = module.draw
     count = draw(st.integers(1, 3))
@@ -37,7 +37,7 @@ def function(module: Module, name: str, *, public: bool, most: int) -> list[str]
     for i in range(count):  # equal and transposed shapes make interesting operands
         like = draw(st.sampled_from((first, first[::-1], None)))
         arguments.append(Value(f"%arg{i}", shapes(draw) if like is None else like))
-    block = Block(module, list(arguments), 2, [] if public else None)
+    block = Block(module, list(arguments), 2, [] if main else None)
     fill(block, most)
     produced = [v for v in block.values if v.element == "f32"]
     unused = [v for v in produced if v.name not in module.used]
@@ -45,14 +45,15 @@ def function(module: Module, name: str, *, public: bool, most: int) -> list[str]
     if not returned or chance(draw, 3):
         returned.append(draw(st.sampled_from(produced[::-1])))
     block.finish(returned, "func.return")
-    module.functions.append(Function(name, tuple(arguments), tuple(returned)))
-    rarity = (2, 4) if public else (5, 8)
+    visibility = "public" if main or chance(draw, 6) else "private"
+    if visibility == "private":
+        module.functions.append(Function(name, tuple(arguments), tuple(returned)))
+    rarity = (2, 4) if main else (5, 8)
 
     takes = ", ".join(
-        f"{a}: {a.type}{module.attribute(a.shape, rarity[0], priorities=public)}" for a in arguments
+        f"{a}: {a.type}{module.attribute(a.shape, rarity[0], priorities=main)}" for a in arguments
     )
-    gives = ", ".join(f"{v.type}{module.attribute(v.shape, rarity[1], priorities=public)}" for v in returned)
-    visibility = "public" if public or chance(draw, 6) else "private"
+    gives = ", ".join(f"{v.type}{module.attribute(v.shape, rarity[1], priorities=main)}" for v in returned)
     return [f"  func.func {visibility} @{name}({takes}) -> ({gives}) {{", *block.lines, "  }"]
 
 
@@ -62,6 +63,6 @@ def modules(draw: st.DrawFn, most: int = 18) -> str:
     module = Module(draw, draw(meshes()))
     lines = ["module {", *(f"  sdy.mesh @{m.name} = {m}" for m in module.meshes)]
     for i in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
-        lines += function(module, f"f{i}", public=False, most=6)
-    lines += function(module, "main", public=True, most=most)
+        lines += function(module, f"f{i}", main=False, most=6)
+    lines += function(module, "main", main=True, most=most)
     return "\n".join([*lines, "}", ""])
