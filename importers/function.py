@@ -161,6 +161,13 @@ class Function:
     # Constraints that are not in the module: whose operand they constrain, and its index.
     created: dict[int, tuple[int, int]] = field(default_factory=dict)
 
+    def manual_around(self, value: int) -> int:
+        """The innermost manual computation that a value is inside of; -1: none."""
+        node, _ = self.block(value)
+        while node >= 0 and node not in self.entering:
+            node = self.parent[node]
+        return node
+
     def block(self, value: int) -> tuple[int, int]:
         """The node around ``value`` (-1: the function) and the number of its region."""
         if self.definer[value] >= 0:

@@ -250,6 +250,7 @@ class Reader:
         rows: list[tuple[int, int]] = []
         shapes = self.classes.signatures.shapes
         shape_of: dict[int, tuple[int, tuple[int, ...] | None]] = {}
+        manual_of: dict[int, tuple[int, int]] = {}
         for instance in graph.instances:
             for value, group, _ in instance.function.groups:
                 place = instance.place + int(instance.layout.place[value])
@@ -260,6 +261,14 @@ class Reader:
                         f"sharding group {group} has values of shapes {other[1]} and {shape}",
                         where=location(instance.function.op),
                         hint="all members of a sharding group must have the same shape",
+                    )
+                around = instance.function.manual_around(value)
+                manual = (instance.number, around) if around >= 0 else (-1, -1)
+                if manual_of.setdefault(group, manual) != manual:
+                    raise ShardlogError(
+                        f"sharding group {group} has values inside and outside of a manual computation",
+                        where=location(instance.function.op),
+                        hint="the members of a sharding group must be in the same manual computation",
                     )
                 rows.append((place, group))
         same = self.rules.groups(rows)

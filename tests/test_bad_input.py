@@ -186,6 +186,19 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         "m.mlir:2:1: error: sharding group 7 has values of shapes (8, 16) and (2,)\n"
         "  hint: all members of a sharding group must have the same shape",
     ),
+    "a group across a manual computation": (
+        MESH
+        + "func.func @main(%arg0: tensor<8x8xf32>, %arg1: tensor<4x8xf32>) -> tensor<8x8xf32> {\n"
+        "  sdy.sharding_group %arg1 group_id=7 : tensor<4x8xf32>\n"
+        '  %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"data"}, {}]>] '
+        'out_shardings=[<@mesh, [{"data"}, {}]>] manual_axes={"data"} (%arg2: tensor<4x8xf32>) {\n'
+        "    sdy.sharding_group %arg2 group_id=7 : tensor<4x8xf32>\n"
+        "    sdy.return %arg2 : tensor<4x8xf32>\n"
+        "  } : (tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+        "  return %0 : tensor<8x8xf32>\n}\n",
+        "m.mlir:2:1: error: sharding group 7 has values inside and outside of a manual computation\n"
+        "  hint: the members of a sharding group must be in the same manual computation",
+    ),
 }
 
 OPTIONS = {
