@@ -10,7 +10,7 @@ from typing import Any
 from ... import __version__
 from ...importers.meshes import axis_text
 from ..conflicts import conflicts, size_of
-from ..record import Run
+from ..record import Op, Run, Value
 from ..why import Explainer
 from .folding import PART, Group, fold, scope
 from .steps import Kinds
@@ -42,11 +42,13 @@ class _Collector:
         self.string, self.roles, self.content = _Numbers(), _Numbers(), _Numbers()
         self.tensor = _Numbers()  # by the number of the value
         self.item = _Numbers()
+        self.ops_there = dict(self.record.ops())
+        self.values_there = {value.number: value for value in self.record.values()}
 
     def all(self) -> dict[str, Any]:
         record = self.record
-        for value in record.values():
-            self.tensor(value.number)
+        for number in self.values_there:
+            self.tensor(number)
         shown = len(self.tensor.of)
         for item in self.order():
             self.item(item)
@@ -79,21 +81,25 @@ class _Collector:
         """The items in the order of the program; constants, which take no turns, before their first use."""
         order = self.record.order()
         constants: dict[int, int] = {}
-        for item in sorted(set(range(self.record.items)) - set(order)):
-            op = self.record.op(item)
-            constants.update(
-                {v: item for v, role in zip(op.values, op.roles, strict=True) if role == "result"}
-            )
+        for item in sorted(self.ops_there.keys() - set(order)):
+            op = self.op(item)
+            constants |= {v: item for v, role in zip(op.values, op.roles, strict=True) if role == "result"}
         for item in order:
-            for value in self.record.op(item).values:
+            for value in self.op(item).values:
                 if value in constants:
                     yield constants.pop(value)
             yield item
 
+    def op(self, item: int) -> Op:
+        return self.ops_there.get(item) or self.record.op(item)  # which may be an annotation
+
+    def value(self, number: int) -> Value:
+        return self.values_there.get(number) or self.record.value(number)  # which may have been removed
+
     # ---- Tables -----------------------------------------------------------------------------------------
 
     def tensors(self) -> dict[str, list[Any]]:
-        values = [self.record.value(number) for number in self.tensor.of]
+        values = [self.value(number) for number in self.tensor.of]
         cells = [self.record.cell(value.place) for value in values]
         return {
             "name": [value.name for value in values],
@@ -105,7 +111,7 @@ class _Collector:
         }
 
     def ops(self) -> dict[str, list[Any]]:
-        found = [self.record.op(item) for item in self.item.of]
+        found = [self.op(item) for item in self.item.of]
         return {
             "name": [self.string(op.name) for op in found],
             "where": [self.string(op.where) for op in found],
@@ -157,7 +163,7 @@ class _Collector:
         read: dict[str, tuple[str, ...]] = {}
         caller: tuple[str, ...] = ()
         for item in list(self.item.of)[:program]:
-            op, location = self.record.op(item), self.record.location(item)
+            op, location = self.op(item), self.record.location(item)
             if op.roles[-1:] == ("function result",):
                 break
             if location not in read:
@@ -167,7 +173,7 @@ class _Collector:
             if not called and not constant:
                 caller = read[location] or caller
             scopes.append((*caller, called[1]) if called else () if constant else read[location])
-            types = (self.record.value(number).type for number in op.values)
+            types = (self.value(number).type for number in op.values)
             tokens.append(token((op.name, *types)))
         for i in reversed(range(len(scopes) - 1)):
             scopes[i] = scopes[i] or scopes[i + 1]  # what comes from nowhere belongs to what follows

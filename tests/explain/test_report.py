@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -504,3 +505,13 @@ def test_no_place_to_write(small: Path, capsys: pytest.CaptureFixture[str]) -> N
     nowhere = str(small.parent / "no" / "report.html")
     assert main(["report", str(small.parent / "mlp.mlir"), "-o", nowhere]) == 2
     assert "cannot write" in capsys.readouterr().err
+
+
+def test_without_jinja(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for name in ("shardlog.explain.report", "shardlog.explain.report.page"):
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["report", str(small.parent / "mlp.mlir"), "-o", "report.html"]) == 2
+    assert "pip install 'shardlog[report]'" in capsys.readouterr().err
