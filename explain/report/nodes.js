@@ -101,7 +101,8 @@ function different(app, members) {
 function portNode(app, { tensors }) {
   const { run } = app;
   const [tensor] = tensors;
-  const name = (run.producer[tensor] < 0 && run.where(tensor)) || run.name(tensor); // of an argument, its path
+  const path = run.producer[tensor] < 0 && !/:\d+$/.test(run.where(tensor)) ? run.where(tensor) : ""; // in JAX
+  const name = path || run.name(tensor);
   if (tensors.length > 1) {
     return element(
       "span",

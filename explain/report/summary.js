@@ -227,19 +227,16 @@ class Summary {
   }
 
   unknown() {
-    return table(
-      ["op", "times", "first at"],
-      [1],
-      this.app.run.unknown.map(({ name, count, location }) =>
-        element(
-          "tr",
-          {},
-          element("td", {}, code(name)),
-          element("td", { class: "number" }, countText(count)),
-          element("td", {}, location),
-        ),
-      ),
-    );
+    const row = ({ name, count, location, reason }) =>
+      element(
+        "tr",
+        {},
+        element("td", {}, code(name)),
+        element("td", { class: "number" }, countText(count)),
+        element("td", {}, location),
+        element("td", {}, reason),
+      );
+    return table(["op", "times", "first at", "why"], [1], this.app.run.unknown.map(row));
   }
 }
 
