@@ -122,7 +122,7 @@ class _Side:
         if axis not in self._searches:
             self._searches[axis] = Search(self.explainer, axis)
         try:
-            return short_why_not(self._searches[axis].explain(value, dim))
+            return short_why_not(self._searches[axis].explain(value, dim, most=1))
         except ShardlogError as error:  # it has it, but not all of it, or not in the same place
             return error.message
 

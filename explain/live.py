@@ -46,6 +46,7 @@ class Live(Record):
         self._graph = graph = program.graph
         self._fixpoint = fixpoint = result.fixpoint
         self._log = fixpoint.outcome.log
+        self._values: dict[int, Value] = {}
         self._agenda_graph = fixpoint.graph
         # Those that an item had before others retired were for turns that changed nothing.
         self._classes = fixpoint.graph.settled
@@ -135,6 +136,11 @@ class Live(Record):
     # ---- Values -----------------------------------------------------------------------------------------
 
     def value(self, number: int) -> Value:
+        if number not in self._values:
+            self._values[number] = self._value(number)
+        return self._values[number]
+
+    def _value(self, number: int) -> Value:
         instance, v = self._owner(number)
         if number >= self._first_result:
             i = number - self._first_result

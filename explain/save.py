@@ -31,7 +31,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, fields, replace
+from dataclasses import fields, replace
 from itertools import count, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,7 +167,7 @@ class _Tables:
         numbers = {source: i for i, source in enumerate(plan.sources)}
         yield "proof", self.proofs(numbers)
         lost, kinds = self.lost(numbers)
-        yield "change", ((n, *astuple(change), lost.get(n)) for n, change in enumerate(self.changes()))
+        yield "change", ((n, *columns, lost.get(n)) for n, columns in enumerate(self.changes()))
         yield "loss", ((number, steps) for steps, number in kinds.items())
 
     def rule_files(self) -> Iterator[tuple[str, str]]:
@@ -283,20 +283,19 @@ class _Tables:
                 found[number] = kinds.setdefault(by_turn[turn], len(kinds))
         return found, kinds
 
-    def changes(self) -> Iterator[Change]:
-        """The log."""
-        turns, items, slots, places, old, new = (
-            column.tolist() for column in self.result.fixpoint.outcome.log
-        )
+    def changes(self) -> Iterator[tuple[int, ...]]:
+        """The log: the columns of ``Change``."""
+        turns, items, slots, places, *held = (column.tolist() for column in self.result.fixpoint.outcome.log)
         cells = self.result.fixpoint.graph.place_cell[places].tolist() if places else []
-        return map(Change, turns, items, slots, cells, old, new)
+        return zip(turns, items, slots, cells, *held, strict=True)
 
     def turns(self) -> Iterator[tuple[int, Key, Change]]:
         """The changes by number, with the neighbourhoods in which they were made."""
         fixpoint = self.result.fixpoint
         contents, places = fixpoint.initial.tolist(), fixpoint.graph.place_cell
         last, key = (-1, -1), tuple[int, ...]()
-        for number, change in enumerate(self.changes()):
+        for number, columns in enumerate(self.changes()):
+            change = Change(*columns)
             if (change.turns, change.item) != last:
                 last = change.turns, change.item
                 slots = self.record.slots(change.item)
@@ -323,5 +322,4 @@ def _steps(proofs: dict[Row, Proof], rules: Mapping[Source, int]) -> dict[str, A
     return {"of": [[row, add(proof)] for row, proof in proofs.items()], "steps": steps}
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_json = json.JSONEncoder(separators=(",", ":")).encode

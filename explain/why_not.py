@@ -74,8 +74,9 @@ class Search:
         self.obstacles = explainer.obstacles
         self.atoms = {atom.id for atom in explainer.meshes.atoms if atom.axis == axis}
 
-    def explain(self, value: Value, dim: int) -> WhyNot:
-        """Why a dimension is not sharded on the axis. Raises ShardlogError where it is."""
+    def explain(self, value: Value, dim: int, most: int = _MOST_STOPS) -> WhyNot:
+        """Why a dimension is not sharded on the axis, with ``most`` ops that stopped it. Raises ShardlogError
+        where it is."""
         cell = self.history.cell(value.place)
         held = {x for d, x in self.sharded(cell) if d == dim}
         if self.atoms & held and self.atoms <= held | {x for _, x in self.sharded(cell)}:
@@ -87,7 +88,7 @@ class Search:
             )
         self.visited: dict[tuple[int, int], int] = {}
         self.dead_ends: dict[int, None] = {}
-        stops = tuple(islice(self.stops(cell, dim), _MOST_STOPS))
+        stops = tuple(islice(self.stops(cell, dim), most))
         here = () if any(stop.distance == 0 for stop in stops) else tuple(self.here(cell, dim))
         if not stops and not here:  # it may be on the other side of these
             ends = islice(self.dead_ends, _MOST_STOPS)
