@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from .. import __version__
 from ..engine.plan import Plan, Source
 from ..engine.program import Program
 from ..engine.proof import Proof
@@ -34,6 +35,8 @@ _AGAIN = "run it again: shardlog run MODULE --save FILE"
 def is_saved(path: Path) -> bool:
     """Whether a file is a saved run, or was one before it was damaged."""
     try:
+        if not path.is_file():  # what comes from a pipe can be read only once
+            return False
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError:
@@ -297,7 +300,8 @@ class Saved(Record):
         result = self.again()
         if result.record.end != self.end or self._changed(result):
             message = "the run does not come out as it was saved: the rules or shardlog have changed"
-            raise ShardlogError(message, where=str(self.path), hint=_AGAIN)
+            hint = f"it was saved by shardlog {self.version}, this is {__version__}; {_AGAIN}"
+            raise ShardlogError(message, where=str(self.path), hint=hint)
         return result
 
     def again(self, annotate: Sequence[str] = ()) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from shardlog.errors import ShardlogError
 from shardlog.explain.conflicts import conflicts
 from shardlog.explain.record import Record
 from shardlog.explain.replay import replay
-from shardlog.explain.saved import open_saved
+from shardlog.explain.saved import is_saved, open_saved
 from shardlog.explain.why import Explainer
 from shardlog.explain.why_not import after_removal, why_not
 
@@ -122,6 +123,18 @@ func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
     assert '[{"x"}, {}]' in again.text().splitlines()[-4]
 
 
+def test_other_rules(file: Path, tmp_path: Path) -> None:
+    """A run that the present rules do not give is explained as it was, but not run again."""
+    path = tmp_path / "older.shardlog"
+    path.write_bytes(file.read_bytes())
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE change SET old = old + 1")
+    database.close()
+    saved = shardlog.open(path)
+    with pytest.raises(ShardlogError, match="the run does not come out as it was saved"):
+        _ = saved.result
+
+
 def test_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     module, saved = tmp_path / "dot.mlir", tmp_path / "run.shardlog"
     module.write_text(MODULE)
@@ -137,6 +150,11 @@ def test_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
             assert main([command[0], str(run), *command[1:]]) == 0
             shown.append(capsys.readouterr().out)
         assert shown[0] == shown[1]
+
+
+def test_a_pipe_is_left_unread(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert not is_saved(tmp_path / "pipe")  # to open it would wait for who writes
 
 
 # ---- Bad input ---------------------------------------------------------------------------------------------
