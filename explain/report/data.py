@@ -159,7 +159,7 @@ class _Collector:
     def groups(self, program: int) -> list[Group]:
         """The groups of the program; what it returns is one of them."""
         token, tokens = _Numbers(), list[int]()
-        scopes: list[tuple[str, ...]] = []
+        scopes, follows = list[tuple[str, ...]](), list[bool]()
         read: dict[str, tuple[str, ...]] = {}
         caller: tuple[str, ...] = ()
         for item in list(self.item.of)[:program]:
@@ -168,15 +168,17 @@ class _Collector:
                 break
             if location not in read:
                 read[location] = scope(location)
-            constant = op.roles == ("result",)  # which says where it was lifted to, and not where it is used
             called = _CALLED.match(op.slots[-1]) if op.slots else None
-            if not called and not constant:
+            # A constant says where it was lifted to; like data flow it belongs to what follows.
+            follows.append(not called and (op.roles == ("result",) or not location))
+            if not called and not follows[-1]:
                 caller = read[location] or caller
-            scopes.append((*caller, called[1]) if called else () if constant else read[location])
+            scopes.append((*caller, called[1]) if called else read[location])
             types = (self.value(number).type for number in op.values)
             tokens.append(token((op.name, *types)))
         for i in reversed(range(len(scopes) - 1)):
-            scopes[i] = scopes[i] or scopes[i + 1]  # what comes from nowhere belongs to what follows
+            if follows[i]:
+                scopes[i] = scopes[i + 1]
         found = list(fold(scopes, tokens))
         if len(tokens) + _FEW < program:
             found.append(Group("results", PART, len(tokens), program, ()))
@@ -185,8 +187,8 @@ class _Collector:
     # ---- Shardings --------------------------------------------------------------------------------------
 
     def sharding(self, content: int) -> list[Any] | None:
-        """``[mesh, {dimension: [[axis, parts, atoms], ...]}, open or closed dimensions, fixed axes]``; None
-        where there is none."""
+        """``[mesh, {dimension: [[axis, shards, atoms], ...]}, closed dimensions, fixed axes]``; None where there
+        is none."""
         facts = self.history.facts(content)
         if not facts.get("mesh"):
             return None

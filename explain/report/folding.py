@@ -27,6 +27,7 @@ _PERIODS = 64  # distances that are tried for a repetition, the most frequent fi
 _SHARE = 0.6  # of ops that are in a scope, for a repetition to be called like it
 _BACKWARD = "backward"
 _FRAME = re.compile(r"([\w.<>]+)\([^()\s]+:\d+:\d+")
+_PLACE = re.compile(r"[^()]*:\d+:\d+( to .*)?")
 _TRACED = re.compile(r"p?jit\((\w+)\)")
 _WRAPPED = re.compile(r"\w+\((.*)\)")
 
@@ -52,6 +53,8 @@ def scope(location: str) -> tuple[str, ...]:
     ``jit(step)/transpose(jvp(layer))/mul(callsite(norm(model.py:3:8) at loss(model.py:9:2)))`` is in
     ``("backward", "layer")``; without the scope ``layer`` it would be in ``("backward", "loss", "norm")``.
     """
+    if _PLACE.fullmatch(location):
+        return ()
     stack, _, _ = location.partition("(callsite")
     names, backward = [], False
     for part in _split(stack)[:-1]:
@@ -158,7 +161,7 @@ class _Folding:
         if len(set(labels)) > 1:  # layer_0, layer_1, ...
             label = _common(labels).rstrip("_ .[0123456789") or label
         else:
-            labels = [f"{label} {i + 1}" for i in range(len(times))]
+            labels = [f"{label} {i + 1}" if label else "" for i in range(len(times))]
         inside = [group.members for group in alone] or [self.fold(nodes, name) for nodes in times]
         members = tuple(
             Group(own, MEMBER, nodes[0].first, nodes[-1].end, groups)

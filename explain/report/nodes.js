@@ -134,8 +134,7 @@ function portNode(app, { tensors }) {
   );
 }
 
-const groupName = ([label, kind, first, end]) =>
-  label || (kind === PART ? `ops ${countText(first)}–${countText(end - 1)}` : "group");
+const groupName = ([label, , first, end]) => label || `ops ${countText(first)}–${countText(end - 1)}`;
 
 function firstAxis(run, tensor, before) {
   const dims = run.sharding(tensor, before)?.dims ?? {};

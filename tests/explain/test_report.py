@@ -465,7 +465,7 @@ def test_scopes() -> None:
     assert scope(f"jit(loss)/jvp(layer_3)/attention/mul({where})") == ("layer_3", "attention")
     assert scope(f"jit(loss)/transpose(jvp(layer_3))/mul({where})") == ("backward", "layer_3")
     assert scope(f"jit(loss)/jvp()/mul({where})") == ("loss", "norm")
-    assert scope("") == ()
+    assert scope("") == scope("/a/b/module.mlir:3:4") == scope("/a/module.mlir:3:4 to :12") == ()
 
 
 def test_folding() -> None:
