@@ -187,8 +187,8 @@ class _Collector:
     # ---- Shardings --------------------------------------------------------------------------------------
 
     def sharding(self, content: int) -> list[Any] | None:
-        """``[mesh, {dimension: [[axis, shards, atoms], ...]}, closed dimensions, fixed axes]``; None where there
-        is none."""
+        """``[mesh, {dimension: [[axis, shards, atoms], ...]}, closed dimensions, fixed axes]``; None where
+        there is none."""
         facts = self.history.facts(content)
         if not facts.get("mesh"):
             return None
