@@ -22,7 +22,9 @@ from .text import short_why, short_why_not
 from .why import Explainer
 from .why_not import Search
 
-Axis = tuple[str, int, int]  # an atom by the name of its axis and its bounds
+# An atom by the name of its axis and its bounds, or by the name alone where the axis has another size in the
+# other run.
+Axis = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,10 @@ def diff(first: Run, second: Run) -> Diff:
 class _Side:
     """One of two runs, with the tensors of the other that are its own."""
 
-    def __init__(self, run: Run, pairs: Iterable[tuple[Value, Value]]) -> None:
+    def __init__(self, run: Run, other: Run, pairs: Iterable[tuple[Value, Value]]) -> None:
         self.record = record(run)
+        sizes = _sizes(self.record.meshes), _sizes(record(other).meshes)
+        self._resized = {axis for axis, size in sizes[0].items() if sizes[1].get(axis, size) != size}
         self.explainer = Explainer(run)
         self.other = {mine.number: theirs for mine, theirs in pairs}
         self._axes: dict[int, list[list[Axis]]] = {}
@@ -105,8 +109,13 @@ class _Side:
         """The axes of every dimension."""
         if value.number not in self._axes:
             found = self.record.axes(value.number)
-            self._axes[value.number] = [[_named(self.record.meshes, x) for x in atoms] for atoms in found]
+            self._axes[value.number] = [list(dict.fromkeys(map(self.axis, atoms))) for atoms in found]
         return self._axes[value.number]
+
+    def axis(self, atom: int) -> Axis:
+        """An atom, as both runs call it."""
+        found = self.record.meshes.atoms[atom]
+        return (found.axis, 0, 0) if found.axis in self._resized else (found.axis, found.lo, found.hi)
 
     def text(self, value: Value) -> tuple[str, ...]:
         """The axes of every dimension as text."""
@@ -141,7 +150,10 @@ class _Origin:
 class _Comparison:
     def __init__(self, first: Run, second: Run) -> None:
         self.pairs = matched(record(first), record(second))
-        self.sides = _Side(first, self.pairs), _Side(second, ((b, a) for a, b in self.pairs))
+        self.sides = (
+            _Side(first, second, self.pairs),
+            _Side(second, first, ((b, a) for a, b in self.pairs)),
+        )
         self._found: dict[tuple[int, int, int, int], _Origin] = {}
         self._atoms: dict[_Origin, dict[int, None]] = {}
 
@@ -169,12 +181,12 @@ class _Comparison:
         side, there = self.sides[has - 1], self.sides[2 - has].axes(other)
         for dim, atoms in enumerate(side.record.axes(value.number)):
             for atom in atoms:
-                if _named(side.record.meshes, atom) not in there[dim]:
+                if side.axis(atom) not in there[dim]:
                     yield self._origin(has, value, dim, atom), dim
 
     def _origin(self, has: int, value: Value, dim: int, atom: int) -> _Origin:
         side, other = self.sides[has - 1], self.sides[2 - has]
-        history, axis = side.explainer.history, _named(side.record.meshes, atom)
+        history, axis = side.explainer.history, side.axis(atom)
         cell, before = history.cell(value.place), history.end
         trail: list[tuple[int, int, int, int]] = []
         found: _Origin | None = None
@@ -222,6 +234,6 @@ def _text(meshes: Meshes, atoms: Sequence[int]) -> str:
     return ",".join(axis_text(part, meshes.meshes[mesh]) for part in meshes.merge(atoms))
 
 
-def _named(meshes: Meshes, atom: int) -> Axis:
-    found = meshes.atoms[atom]
-    return found.axis, found.lo, found.hi
+def _sizes(meshes: Meshes) -> dict[str, int]:
+    """The sizes of the axes by name."""
+    return {axis: size for mesh in meshes.meshes for axis, size in mesh.axes}

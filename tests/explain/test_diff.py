@@ -76,6 +76,12 @@ def test_strategies() -> None:
     assert "in use" in parting.why_not
 
 
+def test_meshes_of_other_sizes() -> None:
+    """An axis is the same axis, however many devices it has."""
+    runs = [shardlog.run(DOT, mesh=f"data=2,model={size}", annotate=[COLUMNS]) for size in (2, 8)]
+    assert diff(*runs).tensors == ()
+
+
 @pytest.mark.parametrize("scan", [False, True], ids=["unrolled", "scan"])
 @pytest.mark.parametrize("name", models.MODELS)
 def test_shardy(name: str, scan: bool) -> None:
