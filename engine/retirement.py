@@ -2,8 +2,8 @@
 
 An item may make *values*, which other items use. When a worklist comes to an item that nothing keeps, it
 retires, and with it the items inside of it. Then it uses its values no longer: an item that makes one with at
-most one user left gets a turn (in which it may retire too). An item can wait for the other users of its values,
-and has another class once they are gone.
+most one user left gets a turn (in which it may retire too). An item can wait for the other users of its
+values, and has another class once they are gone.
 """
 
 from __future__ import annotations

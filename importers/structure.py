@@ -142,7 +142,8 @@ def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> s
     """Pure ops whose results nothing uses, or only such ops use."""
     used = np.bincount(uses.value, minlength=len(function.types))
     used[list(keep)] += 1
-    needed = np.bincount(np.asarray(function.definer, np.int64)[used > 0] + 1, minlength=len(function.ops) + 1)[1:]
+    definers = np.asarray(function.definer, np.int64)[used > 0]
+    needed = np.bincount(definers + 1, minlength=len(function.ops) + 1)[1:]
     if not any(function.results[n] for n in function.order if not needed[n]):
         return set()  # every op that has results has one that is used
     counts = used.tolist()
