@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .api import Result, run
     from .errors import ShardlogError
     from .explain.explained import explain
-    from .explain.saved import open_saved as open
+    from .explain.saved import open_saved as open  # noqa: A004 - as a file is opened
     from .explain.visualize import visualize
     from .importers.tactics import Tactic
 

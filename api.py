@@ -225,9 +225,7 @@ def run(
     return run_with(source, options, progress)
 
 
-def run_with(
-    source: Any, options: Options, progress: Callable[[str, float], None] | None = None
-) -> Result:
+def run_with(source: Any, options: Options, progress: Callable[[str, float], None] | None = None) -> Result:
     """``run`` with the options of a run."""
     with without_collection():
         return _run(source, options, progress)

@@ -187,8 +187,7 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         "  hint: all members of a sharding group must have the same shape",
     ),
     "a group across a manual computation": (
-        MESH
-        + "func.func @main(%arg0: tensor<8x8xf32>, %arg1: tensor<4x8xf32>) -> tensor<8x8xf32> {\n"
+        MESH + "func.func @main(%arg0: tensor<8x8xf32>, %arg1: tensor<4x8xf32>) -> tensor<8x8xf32> {\n"
         "  sdy.sharding_group %arg1 group_id=7 : tensor<4x8xf32>\n"
         '  %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"data"}, {}]>] '
         'out_shardings=[<@mesh, [{"data"}, {}]>] manual_axes={"data"} (%arg2: tensor<4x8xf32>) {\n'
