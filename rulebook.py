@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .engine import Program, Solver, load
+from .rulekit.about import names, speak_of
 from .rulekit.discover import discovered
 from .rulekit.einsum import SUFFIXES, compile_lines, read_text
 from .rulekit.priorities import compile_priorities, parse_priorities, unknown_names
@@ -34,10 +35,16 @@ def load_ops(files: Iterable[Path], op_priorities: Path | None = None) -> Progra
     """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
     the list of op priorities in a file."""
     lines = [f for f in files if f.suffix in SUFFIXES]
-    texts = {str(f): compile_lines(str(f), read_text(f)) for f in lines}
+    texts = {str(f): rule_text(f) for f in lines}
     if op_priorities is not None:
         texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
     return load([*_OPS, *(f for f in files if f not in lines)], key="sig", texts=texts)
+
+
+def rule_text(file: Path) -> str:
+    """The Datalog of a rule file. Raises ShardlogError where it cannot be read."""
+    text = read_text(file)
+    return compile_lines(str(file), text) if file.suffix in SUFFIXES else text
 
 
 @cache
@@ -59,8 +66,10 @@ class RuleBook:
         own = bool(self.files) or op_priorities is not None
         self.ops = load_ops(self.files, op_priorities) if own else _ops()
         self.asked: dict[str, list[Facts]] = {}
-        # The rules that come with shardlog answer once per process: a signature has one answer for good.
+        # The rules that come with shardlog answer once per process: a signature has one answer for good,
+        # unless more rules are about it.
         self._ops, self._answers = (self.ops.solver({}), {}) if own else _answers()
+        self._about = names(map(rule_text, self.files)) if op_priorities is None else None
         shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
         self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
         self.levels = shared["op_priority_level"]
@@ -82,9 +91,11 @@ class RuleBook:
         """What the op rules say about a signature; see ``rules/ops/schema.dl``."""
         self._note("ops", signature)
         key = tuple((name, tuple(rows)) for name, rows in signature.items())
-        if key not in self._answers:
-            self._answers[key] = self._ops.solve(signature)
-        return self._answers[key]
+        more = speak_of(self._about, signature)
+        solver, answers = (self._ops, self._answers) if more else _answers()
+        if key not in answers:
+            answers[key] = solver.solve(signature)
+        return answers[key]
 
     def turn(self, shared: Facts) -> Solver:
         """What the slots of one op gain in one turn; ``shared`` are the facts about the axes."""

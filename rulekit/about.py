@@ -1,0 +1,77 @@
+"""Which ops the rules of a user are about: what the rules of shardlog say about all others stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..engine.diagnostics import Reporter
+from ..engine.parser import parse
+from ..engine.sources import Sources
+from ..engine.syntax import Atom, Clause, Constant, Module, Variable
+
+_BY_NAME = ("op", "target")  # of a signature, by the name in the second column
+_FAMILIES = ("_op", "_target", "_rule", "looks_at")  # ends of the relations of facts about ops by name
+
+Names = frozenset[str] | None  # None: any op
+
+
+def names(texts: Iterable[str]) -> Names:
+    """The ops and targets that the rules in Datalog ``texts`` are about, which have been checked.
+
+    A rule is about the ops that a positive atom of its body names, or that facts name which it joins with the
+    name of the op. None where a rule names none.
+    """
+    module, sources = Module(), Sources()
+    for text in texts:
+        parse(
+            text, sources.add("", text), module, Reporter(sources), lambda path, at: module.broken.add(path)
+        )
+    if module.broken:
+        return None  # there are more rules in other files
+    own: dict[str, Names] = {declaration.name: frozenset() for declaration in module.relations}
+    keyed = {d.name for d in module.relations if d.columns and d.columns[0].type_name == "sig"}
+    while True:
+        grown = dict(own)
+        for clause in module.clauses:
+            if clause.head.name in own:
+                grown[clause.head.name] = _union(grown[clause.head.name], _about(clause, own, keyed))
+        if grown == own:
+            break
+        own = grown
+    found: Names = frozenset()
+    for clause in module.clauses:
+        if clause.head.name not in own:
+            found = _union(found, _about(clause, own, keyed))
+    return found
+
+
+def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bool:
+    """Rules that are ``about`` some ops may say something about a signature: it has one of the names."""
+    return about is None or any(v in about for rows in facts.values() for row in rows for v in row)
+
+
+def _union(one: Names, other: Names) -> Names:
+    return None if one is None or other is None else one | other
+
+
+def _about(clause: Clause, own: Mapping[str, Names], keyed: set[str]) -> Names:
+    """The ops that a clause is about: those of the first atom that says so."""
+    if not clause.body:
+        known = clause.head.name in own or clause.head.name.endswith(_FAMILIES)
+        return _texts(clause.head) if known else None
+    atoms = [literal for literal in clause.body if isinstance(literal, Atom)]
+    named = {a.args[1].name for a in atoms if a.name in _BY_NAME and isinstance(a.args[1], Variable)}
+    if clause.head.name.endswith(_FAMILIES):
+        named |= {a.name for a in clause.head.args if isinstance(a, Variable)}
+    for atom in atoms:
+        joined = any(isinstance(a, Variable) and a.name in named for a in atom.args)
+        if atom.name in _BY_NAME and isinstance(atom.args[1], Constant):
+            return _texts(atom)
+        if atom.name in keyed or (atom.name in own and joined):
+            return own[atom.name]
+    return None
+
+
+def _texts(atom: Atom) -> frozenset[str]:
+    return frozenset(str(a.value).removeprefix("@") for a in atom.args if isinstance(a, Constant))
