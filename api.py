@@ -64,6 +64,7 @@ class Options:
     until: str | int | None = None
     conservative: bool = False
     keep_rules: bool = False
+    separate_groups: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +194,7 @@ def run(
     until: str | int | None = None,
     conservative: bool = False,
     keep_rules: bool = False,
+    separate_groups: bool = False,
     progress: Callable[[str, float], None] | None = None,
 ) -> Result:
     """Propagates the shardings of a program to every value.
@@ -220,7 +222,17 @@ def run(
     order = None if op_priorities is None else Path(op_priorities)
     steps, files = read_schedule(schedule), tuple(map(Path, rules))
     options = Options(
-        strategy, closed, mesh, tuple(annotate), files, order, steps, until, conservative, keep_rules
+        strategy=strategy,
+        closed=closed,
+        mesh=mesh,
+        annotate=tuple(annotate),
+        rules=files,
+        op_priorities=order,
+        schedule=steps,
+        until=until,
+        conservative=conservative,
+        keep_rules=keep_rules,
+        separate_groups=separate_groups,
     )
     return run_with(source, options, progress)
 
@@ -263,7 +275,9 @@ def _run(source: Any, options: Options, progress: Callable[[str, float], None] |
         book = RuleBook(options.rules, options.op_priorities)
         tell("importing", 0.25)
         tactics = _tactics(module, options, book)
-        program = import_program(module, book, conservative=options.conservative)
+        program = import_program(
+            module, book, conservative=options.conservative, separate_groups=options.separate_groups
+        )
         last = last_priority(options.until, tactics, program)
     except ShardlogError as error:
         where = text.place(error.where) or text.name
@@ -293,7 +307,9 @@ def _tactics(module: ir.Module, options: Options, book: RuleBook) -> tuple[Appli
         raise ShardlogError(f"no tactics with strategy {options.strategy}", where="schedule", hint=hint)
 
     def read() -> Program:
-        return import_program(module, book, conservative=options.conservative)
+        return import_program(
+            module, book, conservative=options.conservative, separate_groups=options.separate_groups
+        )
 
     def decide(program: Program) -> Held:
         fixpoint = propagate(program, book, options.strategy)

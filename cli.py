@@ -44,6 +44,8 @@ def parser() -> argparse.ArgumentParser:
     add("--until", metavar="TACTIC", help="stop after this tactic or user priority")
     halos = "keep to whole axes, and to factors that need no halos"
     add("--conservative", action="store_true", help=halos)
+    separate = "members of a sharding group may have different shardings: each keeps its own, as in Shardy"
+    add("--separate-groups", action="store_true", help=separate)
     add("--strategy", choices=_STRATEGIES, default=_STRATEGIES[-1], help="default: %(default)s")
 
     run = commands.add_parser("run", parents=[common], help="propagate shardings, write the annotated module")
@@ -193,6 +195,7 @@ def _result(options: argparse.Namespace, *, closed: bool = True) -> Result:
             schedule=options.schedule,
             until=options.until,
             conservative=options.conservative,
+            separate_groups=options.separate_groups,
             keep_rules=getattr(options, "keep_rules", False),
             progress=progress,
         )

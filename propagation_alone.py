@@ -63,9 +63,11 @@ def propagate_alone(
 
 
 class _Reader(Reader):
+    dynamic = True
+
     def __init__(self, module: ir.Module, rules: RuleBook, *, add_edges: bool, conservative: bool) -> None:
         self.add_edges = add_edges
-        super().__init__(module, rules, conservative=conservative)
+        super().__init__(module, rules, conservative=conservative, separate_groups=True)
 
     def read_meshes(self) -> Shardings:
         shardings = super().read_meshes()
@@ -93,7 +95,7 @@ class _Reader(Reader):
             n: prepare(
                 f,
                 self.classes,
-                self.rules.groups,
+                self.same,
                 callee=n in called,
                 edges_as_read=not self.add_edges,
                 constrain=False,

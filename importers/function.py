@@ -49,9 +49,11 @@ class Signatures:
     """Distinct ops: equal name, types and attributes; with one op each that stands for all.
 
     ``looks_at`` says of which ops (by name) the surroundings are part of the signature, see ``signature.py``.
+    ``dynamic``: tensors of dynamic shape have no sharding; otherwise they are an error.
     """
 
     looks_at: LooksAt = field(default_factory=dict)
+    dynamic: bool = False
     types: dict[ir.Type, int] = field(default_factory=dict)
     shapes: list[tuple[int, ...] | None] = field(default_factory=list)  # per type; None: not a tensor
     examples: list[Any] = field(default_factory=list)  # an op per signature
@@ -63,7 +65,7 @@ class Signatures:
         number = self.types.get(type_)
         if number is None:
             number = self.types[type_] = len(self.shapes)
-            self.shapes.append(_shape(type_, where))
+            self.shapes.append(_shape(type_, where, self.dynamic))
         return number
 
     def attribute(self, attribute: ir.Attribute) -> Any:
@@ -87,9 +89,11 @@ class Signatures:
         return number
 
 
-def _shape(type_: ir.Type, where: Any) -> tuple[int, ...] | None:
+def _shape(type_: ir.Type, where: Any, dynamic: bool) -> tuple[int, ...] | None:
     if isinstance(type_, ir.RankedTensorType):
         if not type_.has_static_shape:
+            if dynamic:
+                return None
             raise ShardlogError(
                 f"dynamic shape {type_}", where=location(where), hint="lower the program with static shapes"
             )

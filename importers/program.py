@@ -42,22 +42,36 @@ class Program:
     grouped: tuple[tuple[int, ...], ...]  # the places of each sharding group, in program order
 
 
-def import_program(module: ir.Module, rules: RuleBook, *, conservative: bool = False) -> Program:
+def import_program(
+    module: ir.Module, rules: RuleBook, *, conservative: bool = False, separate_groups: bool = False
+) -> Program:
     """Reads a module. ``conservative``: shardings keep to whole axes, and to factors that need no halos.
+    ``separate_groups``: members of a sharding group may disagree, see ``groups.py``.
 
     Raises ShardlogError for what cannot be propagated.
     """
     with module.context:
-        return Reader(module, rules, conservative=conservative).read()
+        reader = Reader(module, rules, conservative=conservative, separate_groups=separate_groups)
+        return reader.read()
 
 
 class Reader:
     """Reads a module step by step."""
 
-    def __init__(self, module: ir.Module, rules: RuleBook, *, conservative: bool = False) -> None:
+    dynamic = False  # see Signatures
+
+    def __init__(
+        self,
+        module: ir.Module,
+        rules: RuleBook,
+        *,
+        conservative: bool = False,
+        separate_groups: bool = False,
+    ) -> None:
         self.module, self.rules = module, rules
+        self.same = rules.groups if separate_groups else None
         around = looks_at(rules.looks_at)
-        signatures = Signatures(around)
+        signatures = Signatures(around, self.dynamic)
         tensors: dict[ir.Type, Tensor] = {}
         self.classes = Classes(
             signatures,
@@ -138,7 +152,8 @@ class Reader:
         self.annotate_calls()
         self.split()
         called = self.called()
-        return {n: prepare(f, self.classes, callee=n in called) for n, f in self.functions.items()}
+        functions = self.functions.items()
+        return {n: prepare(f, self.classes, self.same, callee=n in called) for n, f in functions}
 
     def called(self) -> set[str]:
         """The functions that are called."""
@@ -310,5 +325,5 @@ class Reader:
             f"members of a sharding group have different shardings: {self.shardings.text(one)} "
             f"and {self.shardings.text(two)}",
             where=location(function.ops[node] if node >= 0 else function.op),
-            hint="give the members equal shardings, or leave all but one without",
+            hint="give the members equal shardings, or all but one none; with --separate-groups each keeps its own",
         )

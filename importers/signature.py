@@ -157,7 +157,7 @@ def _add(facts: Facts, relation: str, row: tuple[Any, ...]) -> None:
 
 
 def _tensor(kind: ir.Type) -> Tensor:
-    if not isinstance(kind, ir.RankedTensorType):
+    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
         return -1, (), ()
     element = kind.element_type
     return kind.rank, tuple(enumerate(kind.shape)), (str(element), _bits(element))

@@ -13,7 +13,9 @@ import shardlog
 from jax.sharding import Mesh, NamedSharding
 from jaxlib import _jax, xla_client
 
+from .compare import differences
 from .models import common, dense
+from .oracle import propagate
 
 MESH = common.MESH
 
@@ -160,3 +162,19 @@ def test_the_annotated_train_step_runs_and_computes_what_jax_computes(form: str)
     found = on_eight_devices(result, module, inputs, [x.shape for x in expected])
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-5)
+
+
+def test_members_of_a_group_may_disagree_as_in_shardy() -> None:
+    text = """
+    sdy.mesh @mesh = <["a"=2, "b"=2]>
+    func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>},
+                           %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}]>}) -> tensor<8xf32> {
+      %0 = stablehlo.add %arg0, %arg1 : tensor<8xf32>
+      sdy.sharding_group %arg0 group_id=0 : tensor<8xf32>
+      sdy.sharding_group %arg1 group_id=0 : tensor<8xf32>
+      func.return %0 : tensor<8xf32>
+    }
+    """
+    with pytest.warns(UserWarning, match="each keeps its own"):
+        got = shardlog.run(text, separate_groups=True).text()
+    assert differences(got, propagate(text)) == []

@@ -10,12 +10,8 @@ import pytest
 from . import verification
 from .conformance import checkout, table
 
-# Functions known to differ, by file. Errors here: a dynamic shape, and a group whose members disagree.
-# A mesh with two names keeps the first.
-KNOWN: dict[str, int] = {
-    "basic_propagation": 2,
-    "propagation_pipeline": 1,
-}
+# Functions known to differ, by file: a mesh with two names keeps the first.
+KNOWN: dict[str, int] = {"basic_propagation": 1}
 
 
 @pytest.mark.skipif(checkout() is None, reason="SHARDY does not name a checkout of openxla/shardy")
