@@ -325,5 +325,5 @@ class Reader:
             f"members of a sharding group have different shardings: {self.shardings.text(one)} "
             f"and {self.shardings.text(two)}",
             where=location(function.ops[node] if node >= 0 else function.op),
-            hint="give the members equal shardings, or all but one none; with --separate-groups each keeps its own",
+            hint="give the members equal shardings, or leave each its own with --separate-groups",
         )

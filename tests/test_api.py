@@ -168,7 +168,8 @@ def test_members_of_a_group_may_disagree_as_in_shardy() -> None:
     text = """
     sdy.mesh @mesh = <["a"=2, "b"=2]>
     func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>},
-                           %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}]>}) -> tensor<8xf32> {
+                           %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}]>})
+        -> tensor<8xf32> {
       %0 = stablehlo.add %arg0, %arg1 : tensor<8xf32>
       sdy.sharding_group %arg0 group_id=0 : tensor<8xf32>
       sdy.sharding_group %arg1 group_id=0 : tensor<8xf32>

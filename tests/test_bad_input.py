@@ -175,7 +175,7 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         ),
         "m.mlir:3:8: error: members of a sharding group have different shardings: "
         '#sdy.sharding<@mesh, [{"data"}, {}]> and #sdy.sharding<@mesh, [{}, {"model"}]>\n'
-        "  hint: give the members equal shardings, or all but one none; with --separate-groups each keeps its own",
+        "  hint: give the members equal shardings, or leave each its own with --separate-groups",
     ),
     "members of a group with different shapes": (
         body(
