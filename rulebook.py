@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .engine import Program, Solver, load
+from .errors import ShardlogError
 from .rulekit.about import names, speak_of
 from .rulekit.discover import discovered
 from .rulekit.einsum import SUFFIXES, compile_lines, read_text
@@ -34,6 +35,10 @@ def _answers() -> tuple[Solver, dict[Hashable, dict[str, list[tuple[Any, ...]]]]
 def load_ops(files: Iterable[Path], op_priorities: Path | None = None) -> Program:
     """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
     the list of op priorities in a file."""
+    for file in files:
+        if file.suffix in (".mlir", ".mlirbc"):
+            hint = "rules are files of Datalog (.dl) or einsum notation (.rules)"
+            raise ShardlogError("this is a module, and rules are expected", where=str(file), hint=hint)
     lines = [f for f in files if f.suffix in SUFFIXES]
     texts = {str(f): rule_text(f) for f in lines}
     if op_priorities is not None:
@@ -78,6 +83,15 @@ class RuleBook:
         """All programs by name."""
         keys = {"turn": "item", "boundary": "value", "constants": None, "groups": None, "schedule": None}
         return {"ops": self.ops, **{name: _propagation(name, key) for name, key in keys.items()}}
+
+    def text(self) -> str:
+        """The op rules as one text of Datalog, for other engines: files of Datalog are included."""
+        lines = [f for f in self.files if f.suffix in SUFFIXES]
+        included = (*_OPS, *(f for f in self.files if f not in lines))
+        texts = [f'.include "{f.resolve()}"' for f in included] + [rule_text(f) for f in lines]
+        if self.op_priorities is not None:
+            texts.append(compile_priorities(str(self.op_priorities), read_text(self.op_priorities)))
+        return "\n".join([*texts, ""])
 
     def unknown_priorities(self, ops: Iterable[Any]) -> list[str]:
         """A message for each entry of ``op_priorities`` about ops that neither the rules nor a module (with

@@ -21,7 +21,8 @@ _SEPARATORS = str.maketrans("\t\r\n", "   ")  # Soufflé has no way to write the
 
 
 def write_facts(result: Result, directory: str) -> int:
-    """Writes what every program of ``rules/`` is given in a run, and the relations of its result.
+    """Writes what every program of ``rules/`` is given in a run, and the relations of its result; and the op
+    rules of the run, those of the user among them, as a program.
 
     Returns the number of facts. Raises ShardlogError where a file cannot be written.
     """
@@ -39,6 +40,7 @@ def write_facts(result: Result, directory: str) -> int:
         module = {name: _lines(rows) for name, rows in result.facts.items()}
         written += _write(Path(directory, "module"), SCHEMA, module)
         Path(directory, "module", "relations.dl").write_text(declarations(), encoding="utf-8")
+        Path(directory, "ops", "rules.dl").write_text(result.book.text(), encoding="utf-8")
     except OSError as error:
         raise ShardlogError(f"cannot write: {error.strerror}", where=str(error.filename)) from error
     return written

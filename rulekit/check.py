@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
+from ..errors import ShardlogError, closest
 from ..rulebook import RuleBook
 from .case import EXAMPLES, Case, Reference, file_cases, line_cases
 from .claims import claims, fits, guesses, verify
@@ -81,6 +82,11 @@ def check_rules(
     cases = line_cases(book, references or {})
     for path in (*examples, *(() if rules else (EXAMPLES,))):
         cases += file_cases(path, book, references or {})
+    known = {case.name for case in cases}
+    for name in references or {}:
+        if name not in known:
+            where = f"--reference {name}"
+            raise ShardlogError("no such op is checked", where=where, hint=closest(name, sorted(known)))
     return check(cases)
 
 

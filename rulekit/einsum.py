@@ -26,7 +26,7 @@ from itertools import combinations
 from pathlib import Path
 from zlib import crc32
 
-from ..errors import ShardlogError
+from ..errors import ShardlogError, closest
 
 SUFFIXES = (".rules", ".txt")
 KINDS = ("reduction", "need_replication", "permutation")
@@ -129,7 +129,9 @@ class _Parser:
     def line(self, sentence: str) -> Line:
         name = _NAME.match(self.text)
         if name is None:
-            hint = "as in @target: i j -> i j, or dialect.op: i -> i"
+            hint = (
+                'as in @target: i j -> i j, or dialect.op: i -> i, or a fact: elementwise_op("dialect.op").'
+            )
             raise self.error(0, "expected a name and a colon", hint)
         self.tokenize(name.end())
         operands = self.shapes()
@@ -146,7 +148,7 @@ class _Parser:
                 continue
             kind, at = self.take()
             if kind not in (*KINDS, _BLOCKED):
-                raise self.error(at, f"unknown kind {kind!r}", f"there are: {', '.join((*KINDS, _BLOCKED))}")
+                raise self.error(at, f"unknown kind {kind!r}", closest(kind, (*KINDS, _BLOCKED)))
             self.expect("=")
             for factor, where in self.listed(used, None):
                 if kind == _BLOCKED:
@@ -178,7 +180,8 @@ class _Parser:
         while at < len(self.text):
             match = _TOKEN.match(self.text, at)
             if match is None:
-                hint = "factors are names such as i, j2, heads"
+                arrow = self.text[at] in "-→"
+                hint = "the arrow is ->" if arrow else "factors are names such as i, j2, heads"
                 raise self.error(at, f"unexpected character {self.text[at]!r}", hint)
             if match[1]:
                 self.tokens.append((match[1], at))
@@ -215,6 +218,8 @@ class _Parser:
             if token in (",", "->", "{", "end") or options:
                 return tuple(dims)
             self.at += 1
+            if self.token == "=":
+                raise self.error(at, f"unknown kind {token!r}", closest(token, (*KINDS, _BLOCKED)))
             if token.startswith("...") and dims:
                 raise self.error(at, "... stands for leading dimensions", "write it before the others")
             if token == "(":
@@ -239,6 +244,8 @@ class _Parser:
         self.expect("{")
         while self.token != "}":
             factor, at = self.take()
+            if factor == "end":
+                raise self.error(at, "expected }, found the end")
             if factor not in used:
                 raise self.error(at, f"no operand or result has a factor {factor}")
             if sizes is not None:
@@ -312,7 +319,7 @@ def _clauses(line: Line) -> Iterator[str]:
     numbers = _numbers(line)
     variables = [f"f_{f}" for f in numbers if not _is_ellipsis(f)]
     variables += [_batch(((f,),)) for f in numbers if _is_ellipsis(f)]
-    fits = f"fits_{crc32(line.file.encode()):x}_{line.number}"
+    fits = _relation(line)
     fitting = f"{fits}({', '.join(['s', *variables])})"
     yield f"{fitting} :- {', '.join([subject, *_fits(line)])}, {_BARE}."
     heads = ["custom(s)"]
@@ -339,6 +346,19 @@ def _clauses(line: Line) -> Iterator[str]:
     reason = f"its shapes do not fit the rule in {line.file.rpartition('/')[2]}:{line.number}"
     yield f'no_rule(s, "{reason}") :- {subject}, !custom(s).'
     yield f".decl {fits}({', '.join(['s: sig', *(f'{v}: number' for v in variables)])})"
+    for t, shape in enumerate(line.slots):
+        u = next(
+            (u for u, other in enumerate(line.slots[:t]) if _open(shape) and other[:1] == shape[:1]), None
+        )
+        if u is not None:  # the dimensions of an ellipsis differ
+            differ = f"dim(s, {u}, e, m), dim(s, {t}, e, n), m != n, e < r - {len(line.slots[u]) - 1}"
+            yield f"{fits}_{t}(s) :- {subject}, slot(s, {u}, _, _, r), {differ}."
+            yield f".decl {fits}_{t}(s: sig)"
+
+
+def _relation(line: Line) -> str:
+    """The relation of the ops that a line holds for."""
+    return f"fits_{crc32(line.file.encode()):x}_{line.number}"
 
 
 def _numbers(line: Line) -> dict[str, str]:
@@ -389,8 +409,7 @@ def _fits(line: Line) -> Iterator[str]:
             group, batch = shape[0][0], _batch(shape)
             yield f'slot(s, {t}, "{role}", {i}, r_{t}), {batch} = r_{t} - {len(shape) - 1}, {batch} >= 0'
             if first.setdefault(group, t) != t:
-                same = f"dim(s, {first[group]}, e, m), dim(s, {t}, e, m), e < {batch}"
-                yield f"{batch} = count : {{ {same} }}"
+                yield f"!{_relation(line)}_{t}(s)"
         for d, dim in enumerate(shape):
             if _is_ellipsis(dim[0]):
                 continue

@@ -41,7 +41,7 @@ def execute(case: Case, calls: Sequence[Call]) -> list[Answer]:
     """The results of each call. Raises NotExecutableError where the op cannot be executed at all."""
     if case.reference is not None:
         return [_refer(case, call) for call in calls]
-    if case.operation is None:
+    if case.operation is None or not case.operation.context.is_registered_operation(case.operation.name):
         raise NotExecutableError("there is no reference function")
     if not case.said["pure"] and not case.said["pure_inside"]:
         raise NotExecutableError("the op has side effects")
@@ -159,5 +159,5 @@ def _run(program: str) -> list[Array]:
         _worker.cache_clear()
         raise NotExecutableError("computing it ends the process") from None
     if isinstance(answer, str):
-        raise NotExecutableError("XLA does not compute the op on the CPU")
+        raise NotExecutableError("XLA does not compute it on the CPU, and there is no reference function")
     return answer

@@ -77,6 +77,41 @@ def test_souffle_gives_our_answers(model: tuple[Path, shardlog.Result], name: st
     assert any(ours.values()) or name == "groups"
 
 
+MINE = """\
+func.func @main(%0: tensor<8x4xf32>, %1: tensor<4x2xf32>) -> tensor<8x2xf32> {
+  %2 = "my.scale"(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %3 = "my.product"(%2, %1) : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+  %4 = stablehlo.custom_call @soften(%3) : (tensor<8x2xf32>) -> tensor<8x2xf32>
+  return %4 : tensor<8x2xf32>
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("souffle") is None, reason="souffle is not installed")
+def test_souffle_gives_our_answers_with_more_rules(tmp_path: Path) -> None:
+    for name, text in {
+        "m.mlir": MINE,
+        "a.dl": 'elementwise_op("my.scale").\n',
+        "b.rules": "/// A product.\nmy.product: i j, j k -> i k reduction={j}\n"
+        "@soften: ... i -> ... i need_replication={i}\n",
+        "order": "my.*: forward\n*: both\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    rules = [tmp_path / "a.dl", tmp_path / "b.rules"]
+    options = [word for path in rules for word in ("--rules", str(path))]
+    options += ["--op-priorities", str(tmp_path / "order")]
+    assert cli.main(["facts", str(tmp_path / "m.mlir"), "-o", str(tmp_path / "facts"), *options]) == 0
+    out, folder = tmp_path / "out", tmp_path / "facts" / "ops"
+    out.mkdir()
+    subprocess.run(["souffle", "-w", "-F", folder, "-D", out, folder / "rules.dl"], check=True)
+    book = shardlog.run(tmp_path / "m.mlir", rules=rules, op_priorities=tmp_path / "order").book
+    asked, theirs = list(book.asked["ops"]), read(out, ".csv")
+    for relation in ("factor", "maps", "kind", "known", "flows", "pure"):
+        ours = [(s, *row) for s, facts in enumerate(asked) for row in book.classify(facts)[relation]]
+        assert theirs[relation] == as_text(ours)
+        assert ours
+
+
 @pytest.mark.skipif(shutil.which("souffle") is None, reason="souffle is not installed")
 def test_souffle_reads_the_relations_of_the_result(
     model: tuple[Path, shardlog.Result], tmp_path: Path
