@@ -48,9 +48,8 @@ class Retirement(NamedTuple):
     inside: Lists  # item -> the items that retire just before it does
     uses: Lists  # item -> the values that it uses, each once
     makers: Numbers  # value -> the item that makes it; -1: none
-    users: Numbers  # value -> how many items use it
-    waiters: Numbers  # value -> the item that waits for the others that use it; -1: none
-    waits: Numbers  # item -> for how many of its values it waits
+    users: Lists  # value -> the items that use it, each once
+    waits: Numbers  # item -> how many of its values it waits to be the only user of
     later: Numbers  # item -> its class when it waits no longer
 
 
@@ -58,7 +57,7 @@ def nobody(classes: Numbers) -> Retirement:
     """No item retires."""
     items, no = len(classes), np.zeros(0, np.int32)
     never = np.full(items, -1, np.int32)
-    return Retirement(never, empty(items), empty(items), no, no, no, np.zeros(items, np.int32), classes)
+    return Retirement(never, empty(items), empty(items), no, empty(0), np.zeros(items, np.int32), classes)
 
 
 def joined(parts: Sequence[Retirement]) -> Retirement:
@@ -81,8 +80,7 @@ def joined(parts: Sequence[Retirement]) -> Retirement:
         rows(lambda part: part.inside, items),
         rows(lambda part: part.uses, values),
         numbers(lambda part: part.makers, items),
-        numbers(lambda part: part.users),
-        numbers(lambda part: part.waiters, items),
+        rows(lambda part: part.users, items),
         numbers(lambda part: part.waits),
         numbers(lambda part: part.later),
     )
@@ -95,7 +93,7 @@ class Retiring:
         self.classes, self._push = classes, push
         self._keepers, self._inside = retirement.keepers.tolist(), retirement.inside.rows()
         self._uses, self._makers = retirement.uses.rows(), retirement.makers.tolist()
-        self._users, self._waiters = retirement.users.tolist(), retirement.waiters.tolist()
+        self._users = [set(users) for users in retirement.users.rows()]
         self._waits, self._later = retirement.waits.tolist(), retirement.later.tolist()
         self.retired: set[int] = set()
 
@@ -111,13 +109,14 @@ class Retiring:
         for inner in self._inside[item]:
             self._retire(inner)
         for value in self._uses[item]:
-            self._users[value] -= 1
-            left, maker, waiter = self._users[value], self._makers[value], self._waiters[value]
-            if left == 0 and maker >= 0 and self._keepers[maker] > 0:
+            left, maker = self._users[value], self._makers[value]
+            left.discard(item)
+            if not left and maker >= 0 and self._keepers[maker] > 0:
                 self._keepers[maker] -= 1
-            if left == 1 and waiter >= 0:
-                self._waits[waiter] -= 1
-                if self._waits[waiter] == 0:
-                    self.classes[waiter] = self._later[waiter]
-            if left <= 1 and maker >= 0:
+            if len(left) == 1:
+                (only,) = left
+                self._waits[only] -= 1
+                if self._waits[only] == 0:
+                    self.classes[only] = self._later[only]
+            if len(left) <= 1 and maker >= 0:
                 self._push(maker)

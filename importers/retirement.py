@@ -49,12 +49,10 @@ def retirement(
     held: list[list[int]] = [[] for _ in item_classes]
     for node in dead:
         held[node] = [numbers[v] for v in dict.fromkeys(function.operands[node])]
-    waiters, waits, later = np.full(len(values), -1, np.int32), never.waits.copy(), never.later.copy()
-    live = dict.fromkeys(node for nodes in users.values() for node in nodes if node not in dead)
-    for node in live:
+    waits, later = never.waits.copy(), never.later.copy()
+    for node in dict.fromkeys(node for nodes in users.values() for node in nodes):
         shared = [v for v in function.operands[node] if structure.counts[v] > 1]
         if shared and all(v in numbers and _alone(node, v, users[v], dead, function) for v in shared):
-            waiters[[numbers[v] for v in shared]] = node
             waits[node] = len(shared)
             later[node] = classes.number(function.signature[node])
     return Retirement(
@@ -62,15 +60,14 @@ def retirement(
         lists(inside),
         lists(held),
         makers[values].astype(np.int32),
-        np.asarray([len(nodes) for nodes in users.values()], np.int32),
-        waiters,
+        lists([list(nodes) for nodes in users.values()]),
         waits,
         later,
     )
 
 
 def _alone(node: int, value: int, users: dict[int, None], dead: frozenset[int], function: Function) -> bool:
-    """Whether a node uses a value once, and else only dead nodes use it."""
+    """Whether a node uses a value once, and only dead nodes use it besides."""
     grouped = any(v == value and n < 0 for v, _, n in function.groups)
     others = (other for other in users if other != node)
     return not grouped and function.operands[node].count(value) == 1 and all(n in dead for n in others)

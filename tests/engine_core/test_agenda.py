@@ -116,8 +116,7 @@ def test_an_item_that_nothing_keeps_retires_and_what_it_used_has_its_turn() -> N
         keepers=int32([1, 0, -1]),
         uses=lists([[], [0], []]),
         makers=int32([0]),
-        users=int32([1]),
-        waiters=int32([-1]),
+        users=lists([[1]]),
     )
     held: list[Facts] = [{"has": [(1,)]}, {}, {}, {}]
     ran, outcome = run([(0, 1)], mortal, held, "worklist", [0, 1, 2])
@@ -139,8 +138,7 @@ def test_the_maker_of_a_value_with_one_user_left_has_another_turn() -> None:
         keepers=int32([-1, -1, 0]),
         uses=lists([[], [], [0]]),
         makers=int32([0]),
-        users=int32([2]),
-        waiters=int32([-1]),
+        users=lists([[1, 2]]),
     )
     _, outcome = run([(0, 1)], mortal, [{}, {}, {}, {}], "worklist", [0, 1, 2])
     assert outcome.statistics[0].turns == 3
@@ -153,8 +151,7 @@ def test_an_item_has_another_class_when_what_it_waited_for_has_retired() -> None
         keepers=int32([-1, 0]),
         uses=lists([[], [0]]),
         makers=int32([-1]),
-        users=int32([2]),
-        waiters=int32([0]),
+        users=lists([[0, 1]]),
         waits=int32([1, 0]),
         later=int32([0, 0]),
     )

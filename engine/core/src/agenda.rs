@@ -97,7 +97,7 @@ struct Run<'a> {
     classes: Vec<i32>,
     keepers: Vec<i32>,
     waits: Vec<i32>,
-    users: Vec<i32>,
+    users: Vec<usize>,
 }
 
 /// What `keepers` holds of an item that has retired.
@@ -207,7 +207,7 @@ impl Agenda {
             classes: graph.classes.to_vec(),
             keepers: retirement.keepers.to_vec(),
             waits: retirement.waits.to_vec(),
-            users: retirement.users.to_vec(),
+            users: (0..retirement.makers.len()).map(|value| retirement.users.row(value).len()).collect(),
         };
         let mut all = Vec::new();
         for (number, pass) in passes.iter().enumerate() {
@@ -371,10 +371,13 @@ impl Run<'_> {
             if let Some(maker) = maker.filter(|&maker| left == 0 && self.keepers[maker] > 0) {
                 self.keepers[maker] -= 1;
             }
-            if let Some(waiter) = usize::try_from(retirement.waiters[value]).ok().filter(|_| left == 1) {
-                self.waits[waiter] -= 1;
-                if self.waits[waiter] == 0 {
-                    self.classes[waiter] = retirement.later[waiter];
+            if left == 1 {
+                let users = retirement.users.row(value).iter().map(|&user| user as usize);
+                for only in users.filter(|&user| self.keepers[user] != RETIRED) {
+                    self.waits[only] -= 1;
+                    if self.waits[only] == 0 {
+                        self.classes[only] = retirement.later[only];
+                    }
                 }
             }
             if let Some(maker) = maker.filter(|_| left <= 1) {

@@ -63,11 +63,9 @@ pub struct Retirement<'a> {
     pub uses: Lists<'a>,
     /// Value -> the item that makes it; -1: none.
     pub makers: &'a [i32],
-    /// Value -> how many items use it.
-    pub users: &'a [i32],
-    /// Value -> the item that waits for the others that use it; -1: none.
-    pub waiters: &'a [i32],
-    /// Item -> for how many of its values it waits.
+    /// Value -> the items that use it.
+    pub users: Lists<'a>,
+    /// Item -> how many of its values it waits to be the only user of.
     pub waits: &'a [i32],
     /// Item -> its class when it waits no longer.
     pub later: &'a [i32],
@@ -79,8 +77,7 @@ pub struct RetirementArrays<'a> {
     pub inside: [&'a [i32]; 2],
     pub uses: [&'a [i32]; 2],
     pub makers: &'a [i32],
-    pub users: &'a [i32],
-    pub waiters: &'a [i32],
+    pub users: [&'a [i32]; 2],
     pub waits: &'a [i32],
     pub later: &'a [i32],
 }
@@ -88,27 +85,20 @@ pub struct RetirementArrays<'a> {
 impl<'a> Retirement<'a> {
     /// Of so many items. Every number is checked.
     pub fn new(items: usize, given: RetirementArrays<'a>) -> Result<Self, Error> {
-        let RetirementArrays { keepers, inside, uses, makers, users, waiters, waits, later } = given;
+        let RetirementArrays { keepers, inside, uses, makers, users, waits, later } = given;
         let values = makers.len();
-        for (name, numbers, count) in [
-            ("keepers", keepers, items),
-            ("waits", waits, items),
-            ("later", later, items),
-            ("users", users, values),
-            ("waiters", waiters, values),
-        ] {
-            if numbers.len() != count {
-                return Err(Error::Input(format!("{name} has {} numbers for {count}", numbers.len())));
+        for (name, numbers) in [("keepers", keepers), ("waits", waits), ("later", later)] {
+            if numbers.len() != items {
+                return Err(Error::Input(format!("{name} has {} numbers for {items} items", numbers.len())));
             }
         }
-        for (name, numbers) in [("makers", makers), ("waiters", waiters)] {
-            if let Some(number) = numbers.iter().find(|&&n| n >= items as i32) {
-                return Err(Error::Input(format!("{name} holds {number}, but there are {items}")));
-            }
+        if let Some(number) = makers.iter().find(|&&maker| maker >= items as i32) {
+            return Err(Error::Input(format!("makers holds {number}, but there are {items}")));
         }
         let inside = Lists::new("inside", items, items, inside)?;
         let uses = Lists::new("use", items, values, uses)?;
-        Ok(Retirement { keepers, inside, uses, makers, users, waiters, waits, later })
+        let users = Lists::new("user", values, items, users)?;
+        Ok(Retirement { keepers, inside, uses, makers, users, waits, later })
     }
 }
 

@@ -20,8 +20,7 @@ struct PyRetirement<'py>(
     PyLists<'py>,
     PyLists<'py>,
     Numbers<'py>,
-    Numbers<'py>,
-    Numbers<'py>,
+    PyLists<'py>,
     Numbers<'py>,
     Numbers<'py>,
 );
@@ -115,7 +114,7 @@ impl Agenda {
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<PyOutcome<'py>> {
         let classes = classes.as_slice()?;
-        let PyRetirement(keepers, inside, uses, makers, users, waiters, waits, later) = &retirement;
+        let PyRetirement(keepers, inside, uses, makers, users, waits, later) = &retirement;
         let mut contents = contents.as_slice()?.to_vec();
         let graph = Graph::new(
             classes,
@@ -134,8 +133,7 @@ impl Agenda {
                     inside: [inside.0.as_slice()?, inside.1.as_slice()?],
                     uses: [uses.0.as_slice()?, uses.1.as_slice()?],
                     makers: makers.as_slice()?,
-                    users: users.as_slice()?,
-                    waiters: waiters.as_slice()?,
+                    users: [users.0.as_slice()?, users.1.as_slice()?],
                     waits: waits.as_slice()?,
                     later: later.as_slice()?,
                 },

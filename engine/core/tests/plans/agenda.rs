@@ -91,8 +91,7 @@ fn immortal<'a>(classes: &'a [i32], never: &'a [i32], offsets: &'a [i32]) -> Ret
         inside: none,
         uses: none,
         makers: &[],
-        users: &[],
-        waiters: &[],
+        users: [&[0], &[]],
         waits: &offsets[1..],
         later: classes,
     };
