@@ -10,18 +10,18 @@ import jax.numpy as jnp
 import pytest
 import shardlog
 from jax import lax
-from jax.sharding import AbstractMesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from .compare import differences
 from .oracle import propagate
 
+P: Any = PartitionSpec
 MESH = AbstractMesh((2, 4), ("data", "model"))
 IMAGES = ("NHWC", "HWIO", "NHWC")
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 
 
-def array(*shape: int, spec: P | None = None, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
+def array(*shape: int, spec: Any = None, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
     sharding = None if spec is None else NamedSharding(MESH, spec)
     return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
 
