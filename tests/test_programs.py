@@ -9,21 +9,21 @@ import jax
 import jax.numpy as jnp
 import pytest
 import shardlog
-from jax import lax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from .compare import differences
 from .oracle import propagate
 
 P: Any = PartitionSpec
+lax: Any = jax.lax
 MESH = AbstractMesh((2, 4), ("data", "model"))
 IMAGES = ("NHWC", "HWIO", "NHWC")
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 
 
-def array(*shape: int, spec: Any = None, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
-    sharding = None if spec is None else NamedSharding(MESH, spec)
-    return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+def array(*shape: int, spec: Any = None, dtype: Any = jnp.float32) -> Any:
+    make: Any = jax.ShapeDtypeStruct
+    return make(shape, dtype, sharding=None if spec is None else NamedSharding(MESH, spec))
 
 
 X = array(64, 128, spec=P("data", None))
