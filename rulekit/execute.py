@@ -120,9 +120,9 @@ def _clone(op: ir.Operation, call: Call, constants: dict[int, Any]) -> list[Any]
 
 def _constant(array: Array) -> Any:
     if array.dtype == np.bool_:
-        packed: Any = np.packbits(array, bitorder="little")
-        bits = ir.IntegerType.get_signless(1)
-        attribute = ir.DenseElementsAttr.get(packed, type=bits, shape=array.shape)
+        bits = ir.IntegerType.get_signless(1)  # one by one: as bits a single one is taken for a splat
+        values = [ir.IntegerAttr.get(bits, int(v)) for v in array.ravel()]
+        attribute = ir.DenseElementsAttr.get(values, ir.RankedTensorType.get(array.shape, bits))
     elif np.issubdtype(array.dtype, np.complexfloating):
         real, imaginary = (np.array(part, order="C") for part in (array.real, array.imag))
         return stablehlo.ComplexOp(_constant(real), _constant(imaginary)).result

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from . import random_ops as ops
 from .random_blocks import Block, Value
+from .random_library import LIBRARY
 
 
 def fill(block: Block, most: int) -> None:
@@ -175,5 +176,6 @@ OPS: tuple[ops.Op, ...] = (
     custom_call,
     call,
     call,
+    *LIBRARY,
 )
 REGION_OPS: tuple[ops.Op, ...] = (while_, case)

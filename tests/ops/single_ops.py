@@ -111,7 +111,7 @@ def slice_(draw: Draw) -> str:
 @st.composite
 def pad(draw: Draw) -> str:
     shape = draw(SHAPES)
-    low, high = ([draw(st.integers(0, 3)) for _ in shape] for _ in range(2))
+    low, high = ([draw(st.integers(-1 if n > 2 else 0, 3)) for n in shape] for _ in range(2))
     inner = [draw(st.integers(0, 2)) for _ in shape]
     result = [a + b + n + k * (n - 1) for a, b, k, n in zip(low, high, inner, shape, strict=True)]
     edges = f"edge_padding_low = {array(low)}, edge_padding_high = {array(high)}"
@@ -171,9 +171,12 @@ def convolution(draw: Draw) -> str:
     windows = [draw(st.integers(1, 2 * n)) for n in sizes]
     strides = [draw(st.integers(1, 3)) for _ in sizes]
     pads = [(draw(st.integers(0, 2)), max(0, w - n)) for w, n in zip(windows, sizes, strict=True)]
-    results = [
-        (n + a + b - w) // s + 1 for n, w, s, (a, b) in zip(sizes, windows, strides, pads, strict=True)
-    ]
+    # Dilation spreads the input and the kernel; the padding makes up for a kernel that would not fit.
+    bases, dilations = ([draw(st.sampled_from([1, 1, 1, 2])) for _ in sizes] for _ in range(2))
+    spread = [(n - 1) * k + 1 for n, k in zip(sizes, bases, strict=True)]
+    reach = [(w - 1) * k + 1 for w, k in zip(windows, dilations, strict=True)]
+    pads = [(a, max(b, r - n - a)) for (a, b), n, r in zip(pads, spread, reach, strict=True)]
+    results = [(n + a + b - r) // s + 1 for n, r, s, (a, b) in zip(spread, reach, strides, pads, strict=True)]
 
     def laid_out(first: str, second: str, extents: Sequence[int], a: int, b: int) -> tuple[str, str]:
         dims = [(first, a), (second, b), *((str(i), n) for i, n in enumerate(extents))]
@@ -190,6 +193,10 @@ def convolution(draw: Draw) -> str:
     if spatial:
         attributes.append(f"window_strides = {array(strides)}")
         attributes.append(f"padding = dense<{[list(p) for p in pads]}> : tensor<{spatial}x2xi64>")
+        attributes.append(f"lhs_dilation = {array(bases)}, rhs_dilation = {array(dilations)}")
+        if draw(st.booleans()):
+            reversals = ", ".join(str(draw(st.booleans())).lower() for _ in sizes)
+            attributes.append(f"window_reversal = array<i1: {reversals}>")
     return module("stablehlo.convolution", [lhs_type, rhs_type], [out_type], ", ".join(attributes))
 
 
@@ -242,6 +249,26 @@ def reduce_window(draw: Draw) -> str:
         [tensor(counts)] * inputs,
         attributes,
         combine("stablehlo.maximum", inputs),
+    )
+
+
+@st.composite
+def dilated_window(draw: Draw) -> str:
+    """A reduce_window over an operand, or in steps, with holes."""
+    shape = draw(st.lists(SIZES, min_size=1, max_size=4))
+    windows = [draw(st.integers(1, n)) for n in shape]
+    bases, dilations = ([draw(st.integers(1, 2)) for _ in shape] for _ in range(2))
+    spread = [(n - 1) * k + 1 for n, k in zip(shape, bases, strict=True)]
+    reach = [(w - 1) * k + 1 for w, k in zip(windows, dilations, strict=True)]
+    pads = [[0, max(0, r - n)] for n, r in zip(spread, reach, strict=True)]
+    counts = [n + p - r + 1 for n, (_, p), r in zip(spread, pads, reach, strict=True)]
+    attributes = (
+        f"window_dimensions = {array(windows)}, base_dilations = {array(bases)}, "
+        f"window_dilations = {array(dilations)}, padding = dense<{pads}> : tensor<{len(shape)}x2xi64>"
+    )
+    region = combine("stablehlo.add")
+    return module(
+        "stablehlo.reduce_window", [tensor(shape), "tensor<f32>"], [tensor(counts)], attributes, region
     )
 
 
@@ -362,6 +389,40 @@ def fft(draw: Draw) -> str:
 
 
 @st.composite
+def scalars(draw: Draw) -> str:
+    """Elementwise ops whose other operands may be scalars."""
+    whole = tensor(draw(SHAPES))
+    one, two = (draw(st.sampled_from([whole, "tensor<f32>"])) for _ in range(2))
+    if draw(st.booleans()):
+        return module("stablehlo.clamp", [one, whole, one], [whole])
+    return module("stablehlo.select", [two.replace("f32", "i1"), whole, whole], [whole])
+
+
+@st.composite
+def bitcast_convert(draw: Draw) -> str:
+    shape = draw(SHAPES)
+    wide, narrow = tensor(shape), tensor([*shape, 2], "ui16")
+    types = draw(st.sampled_from([(wide, narrow), (narrow, wide), (wide, tensor(shape, "ui32"))]))
+    return module("stablehlo.bitcast_convert", [types[0]], [types[1]])
+
+
+@st.composite
+def dot(draw: Draw) -> str:
+    rows, inner, columns = draw(st.lists(SIZES, max_size=1)), draw(SIZES), draw(st.lists(SIZES, max_size=1))
+    types = [tensor([*rows, inner]), tensor([inner, *columns])]
+    return module("stablehlo.dot", types, [tensor([*rows, *columns])])
+
+
+@st.composite
+def batch_norm_inference(draw: Draw) -> str:
+    shape = draw(st.lists(SIZES, min_size=1, max_size=4))
+    d = draw(st.integers(0, len(shape) - 1))
+    types = [tensor(shape), *[tensor([shape[d]])] * 4]
+    attributes = f"epsilon = 1.0 : f32, feature_index = {d} : i64"
+    return module("stablehlo.batch_norm_inference", types, [tensor(shape)], attributes)
+
+
+@st.composite
 def collective(draw: Draw) -> str:
     shape = [2 * n for n in draw(st.lists(SIZES, min_size=1, max_size=4))]
     d, e = (draw(st.integers(0, len(shape) - 1)) for _ in range(2))
@@ -423,6 +484,7 @@ FAMILIES = {
         reduce,
         sort,
         reduce_window,
+        dilated_window,
         select_and_scatter,
         dynamic_slice,
         dynamic_update_slice,
@@ -430,6 +492,10 @@ FAMILIES = {
         scatter,
         triangular_solve,
         fft,
+        scalars,
+        bitcast_convert,
+        dot,
+        batch_norm_inference,
         collective,
         custom_call,
     )
