@@ -178,20 +178,20 @@ class _Propagation:
             contents[place] = contents[place] or self.agenda.content(self.program.shardings.facts(sharding))
         return contents
 
-    def siblings(self, *, crossing: bool) -> Iterator[npt.NDArray[np.int32]]:
-        """The places whose shardings stand in one attribute: those of an op's results, or (``crossing``) of
-        what a call returns and of a called function's arguments. Where one has a sharding, the others have
-        too, open and without axes."""
+    def siblings(self) -> Iterator[tuple[npt.NDArray[np.int32], bool]]:
+        """The places whose shardings stand in one attribute: those of an op's results, and (with True) of what
+        a call returns and of a called function's arguments. Where one has a sharding, the others have too, open
+        and without axes."""
         roots = self.program.graph.roots
         for instance in self.program.graph.instances:
             function, places = instance.function, instance.place + instance.layout.place
             for node, results in enumerate(function.results):
                 if len(results) > 1 and node not in function.removed:
                     call = node in function.calls
-                    if call if crossing else not call and results[0] not in function.flows:
-                        yield places[list(results)]
-            if crossing and instance not in roots:
-                yield places[list(function.arguments)]
+                    if call or results[0] not in function.flows:
+                        yield places[results.start : results.stop], call
+            if instance not in roots:
+                yield places[function.arguments], True
 
     def companions(self) -> Lists | None:
         """The cells of an op's results. With a single mesh it does not matter when they get it; see
@@ -200,19 +200,19 @@ class _Propagation:
             return None
         cells = self.program.cells
         found: list[list[int]] = [[] for _ in range(len(cells))]
-        for places in self.siblings(crossing=False):
-            for place in places.tolist():
+        for places, crossing in self.siblings():
+            for place in () if crossing else places.tolist():
                 found[cells[place]] += [c for c in cells[places].tolist() if c != cells[place]]
         return lists(found)
 
     def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The contents of places, with those that siblings bring."""
-        for crossing in (False, True):
-            for places in self.siblings(crossing=crossing):
-                held = contents[places]
-                if held.any() and not held.all():
-                    mesh = self.agenda.facts(int(held[held != 0][0]))["mesh"]
-                    contents[places[held == 0]] = self.agenda.content({"mesh": mesh})
+        for places, _ in self.siblings():
+            held = contents[places].tolist()
+            if any(held) and not all(held):
+                mesh = self.agenda.facts(next(content for content in held if content))["mesh"]
+                empty = self.agenda.content({"mesh": mesh})
+                contents[places] = [content or empty for content in held]
         return contents
 
     def cell_places(self) -> Lists:

@@ -62,6 +62,8 @@ def nobody(classes: Numbers) -> Retirement:
 
 def joined(parts: Sequence[Retirement]) -> Retirement:
     """One after the other: the numbers of later items and values count on."""
+    if all((part.keepers < 0).all() for part in parts):
+        return nobody(np.concatenate([np.zeros(0, np.int32), *(part.later for part in parts)]))
     items = np.cumsum([0, *(len(part.keepers) for part in parts)])
     values = np.cumsum([0, *(len(part.makers) for part in parts)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -32,6 +33,13 @@ class Sharding:
     dimensions: tuple[Dimension, ...]
     replicated: tuple[SubAxis, ...] = ()
     unreduced: tuple[SubAxis, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:  # shardings are looked up more often than made
+        return hash((self.mesh, self.dimensions, self.replicated, self.unreduced))
 
     @property
     def empty(self) -> bool:
