@@ -179,9 +179,9 @@ class _Propagation:
         return contents
 
     def siblings(self) -> Iterator[tuple[npt.NDArray[np.int32], bool]]:
-        """The places whose shardings stand in one attribute: those of an op's results, and (with True) of what
-        a call returns and of a called function's arguments. Where one has a sharding, the others have too, open
-        and without axes."""
+        """The places whose shardings stand in one attribute: those of an op's results, and (with True) of
+        what a call returns and of a called function's arguments. Where one has a sharding, the others have
+        too, open and without axes."""
         roots = self.program.graph.roots
         for instance in self.program.graph.instances:
             function, places = instance.function, instance.place + instance.layout.place
