@@ -16,9 +16,12 @@ BINARY = ("atan2", "divide", "minimum", "power", "remainder")
 BITWISE = ("and", "or", "xor", "shift_left", "shift_right_arithmetic", "shift_right_logical")
 COUNTS = ("count_leading_zeros", "not", "popcnt")
 TARGETS = (
-    "annotate_device_placement", "Cholesky", "CompactWyHelper", "InvertDiagBlocksLowerTriangular",
-    "LayoutConstraint", "mhlo.erf", "MoveToDevice", "MoveToHost", "X64SplitHigh", "X64Combine",
-    "_SPMDInternalOp_RotateRight", "tpu_custom_call", "unknown",
+    "annotate_device_placement", "Cholesky", "CompactWyHelper", "InspectSharding",
+    "InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular", "LayoutConstraint", "mhlo.erf",
+    "MoveToDevice", "MoveToHost", "X64Combine", "X64SplitHigh", "X64SplitLow",
+    "xla.megascale.provide_metadata", "_SPMDInternalOp_MultiPad", "_SPMDInternalOp_MultiRotate",
+    "_SPMDInternalOp_MultiSlice", "_SPMDInternalOp_RotateRight", "_SPMDInternalOp_Wrap",
+    "tpu_custom_call", "unknown",
 )  # fmt: skip
 CHLO = ("erf", "erf_inv", "lgamma", "square", "asin", "tan", "conj")
 GROUPS = "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>"
@@ -153,12 +156,15 @@ def collective(b: Block) -> None:
     d = b.number(0, len(x.shape) - 1)
     e = b.number(0, len(x.shape) - 1)
     even = [i for i, n in enumerate(x.shape) if n % 2 == 0]
-    match b.choose(("gather", "reduce", "permute", *(("scatter", "exchange") if even else ()))):
+    match b.choose(("gather", "reduce", "broadcast", "permute", *(("scatter", "exchange") if even else ()))):
         case "gather":
             shape = [2 * n if i == d else n for i, n in enumerate(x.shape)]
             b.emit("stablehlo.all_gather", [x], [(shape, "f32")], f"all_gather_dim = {d} : i64, {GROUPS}")
         case "reduce":
             b.emit("stablehlo.all_reduce", [x], [(x.shape, "f32")], GROUPS, regions=[folded(b)])
+        case "broadcast":
+            name = b.choose(("collective_broadcast", "cross-replica-sum"))
+            b.emit(f"stablehlo.{name}", [x], [(x.shape, "f32")], GROUPS)
         case "permute":
             pairs = "source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>"
             b.emit("stablehlo.collective_permute", [x], [(x.shape, "f32")], pairs)
