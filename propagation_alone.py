@@ -7,6 +7,7 @@ what a propagation pass of Shardy does by itself, and what the two are compared 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -17,11 +18,11 @@ from .exporters.op_rules import attach_rules
 from .exporters.shardings import Shape, Written
 from .importers.function import Function, Signatures, read_function
 from .importers.manual import read_boundaries
-from .importers.program import Reader
+from .importers.program import Program, Reader
 from .importers.shardings import Sharding, Shardings
 from .importers.source import parse_module, read_source, symbols
 from .importers.structure import Structure, prepare
-from .propagation import propagate
+from .propagation import Fixpoint, propagate
 from .rulebook import RuleBook
 
 
@@ -45,9 +46,8 @@ def propagate_alone(
         program = _Reader(module, book, add_edges=add_edges, conservative=conservative).read()
         fixpoint = propagate(program, book, strategy)
         contents, facts = fixpoint.contents, fixpoint.agenda.facts
-        written = _AsTheyAre(
-            program.shardings, contents, facts, lambda f, s, e: f, fixpoint.unchanged, closed=False
-        )
+        named = {**fixpoint.unchanged, **_with_names(program, fixpoint)}
+        written = _AsTheyAre(program.shardings, contents, facts, lambda f, s, e: f, named, closed=False)
         for instance in program.graph.instances:
             instance.function.groups.clear()  # they stay
             version = Version(instance.function.name, instance, Signature((), ()), {})
@@ -62,8 +62,22 @@ def propagate_alone(
     return str(module)
 
 
+def _with_names(program: Program, fixpoint: Fixpoint) -> dict[int, Sharding]:
+    """The shardings of places that were annotated with another name of a mesh: they keep it."""
+    found = {}
+    for place, cell in enumerate(program.cells.tolist()):
+        given = program.initial.get(cell)
+        if given is not None and program.shardings.meshes.same[given.mesh] != given.mesh:
+            facts = fixpoint.agenda.facts(int(fixpoint.contents[place]))
+            held = program.shardings.sharding(facts, len(given.dimensions))
+            if held is not None:
+                found[place] = replace(held, mesh=given.mesh)
+    return found
+
+
 class _Reader(Reader):
     dynamic = True
+    all_names = True
 
     def __init__(self, module: ir.Module, rules: RuleBook, *, add_edges: bool, conservative: bool) -> None:
         self.add_edges = add_edges

@@ -68,15 +68,20 @@ class Meshes:
 
     def __init__(self, meshes: Iterable[Mesh]) -> None:
         self.meshes: list[Mesh] = []
+        self.same: list[int] = []  # mesh -> the first one that is equal but for its name
         self.atoms: list[Atom] = []
         self._runs: dict[tuple[int, str], list[Atom]] = {}
         for mesh in meshes:
             self.add(mesh)
 
-    def add(self, mesh: Mesh) -> int:
-        """The number of ``mesh``, which is added to the others."""
+    def add(self, mesh: Mesh, same: int = -1) -> int:
+        """The number of ``mesh``, which is added to the others. ``same``: it is another name of that one."""
         number = len(self.meshes)
         self.meshes.append(mesh)
+        self.same.append(number if same < 0 else same)
+        if same >= 0:
+            self._runs.update({(number, axis): self._runs[same, axis] for axis, _ in mesh.axes})
+            return number
         for axis, size in mesh.axes:
             cuts = _divisors(size) if size > 1 else [1, 1]
             run = [

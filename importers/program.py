@@ -59,6 +59,7 @@ class Reader:
     """Reads a module step by step."""
 
     dynamic = False  # see Signatures
+    all_names = False  # equal meshes keep their names; otherwise they are one
 
     def __init__(
         self,
@@ -90,7 +91,8 @@ class Reader:
             mesh = read_mesh(name, op.attributes["mesh"])
             devices = [(other.axes, other.device_ids) for other in meshes.meshes]
             known = (mesh.axes, mesh.device_ids) in devices
-            names[name] = devices.index((mesh.axes, mesh.device_ids)) if known else meshes.add(mesh)
+            first = devices.index((mesh.axes, mesh.device_ids)) if known else -1
+            names[name] = first if known and not self.all_names else meshes.add(mesh, first)
         return Shardings(meshes, names)
 
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:

@@ -135,7 +135,7 @@ class Shardings:
         """The content that a cell with this sharding holds, without priorities."""
         split = self.meshes.split
         return {
-            "mesh": [(sharding.mesh,)],
+            "mesh": [(self.meshes.same[sharding.mesh],)],
             "sharded": [
                 (d, p, x)
                 for d, dimension in enumerate(sharding.dimensions)

@@ -10,9 +10,6 @@ import pytest
 from . import verification
 from .conformance import checkout, table
 
-# Functions known to differ, by file: a mesh with two names keeps the first.
-KNOWN: dict[str, int] = {"basic_propagation": 1}
-
 
 @pytest.mark.skipif(checkout() is None, reason="SHARDY does not name a checkout of openxla/shardy")
 def test_conformance() -> None:
@@ -20,7 +17,7 @@ def test_conformance() -> None:
     assert path is not None
     rows = table(path)
     assert rows
-    notes = [n for name, row in rows.items() if row.different > KNOWN.get(name, 0) for n in row.notes]
+    notes = [note for row in rows.values() if row.different for note in row.notes]
     assert not notes, "\n".join(notes)
 
 
