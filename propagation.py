@@ -16,7 +16,7 @@ from .importers.program import Program
 from .importers.shardings import Sharding
 from .rulebook import RuleBook
 
-STATE = {name: f"becomes_{name}" for name in ("mesh", "sharded", "closed", "fixed")}
+STATE = {name: f"becomes_{name}" for name in ("mesh", "sharded", "closed", "fixed", "prioritised")}
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,13 @@ class _Propagation:
         cached: dict[Sharding, int] = {}
         for cell, sharding in program.initial.items():
             if sharding not in cached:
-                cached[sharding] = agenda.content(program.shardings.facts(sharding))
+                facts = program.shardings.facts(sharding)
+                # Where no stage asks for priorities, what does not change keeps them.
+                if self.strategy != "user-priority" and any(
+                    d.priority is not None for d in sharding.dimensions
+                ):
+                    facts["prioritised"] = [()]
+                cached[sharding] = agenda.content(facts)
             contents[cell] = cached[sharding]
         cells = np.asarray(list(self.prioritised), np.int32)
         numbers = {sharding: i for i, sharding in enumerate(self.annotation_classes)}
@@ -147,14 +153,8 @@ class _Propagation:
                     sum(r.seconds for r in rows),
                 )
             )
-        # Where no stage asks for priorities, what did not change keeps them.
-        kept = {
-            cell: sharding
-            for cell, sharding in program.initial.items()
-            if self.strategy != "user-priority"
-            and outcome.contents[cell] == contents[cell]
-            and any(d.priority is not None for d in sharding.dimensions)
-        }
+        keep = {content for content in cached.values() if "prioritised" in agenda.facts(content)}
+        kept = {c: s for c, s in program.initial.items() if int(outcome.contents[c]) in keep} if keep else {}
         final = self.with_siblings(self.with_unshared(outcome.contents[program.cells]))
         unchanged = {p: kept[c] for p, c in enumerate(program.cells.tolist()) if c in kept} if kept else {}
         stage_of = tuple(stage for stage, numbers_ in enumerate(passes_of) for _ in numbers_)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..exporters.relations import Names, read_names, value_names
 from ..importers.graph import Instance
+from ..propagation import STATE
 from .explanation import Annotation, Stage
 from .record import Change, Facts, Key, Op, Record, Value
 
@@ -345,8 +346,8 @@ class Live(Record):
     @cached_property
     def _inputs(self) -> list[str]:
         """The relations that a turn is given, but for what slots hold."""
-        held, plan = ("mesh", "sharded", "closed", "fixed"), self._result.book.programs()["turn"].plan
-        return [r.name for r in plan.relations if r.input and r.keyed and r.name not in held]
+        plan = self._result.book.programs()["turn"].plan
+        return [r.name for r in plan.relations if r.input and r.keyed and r.name not in STATE]
 
     def op_facts(self, item: int) -> Facts:
         if item >= self.items - len(self._graph.result_items):
