@@ -183,7 +183,7 @@ class Shardings:
             entries = [self._axis_text(sharding.mesh, axis) for axis in dimension.axes]
             if not (dimension.closed or closed):
                 entries.append("?")
-            none = dimension.priority is None or closed and not entries  # which has nothing to come later
+            none = dimension.priority is None or (closed and not entries)  # which has nothing to come later
             priority = "" if none else f"p{dimension.priority}"
             dimensions.append("{" + ", ".join(entries) + "}" + priority)
         text = f"#sdy.sharding<@{self.meshes.meshes[sharding.mesh].name}, [{', '.join(dimensions)}]"
