@@ -91,6 +91,9 @@ def parse_module(text: Text) -> ir.Module:
     if not data.strip():
         hint = "expected StableHLO as MLIR text or bytecode"
         raise ShardlogError("the module is empty", where=name, hint=hint)
+    if data.startswith(b"SQLite format 3"):
+        hint = "run, query and facts take modules; why, diff, report and others take saved runs"
+        raise ShardlogError("a saved run, not a module", where=name, hint=hint)
     context = make_context()
     try:
         with context:

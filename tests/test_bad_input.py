@@ -164,6 +164,11 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         "m.mlir:1:18: error: custom op 'sdy.mesh' duplicate axis name: \"data\"\n"
         "  hint: name every axis of a mesh once",
     ),
+    "a saved run": (
+        b"SQLite format 3\x00 and more",
+        "m.mlir: error: a saved run, not a module\n"
+        "  hint: run, query and facts take modules; why, diff, report and others take saved runs",
+    ),
     "members of a group that disagree": (
         identity('@mesh, [{"data"}, {}]').replace(
             "{\n",
