@@ -123,12 +123,6 @@ def static_errors(case: Case) -> Iterator[str]:
         for t in slots:
             if "reduction" in kinds and t >= case.operands:
                 yield f"{case.label(f)} is reduction, but {case.slot(t)} has it: it is not reduced"
-        if len(kinds) > 1:
-            yield f"factor {f} has several kinds: {', '.join(sorted(kinds))}"
-        if len(sizes) > 1:
-            yield f"factor {f} has several sizes: {', '.join(map(str, sorted(sizes)))}"
-        dims = case.dims(f)
-        slots = [t for t, _ in dims]
         if "reduction" in kinds and set(range(case.operands, len(case.shapes))) <= set(slots):
             yield f"{case.label(f)} is reduction, but all results have it: nothing is left to reduce"
         if not dims:
