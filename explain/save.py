@@ -40,11 +40,12 @@ from .. import __version__
 from ..engine.plan import Source
 from ..engine.proof import Proof
 from ..errors import ShardlogError
+from ..importers.places import frames
 from ..importers.tactics import schedule_text
 from ..rulekit.priorities import compile_priorities
 from .explanation import rule_file
 from .history import History
-from .live import Live, frames
+from .live import Live
 from .obstacles import Obstacles
 from .record import Change, Key, Row
 from .saved import APPLICATION, FORMAT

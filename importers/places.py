@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 _FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
 _COMPONENT = re.compile(r"""\.?(?P<name>[^.\[\]]+)|\[\s*('[^']*'|"[^"]*"|[^\]]*?)\s*\]""")
 
 
+@cache
+def frames(location: str) -> tuple[tuple[str, int], ...]:
+    """The files and lines that an MLIR location names, inner frames first."""
+    return tuple((file, int(line)) for file, line, _ in _FRAME.findall(location))
+
+
 def source_location(location: Any) -> str:
     """Where the user wrote what an MLIR location stands for: ``file:line``; empty where it does not say."""
-    frames = _FRAME.findall(str(location))
-    return f"{frames[0][0]}:{frames[0][1]}" if frames else ""
+    found = frames(str(location))
+    return f"{found[0][0]}:{found[0][1]}" if found else ""
 
 
 def argument_path(location: Any) -> str:
