@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 from .errors import ShardlogError, closest
 from .exporters.module import annotate as write_module
 from .exporters.op_rules import attach_rules
-from .exporters.relations import arrays, relations
+from .exporters.relations import Names, arrays, read_names, relations
 from .exporters.shardings import Written
 from .importers.annotate import apply_annotations, replace_mesh
 from .importers.function import location
@@ -135,9 +135,14 @@ class Result:
         return accounts(self)
 
     @cached_property
+    def names(self) -> dict[str, Names]:
+        """What values are called and where ops are, in the program as it was read, by function."""
+        return read_names(self.source, (instance.function for instance in self.program.graph.instances))
+
+    @cached_property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
         """The relations that ``shardlog query`` sees, as sorted tuples; see ``docs/facts.md``."""
-        return relations(self.program, self.written, self.source)
+        return relations(self.program, self.written, self.names)
 
     @cached_property
     def relations(self) -> dict[str, npt.NDArray[Any]]:
@@ -208,8 +213,10 @@ def run(
     force one after the other: text such as "batch: tokens -> data; zero: params -> data", a file with it, or
     ``Tactic`` objects; ``until`` is the tactic or user priority after which to stop (``docs/tactics.md``).
     ``conservative`` shardings keep to whole axes, and to factors that need no halos. ``keep_rules`` leaves
-    every op its rule as an attribute ``sdy.sharding_rule``. ``progress`` is called now and then with what is
-    being done and how much of the whole run is done, from 0 to 1.
+    every op its rule as an attribute ``sdy.sharding_rule``. ``separate_groups``: where members of a sharding
+    group have different shardings each keeps its own, with a warning; otherwise that is an error.
+    ``progress`` is called now and then with what is being done and how much of the whole run is done, from
+    0 to 1.
 
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
     ``engine.EngineError`` for rules that go wrong while they run.
@@ -274,10 +281,14 @@ def _run(source: Any, options: Options, progress: Callable[[str, float], None] |
             apply_annotations(module, options.annotate)
         book = RuleBook(options.rules, options.op_priorities)
         tell("importing", 0.25)
-        tactics = _tactics(module, options, book)
-        program = import_program(
-            module, book, conservative=options.conservative, separate_groups=options.separate_groups
-        )
+
+        def read() -> Program:
+            return import_program(
+                module, book, conservative=options.conservative, separate_groups=options.separate_groups
+            )
+
+        tactics = _tactics(module, options, book, read)
+        program = read()
         last = last_priority(options.until, tactics, program)
     except ShardlogError as error:
         where = text.place(error.where) or text.name
@@ -298,18 +309,15 @@ def _run(source: Any, options: Options, progress: Callable[[str, float], None] |
     )
 
 
-def _tactics(module: ir.Module, options: Options, book: RuleBook) -> tuple[Applied, ...]:
-    """Annotates the module with the tactics of the schedule."""
+def _tactics(
+    module: ir.Module, options: Options, book: RuleBook, read: Callable[[], Program]
+) -> tuple[Applied, ...]:
+    """Annotates the module with the tactics of the schedule; ``read`` imports it as it is by then."""
     if not options.schedule:
         return ()
     if options.strategy != "user-priority":
         hint = "leave out the strategy, or the schedule"
         raise ShardlogError(f"no tactics with strategy {options.strategy}", where="schedule", hint=hint)
-
-    def read() -> Program:
-        return import_program(
-            module, book, conservative=options.conservative, separate_groups=options.separate_groups
-        )
 
     def decide(program: Program) -> Held:
         fixpoint = propagate(program, book, options.strategy)

@@ -104,7 +104,7 @@ class _Reader(Reader):
 
     def structures(self) -> dict[str, Structure]:
         functions = self.functions
-        called = {callee for f in functions.values() for callee in f.calls.values()}
+        called = self.called()
         return {
             n: prepare(
                 f,

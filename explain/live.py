@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..exporters.relations import Names, read_names, value_names
+from ..exporters.relations import value_names
 from ..importers.graph import Instance
+from ..importers.places import argument_path, frames, result_path, source_location
 from ..propagation import STATE
 from .explanation import Annotation, Stage
 from .record import Change, Facts, Key, Op, Record, Value
@@ -22,20 +22,7 @@ if TYPE_CHECKING:
     from ..api import Result
     from ..engine import Program
 
-_FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule")
-
-
-@cache
-def frames(location: str) -> tuple[tuple[str, int], ...]:
-    """The files and lines that an MLIR location names, inner frames first."""
-    return tuple((file, int(line)) for file, line, _ in _FRAME.findall(location))
-
-
-def source_location(location: str) -> str:
-    """Where the user wrote what an MLIR location stands for: ``file:line``; empty where it does not say."""
-    found = frames(location)
-    return f"{found[0][0]}:{found[0][1]}" if found else ""
 
 
 class Live(Record):
@@ -79,13 +66,10 @@ class Live(Record):
     # ---- Names ------------------------------------------------------------------------------------------
 
     @cached_property
-    def _read(self) -> dict[str, Names]:
-        return read_names(self._result.source, (i.function for i in self._graph.instances))
-
-    @cached_property
     def _names(self) -> list[list[str]]:
         return [
-            value_names(self._program, i, self._read[i.function.name].values) for i in self._graph.instances
+            value_names(self._program, i, self._result.names[i.function.name].values)
+            for i in self._graph.instances
         ]
 
     @cached_property
@@ -111,8 +95,8 @@ class Live(Record):
         """The tensors by name. Regions beside each other may use a name twice."""
         main, found = self._graph.main, dict[str, list[int]]()
         for v, argument in zip(main.function.arguments, main.function.op.arguments, strict=True):
-            if _is_path(argument.location):
-                found.setdefault(_path(argument.location), [main.place + v])
+            if path := argument_path(argument.location):
+                found.setdefault(path, [main.place + v])
         for i in range(len(self._returned)):
             found.setdefault(self._result_path(i), [self._first_result + i])
         tensors = set(self._tensors)
@@ -165,9 +149,7 @@ class Live(Record):
         return instance, number - instance.place
 
     def _result_path(self, i: int) -> str:
-        attributes = self._graph.main.function.op.attributes
-        entry = attributes["res_attrs"][i] if "res_attrs" in attributes else {}
-        return str(entry["jax.result_info"].value) if "jax.result_info" in entry else f"result#{i}"
+        return result_path(self._graph.main.function.op, i) or f"result#{i}"
 
     def _born(self, place: int) -> str:
         instance, v = self._owner(place)
@@ -178,8 +160,8 @@ class Live(Record):
         if v not in function.arguments:
             return ""
         location = function.op.arguments[function.arguments.index(v)].location
-        found = source_location(str(location))
-        return self._result.source.place(found) if found else _path(location) if _is_path(location) else ""
+        found = source_location(location)
+        return self._result.source.place(found) if found else argument_path(location)
 
     def born_at(self, file: str, line: int) -> list[Value]:
         return [self.value(v) for v, (path, n) in self._lines if n == line and _is_file(path, file)]
@@ -207,7 +189,7 @@ class Live(Record):
 
     def _location(self, instance: Instance, node: int) -> str:
         function = instance.function
-        return self._read[function.name].locations[function.originals.get(node, node)]
+        return self._result.names[function.name].locations[function.originals.get(node, node)]
 
     # ---- Shardings --------------------------------------------------------------------------------------
 
@@ -406,15 +388,6 @@ class Live(Record):
 def _run(cells: npt.NDArray[Any], cell: int) -> Any:
     """Where a cell stands in sorted cells. With another type than theirs NumPy would cast them all."""
     return np.searchsorted(cells, np.asarray([cell, cell + 1], cells.dtype))
-
-
-def _is_path(location: Any) -> bool:
-    """Whether a location is a name that JAX gave an argument."""
-    return str(location) != "loc(unknown)" and not source_location(str(location))
-
-
-def _path(location: Any) -> str:
-    return str(location).removeprefix('loc("').removesuffix('")')
 
 
 def _is_file(path: str, file: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +54,8 @@ class Names:
     locations: list[str]
 
 
-def relations(program: Program, written: Written, text: Text) -> dict[str, Rows]:
-    """The relations of ``SCHEMA`` as sorted tuples. ``text`` is the program as it was read."""
-    names = read_names(text, (instance.function for instance in program.graph.instances))
+def relations(program: Program, written: Written, names: Mapping[str, Names]) -> dict[str, Rows]:
+    """The relations of ``SCHEMA`` as sorted tuples. ``names`` are those of every function, by its name."""
     rows: dict[str, Rows] = {name: [] for name in SCHEMA}
     meshes = program.shardings.meshes.meshes
     for mesh in meshes:

@@ -20,7 +20,7 @@ from ..importers.places import argument_path, result_path, source_location
 from ..importers.schedule import Applied, Given, Left
 from ..importers.shardings import Sharding
 from ..importers.signature import size_of
-from .relations import read_names, value_names
+from .relations import value_names
 
 if TYPE_CHECKING:
     from ..api import Result
@@ -175,7 +175,7 @@ class _Accountant:
         """Every tensor of the program that is no scalar, arguments first, results last; and the place that
         holds its sharding."""
         program, main = self.result.program, self.graph.main
-        names = read_names(self.result.source, (i.function for i in self.graph.instances))
+        names = self.result.names
         shapes = program.classes.signatures.shapes
         types = {n: (str(type_), size_of(type_)) for type_, n in program.classes.signatures.types.items()}
         found: list[tuple[Tensor, int]] = []
