@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..importers.shardings import Dimension, Facts, Sharding, Shardings
+from ..importers.shardings import Facts, Sharding, Shardings
 
 Shape = tuple[int, ...]
 
@@ -106,9 +106,4 @@ class Written:
             return None
         known = self.shardings.meshes.meshes
         mesh = next((m for m in meshes if not known[m].maximal), meshes[0])
-        return [s or self.open(mesh, rank) for s, rank in zip(shardings, ranks, strict=True)]
-
-    @staticmethod
-    def open(mesh: int, rank: int) -> Sharding:
-        """The sharding without axes, all dimensions open."""
-        return Sharding(mesh, (Dimension(),) * rank)
+        return [s or Sharding.open(mesh, rank) for s, rank in zip(shardings, ranks, strict=True)]

@@ -8,9 +8,11 @@ uses of the value it starts from.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .classes import Classes
 from .function import Function
-from .shardings import Dimension, Sharding
+from .shardings import Sharding
 from .uses import Uses
 
 
@@ -94,8 +96,8 @@ class _Constraints:
             self.nodes.add(node)
             self.wanted_by[node] = (sharding,)
         if sharding.unreduced:  # which does not propagate
-            open_dimensions = (Dimension(),) * len(sharding.dimensions)
-            function.annotations[place] = Sharding(sharding.mesh, open_dimensions, (), sharding.unreduced)
+            open_ = Sharding.open(sharding.mesh, len(sharding.dimensions))
+            function.annotations[place] = replace(open_, unreduced=sharding.unreduced)
         take_over(function, uses, node)
 
     def fill(self, value: int, mesh: int) -> None:
@@ -104,7 +106,7 @@ class _Constraints:
         results = function.results[function.definer[value]] if function.definer[value] >= 0 else range(0)
         for other in results if len(results) > 1 else ():
             rank = len(shapes[function.types[other]] or ())
-            function.annotations.setdefault(other, Sharding(mesh, (Dimension(),) * rank))
+            function.annotations.setdefault(other, Sharding.open(mesh, rank))
 
 
 def create_constraint(

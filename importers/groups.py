@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from .classes import Classes
 from .constraints import create_constraint, take_over
 from .function import Function
-from .shardings import Dimension, Sharding
+from .shardings import Sharding
 from .uses import Uses
 
 Same = Callable[[Sequence[tuple[int, int]]], list[tuple[int, int]]]
@@ -55,7 +55,7 @@ def separate_groups(
             "each keeps its own",
             stacklevel=2,
         )
-        open_like = Sharding(said[0].mesh, (Dimension(),) * len(said[0].dimensions))
+        open_like = Sharding.open(said[0].mesh, len(said[0].dimensions))
         for value in members:
             near, index = (nodes[value], 0) if nodes[value] >= 0 else uses.of(value)[0]
             node = create_constraint(function, classes, uses, near, index, open_like)

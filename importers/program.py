@@ -18,7 +18,7 @@ from .function import Function, Signatures, location, read_function
 from .graph import Graph, build_graph
 from .manual import read_boundaries
 from .meshes import Meshes
-from .shardings import Dimension, Sharding, Shardings, read_mesh
+from .shardings import Sharding, Shardings, read_mesh
 from .signature import Tensor, describe, looks_at
 from .source import main_function, public, symbols
 from .splitting import split_constants
@@ -208,7 +208,7 @@ class Reader:
                 annotations.pop(value, None)
             else:
                 rank = len(shapes[function.types[value]] or ())
-                annotations.setdefault(value, Sharding(mesh, (Dimension(),) * rank))
+                annotations.setdefault(value, Sharding.open(mesh, rank))
 
     def split(self) -> None:
         """Splits constants, see ``splitting.py``; which ops are constants is said by the rules."""

@@ -203,7 +203,7 @@ class _Scheduler:
 
     def sharding(self, target: _Target) -> Sharding:
         """The annotation of a tensor so far."""
-        nothing = Sharding(self.number, (Dimension(),) * len(target.shape or ()))
+        nothing = Sharding.open(self.number, len(target.shape or ()))
         return self.annotations.get(target, nothing)
 
     def dimension(self, target: _Target, dim: int, rule: Rule) -> int:

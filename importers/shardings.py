@@ -34,6 +34,11 @@ class Sharding:
     replicated: tuple[SubAxis, ...] = ()
     unreduced: tuple[SubAxis, ...] = ()
 
+    @staticmethod
+    def open(mesh: int, rank: int) -> Sharding:
+        """The sharding without axes, all dimensions open."""
+        return Sharding(mesh, (Dimension(),) * rank)
+
     def __hash__(self) -> int:
         return self._hash
 
