@@ -18,17 +18,18 @@ __all__ = ["Result", "ShardlogError", "Tactic", "__version__", "explain", "open"
 if TYPE_CHECKING:
     from .api import Result, run
     from .errors import ShardlogError
-    from .explain.explained import explain
-    from .explain.saved import open_saved as open  # noqa: A004 - as a file is opened
-    from .explain.visualize import visualize
+    from .explanations.explained import explain
+    from .explanations.saved import open_saved as open  # noqa: A004 - as a file is opened
+    from .explanations.visualize import visualize
     from .importers.tactics import Tactic
 
 _FROM = {
     "Result": "api",
     "ShardlogError": "errors",
     "Tactic": "importers.tactics",
+    "explain": "explanations.explained",
     "run": "api",
-    "visualize": "explain.visualize",
+    "visualize": "explanations.visualize",
 }
 
 
@@ -39,7 +40,5 @@ def __getattr__(name: str) -> Any:
     if name in _FROM:
         return getattr(import_module(f".{_FROM[name]}", __name__), name)
     if name == "open":
-        return import_module(".explain.saved", __name__).open_saved
-    if name == "explain":  # the package, which can be called
-        return import_module(".explain", __name__)
+        return import_module(".explanations.saved", __name__).open_saved
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,7 +33,7 @@ from .rulebook import STRATEGIES, RuleBook
 if TYPE_CHECKING:
     from jax.sharding import NamedSharding
 
-    from .explain.record import Record
+    from .explanations.record import Record
     from .exporters.stages import Account
 
 
@@ -113,7 +113,7 @@ class Result:
     @cached_property
     def record(self) -> Record:
         """The run as explanations read it."""
-        from .explain.live import Live
+        from .explanations.live import Live
 
         return Live(self)
 
@@ -123,7 +123,7 @@ class Result:
 
         Raises ShardlogError where the file cannot be written.
         """
-        from .explain.save import save
+        from .explanations.save import save
 
         save(self, Path(path))
 

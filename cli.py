@@ -1,4 +1,4 @@
-"""The command line: ``run``, ``facts``, ``query``, those of ``explain/`` and those of ``rulekit/``."""
+"""The command line: ``run``, ``facts``, ``query``, those of ``explanations/`` and those of ``rulekit/``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any
 
-from .explain import checks
-from .explain.commands import add_commands, handlers
+from .explanations import checks
+from .explanations.commands import add_commands, handlers
 from .rulekit import commands as rulekit
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import shardlog
-from shardlog.explain.explanation import Explanation
-from shardlog.explain.replay import again, replay
-from shardlog.explain.why import Explainer
+from shardlog.explanations.explanation import Explanation
+from shardlog.explanations.replay import again, replay
+from shardlog.explanations.why import Explainer
 
 from .. import models
 

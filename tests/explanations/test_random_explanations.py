@@ -8,11 +8,11 @@ import shardlog
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 from shardlog.errors import ShardlogError
-from shardlog.explain.conflicts import conflicts
-from shardlog.explain.explanation import WhyNot
-from shardlog.explain.replay import replay
-from shardlog.explain.why import Explainer
-from shardlog.explain.why_not import why_not
+from shardlog.explanations.conflicts import conflicts
+from shardlog.explanations.explanation import WhyNot
+from shardlog.explanations.replay import replay
+from shardlog.explanations.why import Explainer
+from shardlog.explanations.why_not import why_not
 from shardlog.rulebook import STRATEGIES
 
 from ..random_modules import modules

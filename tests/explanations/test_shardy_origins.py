@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import shardlog
 from jaxlib.mlir import ir
-from shardlog.explain.why import Explainer
+from shardlog.explanations.why import Explainer
 from shardlog.importers.graph import Instance
 from shardlog.importers.meshes import Atom
 from shardlog.importers.source import symbols

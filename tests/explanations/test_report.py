@@ -19,9 +19,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from shardlog.cli import main
-from shardlog.explain.report import report
-from shardlog.explain.report.folding import MEMBER, REPEAT, fold, scope
-from shardlog.explain.why import Explainer
+from shardlog.explanations.report import report
+from shardlog.explanations.report.folding import MEMBER, REPEAT, fold, scope
+from shardlog.explanations.why import Explainer
 from shardlog.tests import models
 
 MODULE = """
@@ -511,7 +511,7 @@ def test_without_jinja(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    for name in ("shardlog.explain.report", "shardlog.explain.report.page"):
+    for name in ("shardlog.explanations.report", "shardlog.explanations.report.page"):
         monkeypatch.delitem(sys.modules, name)
     assert main(["report", str(small.parent / "mlp.mlir"), "-o", "report.html"]) == 2
     assert "pip install 'shardlog[report]'" in capsys.readouterr().err

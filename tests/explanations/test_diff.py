@@ -9,9 +9,9 @@ import pytest
 import shardlog
 from jsonschema import validate
 from shardlog.cli import main
-from shardlog.explain.diff import diff
-from shardlog.explain.diff_text import diff_text
-from shardlog.explain.explanation import SCHEMA
+from shardlog.explanations.diff import diff
+from shardlog.explanations.diff_text import diff_text
+from shardlog.explanations.explanation import SCHEMA
 
 from .. import models, oracle
 

@@ -10,8 +10,8 @@ import shardlog
 from jsonschema import validate
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
-from shardlog.explain.expect import check, update
-from shardlog.explain.explanation import SCHEMA
+from shardlog.explanations.expect import check, update
+from shardlog.explanations.explanation import SCHEMA
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>

@@ -12,12 +12,12 @@ import pytest
 import shardlog
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
-from shardlog.explain.conflicts import conflicts
-from shardlog.explain.record import Record
-from shardlog.explain.replay import replay
-from shardlog.explain.saved import is_saved, open_saved
-from shardlog.explain.why import Explainer
-from shardlog.explain.why_not import after_removal, why_not
+from shardlog.explanations.conflicts import conflicts
+from shardlog.explanations.record import Record
+from shardlog.explanations.replay import replay
+from shardlog.explanations.saved import is_saved, open_saved
+from shardlog.explanations.why import Explainer
+from shardlog.explanations.why_not import after_removal, why_not
 
 from .. import models
 
@@ -78,7 +78,7 @@ def test_same_run_same_bytes(file: Path, tmp_path: Path) -> None:
 
 
 def test_no_turn_is_solved_again_for_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardlog.explain.saved.Saved.rules", None)
+    monkeypatch.setattr("shardlog.explanations.saved.Saved.rules", None)
     (found,) = Explainer(shardlog.open(file)).why("%0", 0)
     assert [step.op for step in found.steps] == ["stablehlo.dot_general"]
     assert found.steps[0].sentence.startswith('Slot 0 (%arg0) has "data"')

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import validate
 from jsonschema.validators import validator_for
 from shardlog.cli import main
-from shardlog.explain.explanation import SCHEMA
+from shardlog.explanations.explanation import SCHEMA
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=2]>

@@ -10,10 +10,10 @@ import shardlog
 from jsonschema import validate
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
-from shardlog.explain.conflicts import conflicts
-from shardlog.explain.explanation import SCHEMA
-from shardlog.explain.record import Run
-from shardlog.explain.what_if import what_if
+from shardlog.explanations.conflicts import conflicts
+from shardlog.explanations.explanation import SCHEMA
+from shardlog.explanations.record import Run
+from shardlog.explanations.what_if import what_if
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>

@@ -10,8 +10,8 @@ import shardlog
 from jsonschema import validate
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
-from shardlog.explain.explanation import SCHEMA
-from shardlog.explain.lint import Finding, Lint, findings
+from shardlog.explanations.explanation import SCHEMA
+from shardlog.explanations.lint import Finding, Lint, findings
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
