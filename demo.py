@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from . import Result, run
-from .cli import stages_table
+from .cli.programs import stages_table
 from .exporters.table import table
 from .tests import oracle
 from .tests.bench.bench import fixpoint, whole

@@ -402,7 +402,7 @@ def test_facts_where_a_file_stands(capsys: pytest.CaptureFixture[str]) -> None:
     "arguments", [["run", "-"], ["run", "m.mlir", "--strategy", "best"], ["query", "-", "value(v"], []]
 )
 def test_no_traceback_in_a_process_of_its_own(arguments: list[str]) -> None:
-    command = [sys.executable, "-m", "shardlog.cli", *arguments]
+    command = [sys.executable, "-m", "shardlog", *arguments]
     done = subprocess.run(command, input="junk", capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "error: " in done.stderr or "error[" in done.stderr

@@ -35,7 +35,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def shell(command: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs a shell command in which `shardlog` is the command line under test."""
-    function = f'shardlog() {{ "{sys.executable}" -m shardlog.cli "$@"; }}\n'
+    function = f'shardlog() {{ "{sys.executable}" -m shardlog "$@"; }}\n'
     return subprocess.run(
         ["bash", "-c", function + command], capture_output=True, text=True, check=False, **options
     )

@@ -19,9 +19,7 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n?((?:(?!\$ ).*\n?)*)", re.MULTILINE)
-TOOLS = (
-    f'shardlog() {{ "{sys.executable}" -m shardlog.cli "$@"; }}\npython() {{ "{sys.executable}" "$@"; }}\n'
-)
+TOOLS = f'shardlog() {{ "{sys.executable}" -m shardlog "$@"; }}\npython() {{ "{sys.executable}" "$@"; }}\n'
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -146,7 +146,7 @@ def python(*arguments: str) -> str:
 
 def start_up(repetitions: int = 5) -> dict[str, float]:
     """Seconds for `--help` and for running a module of one op, from the start of the process to its end."""
-    command = ("-c", "import sys; from shardlog.cli import main; sys.exit(main())")
+    command = ("-c", "import sys; from shardlog.__main__ import main; sys.exit(main())")
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.mlir"
         small.write_text(SMALL)

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from .running import add_json, open_or_run, print_json
+
 if TYPE_CHECKING:
-    from ..api import Result
-    from .lint import Lint
-    from .record import Run
+    from ..explanations.lint import Lint
+    from ..explanations.record import Run
 
 _FAILED = 1
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    """Adds the arguments of the commands; ``common`` has those that every run takes."""
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the command; ``common`` has the arguments that every run takes."""
     expect = commands.add_parser(
         "expect", parents=[common], help="compare shardings with those that a file expects"
     )
     about = "a TOML file of expected shardings, by name or pattern; docs/checks.md describes it"
     expect.add_argument("file", metavar="SHARDINGS", help=about)
     expect.add_argument("--update", action="store_true", help="write what is so into the file")
-    expect.add_argument("--json", action="store_true", help="print differences and findings as JSON")
+    add_json(expect, "print differences and findings as JSON")
     add_fail_on(expect)
+    expect.set_defaults(carry_out=_expect)
 
 
 def add_fail_on(parser: argparse.ArgumentParser) -> None:
@@ -37,16 +37,11 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def handlers(run: Callable[[argparse.Namespace], Result]) -> dict[str, Callable[[argparse.Namespace], int]]:
-    """The commands by name; ``run`` gives the run that the arguments ask for."""
-    return {"expect": partial(_expect, run)}
-
-
 def lints(options: argparse.Namespace) -> list[Lint]:
     """The lints that ``--fail-on`` names. Raises ShardlogError for one that does not exist."""
     if not options.fail_on:
         return []
-    from .lint import Lint
+    from ..explanations.lint import Lint
 
     return [Lint.parse(text) for text in options.fail_on]
 
@@ -55,7 +50,7 @@ def lint(run: Run, wanted: list[Lint]) -> list[Any]:
     """What lints find in a run."""
     if not wanted:
         return []
-    from .lint import findings
+    from ..explanations.lint import findings
 
     return findings(run, wanted)
 
@@ -67,24 +62,21 @@ def report(found: list[Any], file: TextIO) -> int:
     return _FAILED if found else 0
 
 
-def _expect(run: Callable[[argparse.Namespace], Result], options: argparse.Namespace) -> int:
-    from .commands import open_or_run
-    from .expect import check, update
-    from .expectations import read_expectations
+def _expect(options: argparse.Namespace) -> int:
+    from ..explanations.expect import check, update
+    from ..explanations.expectations import read_expectations
 
     wanted, path = lints(options), Path(options.file)
     if not options.update:
         read_expectations(path)  # errors in the file come before the work
-    result = open_or_run(run, options)
+    result = open_or_run(options)
     if options.update:
         verb = "written" if update(result, path) else "unchanged"
         print(f"{path}: {verb}", file=sys.stderr)
     differences = [] if options.update else check(result, path)
     found = lint(result, wanted)
     if options.json:
-        import json
-
         entries = {"differences": differences, "findings": found}
-        print(json.dumps({name: [e.as_json() for e in rows] for name, rows in entries.items()}, indent=2))
+        print_json({name: [e.as_json() for e in rows] for name, rows in entries.items()})
         return _FAILED if differences or found else 0
     return report([*differences, *found], sys.stdout)

@@ -1,53 +1,52 @@
-"""The commands of the rule kit: ``shardlog check``, ``ops`` and ``rules show``."""
+"""``shardlog check``, ``ops`` and ``rules show``."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .running import add_json, add_rules, print_json
+
 if TYPE_CHECKING:
-    from .case import Reference
+    from ..rulekit.case import Reference
 
 
-def add_commands(subparsers: Any) -> None:
-    """Adds the commands to those of the command line; ``HANDLERS`` carry them out."""
-    check = subparsers.add_parser("check", help="check op rules: what they say, and by computing")
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the commands; none of them runs a module, as ``common`` is for."""
+    check = commands.add_parser("check", help="check op rules: what they say, and by computing")
     check.add_argument("rules", metavar="RULES", nargs="*", help="rule files; without any, those of shardlog")
     about = "a module with ops to check the rules on; may be repeated"
     check.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
     about = "a Python function of NumPy arrays that computes an op, as in @target=package.module:function"
     check.add_argument("--reference", metavar="OP=FUNCTION", action="append", default=[], help=about)
 
-    ops = subparsers.add_parser("ops", help="list the ops of a module with their rules")
+    check.set_defaults(carry_out=_check)
+
+    ops = commands.add_parser("ops", help="list the ops of a module with their rules")
     ops.add_argument(
         "module", metavar="MODULE", help="StableHLO as MLIR text or bytecode; - is standard input"
     )
-    _add_rules(ops)
-    ops.add_argument("--json", action="store_true", help="print rows as JSON instead of a table")
+    add_rules(ops)
+    add_json(ops, "print rows as JSON instead of a table")
+    ops.set_defaults(carry_out=_ops)
 
-    rules = subparsers.add_parser("rules", help="show the rules of an op")
+    rules = commands.add_parser("rules", help="show the rules of an op")
     show = rules.add_subparsers(dest="what", required=True, metavar="WHAT").add_parser(
         "show", help="print the rules of an op, with a worked example"
     )
     show.add_argument(
         "name", metavar="NAME", help="as in stablehlo.dot_general, or @target for a custom call"
     )
-    _add_rules(show)
+    add_rules(show)
     about = "a module with such an op, to work out its factors; may be repeated"
     show.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
-
-
-def _add_rules(parser: Any) -> None:
-    parser.add_argument(
-        "--rules", metavar="FILE", action="append", default=[], help="more op rules; may be repeated"
-    )
+    show.set_defaults(carry_out=_show)
 
 
 def _check(options: argparse.Namespace) -> None:
     from ..errors import ShardlogError
-    from .check import check_rules
+    from ..rulekit.check import check_rules
 
     references = dict(_reference(text) for text in options.reference)
     report = check_rules([Path(p) for p in options.rules], [Path(p) for p in options.examples], references)
@@ -77,26 +76,21 @@ def _reference(text: str) -> tuple[str, Reference]:
 
 
 def _ops(options: argparse.Namespace) -> None:
-    import json
-
     from ..rulebook import RuleBook
-    from .ops import module_ops, ops_text
+    from ..rulekit.ops import module_ops, ops_text
 
     source = "-" if options.module == "-" else Path(options.module)
     rows = module_ops(source, RuleBook(Path(p) for p in options.rules))
     if options.json:
         names = ("op", "signatures", "rule", "says")
-        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2))
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         print(ops_text(rows))
 
 
 def _show(options: argparse.Namespace) -> None:
     from ..rulebook import RuleBook
-    from .show import show
+    from ..rulekit.show import show
 
     book = RuleBook(Path(p) for p in options.rules)
     print(show(options.name, book, [Path(p) for p in options.examples]))
-
-
-HANDLERS: dict[str, Callable[[argparse.Namespace], None]] = {"check": _check, "ops": _ops, "rules": _show}

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .running import add_json, open_or_run, print_json, result_of
+
 if TYPE_CHECKING:
-    from ..api import Result
-    from . import record
-    from .explanation import Explanation
-    from .why import Explainer
-
-Run = Callable[[argparse.Namespace], "record.Run"]
-Command = Callable[[argparse.Namespace], "int | None"]
+    from ..explanations.explanation import Explanation
+    from ..explanations.why import Explainer
 
 
-def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
-    """Adds the arguments of the commands; ``common`` has those that every run takes."""
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the commands; ``common`` has the arguments that every run takes."""
     why = commands.add_parser("why", parents=[common], help="say why a value is sharded as it is")
     _value(why)
     why.add_argument("--dim", type=int, metavar="D", help="this dimension only, counted from 0")
@@ -34,6 +29,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     graph.add_argument("--dot", action="store_true", help="print the derivation as a graph for Graphviz")
     graph.add_argument("--mermaid", action="store_true", help="print the derivation as a Mermaid flowchart")
     why.add_argument("--schema", action=_Schema, help="print the JSON schema of all explanations")
+    why.set_defaults(carry_out=_why)
     why_not = commands.add_parser(
         "why-not", parents=[common], help="say why a value is not sharded on an axis"
     )
@@ -41,24 +37,29 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     why_not.add_argument("--dim", type=int, required=True, metavar="D", help="the dimension, counted from 0")
     why_not.add_argument("--axis", required=True, metavar="A", help="the mesh axis")
     why_not.add_argument("--verify", action="store_true", help="run again without the first culprit")
+    why_not.set_defaults(carry_out=_why_not)
     conflicts = commands.add_parser(
         "conflicts", parents=[common], help="list tensors that must move, and why"
     )
     _output(conflicts)
+    conflicts.set_defaults(carry_out=_conflicts)
     report = commands.add_parser("report", parents=[common], help="write a page that shows all of a run")
     report.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
+    report.set_defaults(carry_out=_report)
     diff = commands.add_parser("diff", parents=[common], help="say what differs between two runs, and why")
     about = "another module or saved run; options are for what is run, not for saved runs"
     diff.add_argument("other", metavar="OTHER", help=about)
     about = "OTHER is annotated already, as by Shardy: read it as it stands, without propagation"
     diff.add_argument("--as-is", action="store_true", help=about)
     _output(diff)
+    diff.set_defaults(carry_out=_diff)
     what_if = commands.add_parser(
         "what-if", parents=[common], help="say what differs with other annotations: --annotate and --drop"
     )
     about = "drop the annotation of a value, by name, JAX path or pattern; may be repeated"
     what_if.add_argument("--drop", metavar="VALUE", action="append", default=[], help=about)
     _output(what_if)
+    what_if.set_defaults(carry_out=_what_if)
 
 
 class _Schema(argparse.Action):
@@ -70,7 +71,7 @@ class _Schema(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         import json
 
-        from .explanation import SCHEMA
+        from ..explanations.explanation import SCHEMA
 
         print(json.dumps(SCHEMA, indent=2))
         parser.exit()
@@ -84,56 +85,24 @@ def _value(parser: argparse.ArgumentParser) -> None:
 
 def _output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="leave nothing out")
-    parser.add_argument("--json", action="store_true", help="print JSON; docs/explanations.md has the schema")
+    add_json(parser, "print JSON; docs/explanations.md has the schema")
 
 
-def handlers(run: Callable[[argparse.Namespace], Result]) -> dict[str, Command]:
-    """The commands by name; ``run`` gives the run that the arguments ask for."""
-    opened = partial(open_or_run, run)
-    return {
-        "why": partial(_why, opened),
-        "why-not": partial(_why_not, opened),
-        "conflicts": partial(_conflicts, opened),
-        "diff": partial(_diff, run),
-        "what-if": partial(_what_if, opened),
-        "report": partial(_report, opened),
-    }
+def _why(options: argparse.Namespace) -> None:
+    from ..explanations.why import Explainer
 
-
-def open_or_run(run: Callable[[argparse.Namespace], Result], options: argparse.Namespace) -> record.Run:
-    """The saved run that stands in the place of the module, or else the run that the arguments ask for.
-
-    Raises ShardlogError where a saved run is asked to be another one.
-    """
-    from .saved import is_saved, open_saved
-
-    if not is_saved(Path(options.module)):
-        return run(options)
-    changed = [name for name in ("mesh", "annotate", "rules", "op_priorities") if getattr(options, name)]
-    if changed:
-        from ..errors import ShardlogError
-
-        hint = "what-if runs it again with other annotations" if changed == ["annotate"] else "run the module"
-        message = f"--{changed[0].replace('_', '-')} cannot change a saved run"
-        raise ShardlogError(message, where=options.module, hint=hint)
-    return open_saved(options.module)
-
-
-def _why(run: Run, options: argparse.Namespace) -> None:
-    from .why import Explainer
-
-    explainer = Explainer(run(options))
+    explainer = Explainer(open_or_run(options))
     found = explainer.why(options.value, options.dim, options.axis)
     verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
     if options.json:
-        _print_json([e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)])
+        print_json([e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)])
         return
     if options.dot or options.mermaid:
-        from .views import dot, mermaid
+        from ..explanations.views import dot, mermaid
 
         print(dot(found) if options.dot else mermaid(found))
         return
-    from .text import why_text
+    from ..explanations.text import why_text
 
     texts = [] if found else [_nothing(explainer, options)]
     for explanation, verdict in zip(found, verdicts, strict=True):
@@ -142,11 +111,11 @@ def _why(run: Run, options: argparse.Namespace) -> None:
     print("\n\n".join(texts))
 
 
-def _why_not(run: Run, options: argparse.Namespace) -> None:
-    from .text import why_not_text
-    from .why_not import after_removal, why_not
+def _why_not(options: argparse.Namespace) -> None:
+    from ..explanations.text import why_not_text
+    from ..explanations.why_not import after_removal, why_not
 
-    result = run(options)
+    result = open_or_run(options)
     found = why_not(result, options.value, options.dim, options.axis)
     removals = [after_removal(result, explanation) if options.verify else None for explanation in found]
     entries, texts = [], []
@@ -158,69 +127,69 @@ def _why_not(run: Run, options: argparse.Namespace) -> None:
         entries.append(entry)
         texts.append(text)
     if options.json:
-        _print_json(entries)
+        print_json(entries)
     else:
         print("\n\n".join(texts))
 
 
-def _conflicts(run: Run, options: argparse.Namespace) -> None:
-    from .conflicts import conflicts
-    from .text import conflicts_text
+def _conflicts(options: argparse.Namespace) -> None:
+    from ..explanations.conflicts import conflicts
+    from ..explanations.text import conflicts_text
 
-    found = conflicts(run(options))
+    found = conflicts(open_or_run(options))
     if options.json:
         from dataclasses import asdict
 
-        _print_json([asdict(conflict) for conflict in found])
+        print_json([asdict(conflict) for conflict in found])
         return
     print(conflicts_text(found, full=options.full))
 
 
-def _report(run: Run, options: argparse.Namespace) -> None:
+def _report(options: argparse.Namespace) -> None:
     from ..errors import ShardlogError
-    from .report import report
+    from ..explanations.report import report
 
-    page = report(run(options))
+    page = report(open_or_run(options))
     try:
         Path(options.output).write_text(page, encoding="utf-8")
     except OSError as error:
         raise ShardlogError(f"cannot write: {error.strerror}", where=options.output) from error
 
 
-def _diff(run: Callable[[argparse.Namespace], Result], options: argparse.Namespace) -> int:
+def _diff(options: argparse.Namespace) -> int:
     """Returns 1 where tensors are sharded otherwise."""
-    from .diff import diff
-    from .diff_text import diff_text
-    from .saved import is_saved, open_saved
+    from ..explanations.diff import diff
+    from ..explanations.diff_text import diff_text
+    from ..explanations.saved import is_saved, open_saved
 
     runs = []
     for name, as_is in ((options.module, False), (options.other, options.as_is)):
         strategy = "none" if as_is else options.strategy
         side = argparse.Namespace(**{**vars(options), "module": name, "strategy": strategy})
-        runs.append(open_saved(name) if is_saved(Path(name)) else run(side))
+        runs.append(open_saved(name) if is_saved(Path(name)) else result_of(side))
     found = diff(*runs)
     if options.json:
-        _print_json(found.as_json())
+        print_json(found.as_json())
     else:
         print(diff_text(found, full=options.full))
     return int(bool(found.tensors))
 
 
-def _what_if(run: Run, options: argparse.Namespace) -> None:
-    from .diff_text import what_if_text
-    from .what_if import what_if
+def _what_if(options: argparse.Namespace) -> None:
+    from ..explanations.diff_text import what_if_text
+    from ..explanations.what_if import what_if
 
     annotate, options.annotate = options.annotate, []
-    found = what_if(run(options), annotate, options.drop)
+    found = what_if(open_or_run(options), annotate, options.drop)
     if options.json:
-        _print_json(found.as_json())
+        print_json(found.as_json())
     else:
         print(what_if_text(found, full=options.full))
 
 
 def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:
     """What ``--verify`` found. Raises ProofError where a proof is wrong."""
-    from .replay import replay
+    from ..explanations.replay import replay
 
     checked = explainer.check_proofs(explanation)
     verdict = replay(explainer.result, explanation)
@@ -247,9 +216,3 @@ def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
         else "why-not --dim D --axis A says what stopped an axis"
     )
     return f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
-
-
-def _print_json(found: Any) -> None:
-    import json
-
-    print(json.dumps(found, indent=2))

@@ -1,0 +1,147 @@
+"""``shardlog run``, ``facts`` and ``query``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import IO, TYPE_CHECKING, Any
+
+from . import checks
+from .running import add_json, print_json, result_of
+
+if TYPE_CHECKING:
+    from ..api import Result
+
+
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the commands; ``common`` has the arguments that every run takes."""
+    run = commands.add_parser("run", parents=[common], help="propagate shardings, write the annotated module")
+    run.add_argument("-o", "--output", metavar="OUT", help="default: standard output; .mlirbc is bytecode")
+    about = (
+        "keep the run in a file, for why, why-not, conflicts, diff and others; -o says if to write the module"
+    )
+    run.add_argument("--save", metavar="FILE", help=about)
+    notation = "of the shardings: sdy's, or GSPMD's mhlo.sharding; default: %(default)s"
+    run.add_argument("--notation", choices=("sdy", "gspmd"), default="sdy", help=notation)
+    run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
+    keep = "leave every op its rule, as an attribute sdy.sharding_rule"
+    run.add_argument("--keep-rules", action="store_true", help=keep)
+    run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
+    stages = "show what each tactic or user priority did; -o says if to write the module"
+    run.add_argument("--stages", action="store_true", help=stages)
+    add_json(run, "show statistics and ops without a rule as JSON")
+    checks.add_fail_on(run)
+    run.set_defaults(carry_out=_run)
+
+    facts = commands.add_parser("facts", parents=[common], help="write the facts of a module for Soufflé")
+    facts.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write to")
+    facts.set_defaults(carry_out=_facts)
+
+    query = commands.add_parser("query", parents=[common], help="ask about a module and its shardings")
+    body = "the body of a rule, as in 'argument(v, i), sharded(v, d, k, x)'"
+    query.add_argument("body", metavar="QUERY", help=body)
+    add_json(query, "print rows as JSON instead of a table")
+    query.set_defaults(carry_out=_query)
+
+
+def _run(options: argparse.Namespace) -> int:
+    lints = checks.lints(options)
+    module = options.output or not (options.save or options.stages)
+    with _output(options.output) if module else nullcontext() as stream:
+        result = result_of(options, closed=not options.open)
+        bytecode = (options.output or "").endswith(".mlirbc")
+        if stream is not None:
+            write = result.bytecode if bytecode else lambda notation: result.text(notation).encode()
+            stream.write(write(options.notation))
+    if options.save:
+        result.save(options.save)
+    report = sys.stderr if module and not options.output else sys.stdout  # it may be the module's
+    found = checks.lint(result, lints)
+    if options.json:
+        from dataclasses import asdict
+
+        findings = {"findings": [finding.as_json() for finding in found]} if lints else {}
+        priorities = {"priorities": [asdict(a) for a in result.accounts]} if options.stages else {}
+        print_json(_statistics(result) | priorities | findings, report)
+        return int(bool(found))
+    if options.stages:
+        from ..exporters.stages import accounts_text
+
+        print(accounts_text(result.accounts), file=report)
+    if options.stats:
+        print(stages_table(result), file=report)
+    return checks.report(found, report)
+
+
+def _facts(options: argparse.Namespace) -> None:
+    from ..exporters.facts import write_facts
+
+    written = write_facts(result_of(options), options.output)
+    print(f"{written:,} facts in {options.output}", file=sys.stderr)
+
+
+def _query(options: argparse.Namespace) -> None:
+    from ..exporters.query import Query
+    from ..exporters.table import table
+
+    query = Query(options.body)  # errors in the query come before the work
+    names, rows = query.names, query.run(result_of(options))
+    if options.json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif names:
+        print(table(names, rows))
+    else:
+        print("yes" if rows else "no")
+
+
+def _statistics(result: Result) -> dict[str, Any]:
+    """What ``--json`` shows."""
+    from dataclasses import asdict
+
+    return {
+        "stages": [asdict(stage) for stage in result.stages],
+        "unknown_ops": [asdict(op) for op in result.unknown_ops],
+    }
+
+
+def stages_table(result: Result) -> str:
+    """What ``--stats`` shows: a row per stage."""
+    from ..exporters.table import table
+
+    stages = result.stages
+    labels = [(str(s.priority), "-" if s.level is None else str(s.level), s.strategy) for s in stages]
+    numbers = [(s.turns, s.distinct, s.changes, s.seconds) for s in stages]
+    total = tuple(map(sum, zip(*numbers, strict=True)))
+    rows = [
+        (*label, *(f"{n:,}" for n in counts), f"{seconds:.4f}")
+        for label, (*counts, seconds) in zip([*labels, ("total", "", "")], [*numbers, total], strict=True)
+    ]
+    names = ("user priority", "op priority", "strategy", "turns", "distinct turns", "changes", "seconds")
+    return table(names, rows)
+
+
+@contextmanager
+def _output(name: str | None) -> Iterator[IO[bytes]]:
+    """Standard output, or a file that appears whole when all went well, and otherwise not at all."""
+    from pathlib import Path
+
+    from ..errors import ShardlogError
+
+    if name is None:
+        yield sys.stdout.buffer
+        return
+    path = Path(name).resolve()
+    special = path.exists() and not path.is_file()  # a device or a pipe: there is nothing to replace
+    written = path if special else path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with written.open("wb") as stream:
+            yield stream
+        written.replace(path)
+    except OSError as error:
+        raise ShardlogError(f"cannot write: {error.strerror}", where=name) from error
+    finally:
+        if not special:
+            written.unlink(missing_ok=True)

@@ -1,0 +1,128 @@
+"""What commands share: the arguments of a run, the run they ask for, warnings, progress."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from ..api import Result
+    from ..explanations.record import Run
+
+_STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority")
+_QUIET_SECONDS = 1.0  # runs that take no longer show no progress
+
+
+def common_arguments() -> argparse.ArgumentParser:
+    """The arguments of every command that runs a module."""
+    common = argparse.ArgumentParser(add_help=False)
+    add = common.add_argument
+    add("module", metavar="MODULE", help="StableHLO as MLIR text or bytecode; - is standard input")
+    add("--mesh", metavar="AXES", help="the mesh of the module, as in data=2,model=4")
+    annotate = """annotate a value of the main function, as in '%%arg0=[{"data"}, {}]'; may be repeated"""
+    add("--annotate", metavar="VALUE=SHARDING", action="append", default=[], help=annotate)
+    add_rules(common)
+    add("--op-priorities", metavar="FILE", help="a list of ops in the order in which they propagate")
+    add("--schedule", metavar="TACTICS", default=(), help="tactics, as in 'batch: tokens -> data', or a file")
+    add("--until", metavar="TACTIC", help="stop after this tactic or user priority")
+    halos = "keep to whole axes, and to factors that need no halos"
+    add("--conservative", action="store_true", help=halos)
+    separate = "members of a sharding group may have different shardings: each keeps its own, as in Shardy"
+    add("--separate-groups", action="store_true", help=separate)
+    add("--strategy", choices=_STRATEGIES, default=_STRATEGIES[-1], help="default: %(default)s")
+    return common
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--rules``."""
+    add = parser.add_argument
+    add("--rules", metavar="FILE", action="append", default=[], help="more op rules; may be repeated")
+
+
+def add_json(parser: argparse.ArgumentParser, about: str) -> None:
+    """Adds ``--json``."""
+    parser.add_argument("--json", action="store_true", help=about)
+
+
+def print_json(found: Any, file: TextIO | None = None) -> None:
+    """Prints a document; the default of ``file`` is standard output."""
+    import json
+
+    print(json.dumps(found, indent=2), file=file)
+
+
+def warn(message: str) -> None:
+    """Prints a warning."""
+    print(f"shardlog: warning: {message}", file=sys.stderr)
+
+
+def result_of(options: argparse.Namespace, *, closed: bool = True) -> Result:
+    """The run that ``options`` ask for; warns of ops without a rule."""
+    from ..api import run
+
+    with _Progress() as progress:
+        result = run(
+            "-" if options.module == "-" else Path(options.module),
+            strategy=options.strategy,
+            closed=closed,
+            mesh=options.mesh,
+            annotate=options.annotate,
+            rules=options.rules,
+            op_priorities=options.op_priorities,
+            schedule=options.schedule,
+            until=options.until,
+            conservative=options.conservative,
+            separate_groups=options.separate_groups,
+            keep_rules=getattr(options, "keep_rules", False),
+            progress=progress,
+        )
+    for op in result.unknown_ops:
+        times = "once" if op.count == 1 else f"{op.count:,} times"
+        reason = f" ({op.reason})" if op.reason else ""
+        warn(
+            f"no rule for {op.name} ({times}, first at {op.location}): no sharding passes through it{reason}"
+        )
+    return result
+
+
+def open_or_run(options: argparse.Namespace) -> Run:
+    """The saved run that stands in the place of the module, or else the run that the arguments ask for.
+
+    Raises ShardlogError where a saved run is asked to be another one.
+    """
+    from ..explanations.saved import is_saved, open_saved
+
+    if not is_saved(Path(options.module)):
+        return result_of(options)
+    changed = [name for name in ("mesh", "annotate", "rules", "op_priorities") if getattr(options, name)]
+    if changed:
+        from ..errors import ShardlogError
+
+        hint = "what-if runs it again with other annotations" if changed == ["annotate"] else "run the module"
+        message = f"--{changed[0].replace('_', '-')} cannot change a saved run"
+        raise ShardlogError(message, where=options.module, hint=hint)
+    return open_saved(options.module)
+
+
+class _Progress:
+    """A bar on the terminal that says how far a run is; nothing where no terminal watches."""
+
+    def __init__(self) -> None:
+        self.quiet_until = time.monotonic() + _QUIET_SECONDS if sys.stderr.isatty() else float("inf")
+        self.shown = False
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __call__(self, what: str, done: float) -> None:
+        if time.monotonic() >= self.quiet_until:
+            bar = "━" * round(40 * done)
+            print(f"\r\x1b[K{bar:·<40} {what}", end="", file=sys.stderr, flush=True)
+            self.shown = True
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
