@@ -109,7 +109,7 @@ class _Reader(Reader):
             n: prepare(
                 f,
                 self.classes,
-                self.same,
+                self.together,
                 callee=n in called,
                 edges_as_read=not self.add_edges,
                 constrain=False,

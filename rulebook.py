@@ -151,11 +151,16 @@ class RuleBook:
         """Which ops are constant sub-computations; see ``rules/propagation/constants.dl`` for the facts."""
         return self._evaluate("constants", facts)
 
-    def groups(self, grouped: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Pairs of values that share a sharding, from (value, group id) pairs."""
+    def groups(self, grouped: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
+        """The values that share a sharding, in the given order, by the least of them; from (value, group id)
+        pairs."""
         if not grouped:
-            return []
-        return [(int(v), int(w)) for v, w in self._evaluate("groups", {"grouped": grouped})["same"]]
+            return {}
+        leaders = dict(self._evaluate("groups", {"grouped": grouped})["leader"])
+        members: dict[int, list[int]] = {}
+        for value in dict.fromkeys(value for value, _ in grouped):
+            members.setdefault(int(leaders[value]), []).append(value)
+        return members
 
     def _evaluate(self, name: str, facts: Facts) -> dict[str, Any]:
         self._note(name, facts)

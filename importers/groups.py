@@ -14,7 +14,7 @@ from .function import Function
 from .shardings import Sharding
 from .uses import Uses
 
-Same = Callable[[Sequence[tuple[int, int]]], list[tuple[int, int]]]
+Together = Callable[[Sequence[tuple[int, int]]], Mapping[int, Sequence[int]]]
 
 
 def separate_groups(
@@ -23,12 +23,12 @@ def separate_groups(
     uses: Uses,
     place: Mapping[int, int],
     edges: Collection[int],
-    same: Same,
+    together: Together,
 ) -> None:
     """Puts constraints on the members of groups that disagree, and warns of every such group.
 
     ``place`` maps targets of data-flow edges to the value that holds their sharding, ``edges`` are the values
-    with an edge of their own, and ``same`` says which values are in one group, given (value, group id) pairs.
+    with an edge of their own, and ``together`` says which values are in one group, given (value, group id) pairs.
     """
     if not function.groups:
         return
@@ -37,21 +37,16 @@ def separate_groups(
     for value, group, node in function.groups:
         nodes.setdefault(value, node)
         ids.setdefault(value, group)
-    order = {value: i for i, value in enumerate(nodes)}
-    partners: dict[int, set[int]] = {value: {value} for value in nodes}
-    for one, other in same([(value, group) for value, group, _ in function.groups]):
-        partners[one].add(other)
     # Without a data-flow edge, a constraint on an argument comes before those that are there already.
     free = set(function.arguments).difference(edges)
     instead: dict[int, int] = {}
-    for leader in [value for value in nodes if value == min(partners[value], key=order.__getitem__)]:
-        members = [value for value in nodes if value in partners[leader]]
+    for members in together([(value, group) for value, group, _ in function.groups]).values():
         held = [function.annotations.get(place.get(value, value)) for value in members]
         said = [sharding for sharding in held if sharding is not None and not sharding.empty]
         if all(sharding == said[0] for sharding in said):
             continue
         warnings.warn(
-            f"the members of sharding group {ids[leader]} in @{function.name} have different shardings; "
+            f"the members of sharding group {ids[members[0]]} in @{function.name} have different shardings; "
             "each keeps its own",
             stacklevel=2,
         )

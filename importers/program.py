@@ -70,7 +70,7 @@ class Reader:
         separate_groups: bool = False,
     ) -> None:
         self.module, self.rules = module, rules
-        self.same = rules.groups if separate_groups else None
+        self.together = rules.groups if separate_groups else None
         around = looks_at(rules.looks_at)
         signatures = Signatures(around, self.dynamic)
         tensors: dict[ir.Type, Tensor] = {}
@@ -155,7 +155,7 @@ class Reader:
         self.split()
         called = self.called()
         functions = self.functions.items()
-        return {n: prepare(f, self.classes, self.same, callee=n in called) for n, f in functions}
+        return {n: prepare(f, self.classes, self.together, callee=n in called) for n, f in functions}
 
     def called(self) -> set[str]:
         """The functions that are called."""
@@ -288,12 +288,7 @@ class Reader:
                         hint="the members of a sharding group must be in the same manual computation",
                     )
                 rows.append((place, group))
-        same = self.rules.groups(rows)
-        members: dict[int, list[int]] = {}
-        leader = {v: min(w for u, w in same if u == v) for v in {v for v, _ in rows}} if rows else {}
-        for place in dict.fromkeys(v for v, _ in rows):
-            members.setdefault(leader[place], []).append(place)
-        return tuple(tuple(m) for m in members.values())
+        return tuple(map(tuple, self.rules.groups(rows).values()))
 
     def read_initial(
         self, graph: Graph, groups: Sequence[tuple[int, ...]], cells: npt.NDArray[np.int32]

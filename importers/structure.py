@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .classes import Classes, End, Knowledge
 from .constraints import apply_constraints
 from .function import Function
-from .groups import Same, separate_groups
+from .groups import Together, separate_groups
 from .uses import Uses
 
 
@@ -44,7 +44,7 @@ class Structure:
 def prepare(
     function: Function,
     classes: Classes,
-    same: Same | None = None,
+    together: Together | None = None,
     *,
     callee: bool,
     edges_as_read: bool = False,
@@ -52,7 +52,7 @@ def prepare(
 ) -> Structure:
     """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and
     finds its dead ops (``function.removed``). ``edges_as_read``: no edges but those that stand in the
-    function. ``same`` (see ``groups.py``): members of sharding groups may disagree; otherwise that is an
+    function. ``together`` (see ``groups.py``): members of sharding groups may disagree; otherwise that is an
     error, which is found later.
 
     Shardy erases a dead op when its turn comes. So what is used by nothing never takes a turn, but what is
@@ -72,8 +72,8 @@ def prepare(
             function.annotations.setdefault(place[value], sharding)
     if constrain:
         apply_constraints(function, classes, uses, place, owners | set(place))
-    if same is not None:
-        separate_groups(function, classes, uses, place, owners, same)
+    if together is not None:
+        separate_groups(function, classes, uses, place, owners, together)
     if function.moved:
         function.order.sort(key=lambda n: uses.position[n])
     counts = _counts(function, classes, uses)

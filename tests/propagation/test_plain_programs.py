@@ -43,8 +43,19 @@ def test_user_priorities_go_through_the_op_priorities_one_after_the_other() -> N
 
 
 def test_groups_that_share_a_value_are_one() -> None:
-    same = evaluate("groups.dl", {"grouped": [(1, 10), (2, 10), (2, 11), (5, 11), (7, 12)]})["same"]
-    assert set(same) == {(v, w) for v in (1, 2, 5) for w in (1, 2, 5)} | {(7, 7)}
+    leaders = evaluate("groups.dl", {"grouped": [(1, 10), (2, 10), (2, 11), (5, 11), (7, 12)]})["leader"]
+    assert leaders == [(1, 1), (2, 1), (5, 1), (7, 7)]
+
+
+def test_groups_are_one_through_any_number_of_others() -> None:
+    """Values 0, 2, 4, ... and 1, 3, 5, ... in two chains, of groups in no particular order."""
+    chains = [(v, 10 + 7 * v % 20) for v in range(20)] + [(v + 2, 10 + 7 * v % 20) for v in range(18)]
+    assert evaluate("groups.dl", {"grouped": chains})["leader"] == [(v, v % 2) for v in range(20)]
+
+
+def test_a_group_of_many_members_is_no_more_work_than_many_groups() -> None:
+    many = [(v, 0) for v in range(20_000)]
+    assert evaluate("groups.dl", {"grouped": many})["leader"] == [(v, 0) for v in range(20_000)]
 
 
 def test_constants_and_what_is_computed_from_them_alone() -> None:
