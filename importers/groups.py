@@ -28,7 +28,8 @@ def separate_groups(
     """Puts constraints on the members of groups that disagree, and warns of every such group.
 
     ``place`` maps targets of data-flow edges to the value that holds their sharding, ``edges`` are the values
-    with an edge of their own, and ``together`` says which values are in one group, given (value, group id) pairs.
+    with an edge of their own, and ``together`` says which values are in one group, from (value, group id)
+    pairs.
     """
     if not function.groups:
         return
