@@ -9,7 +9,6 @@ has, how many are equal and different, and how many Shardy cannot run, and why; 
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections import Counter
@@ -24,6 +23,7 @@ from shardlog.propagation_alone import propagate_alone
 from . import oracle
 from .compare import differences
 from .ops import rules
+from .support import tools
 
 TESTS = "shardy/dialect/sdy/transforms/propagation/test"
 SINKS = ["func.func(sdy-sink-data-flow-edges)", "func.func(sdy-sink-func-data-flow-edges)"]
@@ -53,11 +53,6 @@ class Row:
     different: int = 0
     why: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-
-
-def checkout() -> Path | None:
-    """The checkout that the environment variable SHARDY names."""
-    return Path(os.environ["SHARDY"]) if os.environ.get("SHARDY") else None
 
 
 def pieces(path: Path) -> Iterator[Piece]:
@@ -162,7 +157,7 @@ def table(path: Path, names: tuple[str, ...] = ()) -> dict[str, Row]:
 
 def main() -> None:
     """Prints the table."""
-    path = checkout()
+    path = tools.shardy()
     if path is None:
         sys.exit("set SHARDY to a checkout of openxla/shardy")
     names = tuple(name for name in sys.argv[1:] if name != "-v")

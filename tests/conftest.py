@@ -1,7 +1,43 @@
-"""Eight CPU devices, set before anything imports JAX, for the tests that run what they lower."""
+"""Eight CPU devices, set before anything imports JAX; and what tests need, by their marker."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+
+import pytest
+
+from .support import tools
 
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+
+# Marker -> whether what it needs is there, and how to get it.
+_NEEDS = {
+    "shardy": (tools.shardy, "SHARDY=CHECKOUT of openxla/shardy"),
+    "souffle": (tools.souffle, "souffle on the PATH, or SOUFFLE=ITS PATH"),
+    "browser": (tools.browsers, "chromium and chromedriver on the PATH"),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips the tests whose markers need what is not there."""
+    missing = {marker: how for marker, (find, how) in _NEEDS.items() if find() is None}
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+        for marker, how in missing.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=f"needs {how}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says what was left out, and how it is run."""
+    reasons: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", ()):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[reason.removeprefix("Skipped: ")] += 1
+    for report in terminalreporter.stats.get("deselected", ()):
+        if report.get_closest_marker("bench"):
+            reasons["a measurement of time: make bench"] += 1
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"left out: {count:3} {reason}")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import pytest
 
 from . import verification
-from .conformance import checkout, table
+from .conformance import table
+from .support import tools
 
 
-@pytest.mark.skipif(checkout() is None, reason="SHARDY does not name a checkout of openxla/shardy")
+@pytest.mark.shardy
 def test_conformance() -> None:
-    path = checkout()
+    path = tools.shardy()
     assert path is not None
     rows = table(path)
     assert rows
@@ -21,9 +22,9 @@ def test_conformance() -> None:
     assert not notes, "\n".join(notes)
 
 
-@pytest.mark.skipif(checkout() is None, reason="SHARDY does not name a checkout of openxla/shardy")
+@pytest.mark.shardy
 def test_verification() -> None:
-    path = checkout()
+    path = tools.shardy()
     assert path is not None
     rows = verification.table(path)
     assert sum(row.refused for row in rows.values()) > 300

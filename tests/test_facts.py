@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from shardlog.engine import load
 from shardlog.rulebook import RULES
 
 from . import models
+from .support import tools
 
 Rows = list[tuple[str, ...]]
 PROGRAMS = {
@@ -57,11 +57,11 @@ def test_relations_of_the_result(model: tuple[Path, shardlog.Result]) -> None:
     assert read(folder / "module", ".facts") == {name: as_text(rows) for name, rows in result.facts.items()}
 
 
-@pytest.mark.skipif(shutil.which("souffle") is None, reason="souffle is not installed")
+@pytest.mark.souffle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_souffle_gives_our_answers(model: tuple[Path, shardlog.Result], name: str, tmp_path: Path) -> None:
     folder, file = model[0], RULES / PROGRAMS[name]
-    subprocess.run(["souffle", "-w", "-F", folder / name, "-D", tmp_path, file], check=True)
+    subprocess.run([tools.souffle() or "", "-w", "-F", folder / name, "-D", tmp_path, file], check=True)
     program = load([file])
     given = read(folder / name, ".facts")
     facts = {
@@ -87,7 +87,7 @@ func.func @main(%0: tensor<8x4xf32>, %1: tensor<4x2xf32>) -> tensor<8x2xf32> {
 """
 
 
-@pytest.mark.skipif(shutil.which("souffle") is None, reason="souffle is not installed")
+@pytest.mark.souffle
 def test_souffle_gives_our_answers_with_more_rules(tmp_path: Path) -> None:
     for name, text in {
         "m.mlir": MINE,
@@ -103,7 +103,7 @@ def test_souffle_gives_our_answers_with_more_rules(tmp_path: Path) -> None:
     assert cli.main(["facts", str(tmp_path / "m.mlir"), "-o", str(tmp_path / "facts"), *options]) == 0
     out, folder = tmp_path / "out", tmp_path / "facts" / "ops"
     out.mkdir()
-    subprocess.run(["souffle", "-w", "-F", folder, "-D", out, folder / "rules.dl"], check=True)
+    subprocess.run([tools.souffle() or "", "-w", "-F", folder, "-D", out, folder / "rules.dl"], check=True)
     book = shardlog.run(tmp_path / "m.mlir", rules=rules, op_priorities=tmp_path / "order").book
     asked, theirs = list(book.asked["ops"]), read(out, ".csv")
     for relation in ("factor", "maps", "kind", "known", "flows", "pure"):
@@ -112,7 +112,7 @@ def test_souffle_gives_our_answers_with_more_rules(tmp_path: Path) -> None:
         assert ours
 
 
-@pytest.mark.skipif(shutil.which("souffle") is None, reason="souffle is not installed")
+@pytest.mark.souffle
 def test_souffle_reads_the_relations_of_the_result(
     model: tuple[Path, shardlog.Result], tmp_path: Path
 ) -> None:
@@ -120,7 +120,14 @@ def test_souffle_reads_the_relations_of_the_result(
     rule = "split(v) :- sharded(v, _, _, x), sharded(v, _, _, y), x != y.\n"
     declarations = f'.include "{folder}/module/relations.dl"\n.decl split(v: symbol)\n.output split\n'
     (tmp_path / "split.dl").write_text(declarations + rule)
-    command: list[str | Path] = ["souffle", "-F", folder / "module", "-D", tmp_path, tmp_path / "split.dl"]
+    command: list[str | Path] = [
+        tools.souffle() or "",
+        "-F",
+        folder / "module",
+        "-D",
+        tmp_path,
+        tmp_path / "split.dl",
+    ]
     subprocess.run(command, check=True)
     axes: dict[str, set[str]] = {}
     for v, _, _, x in result.facts["sharded"]:

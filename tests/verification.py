@@ -24,7 +24,7 @@ from jaxlib.mlir import ir
 from shardlog import cli
 
 from . import oracle
-from .conformance import checkout
+from .support import tools
 
 TESTS = ("shardy/dialect/sdy/ir/test/*.mlir", "shardy/dialect/sdy/transforms/import/test/*.mlir")
 MAIN = "func.func @main() {\n  return\n}\n"  # for modules without a function
@@ -132,7 +132,7 @@ def table(path: Path, names: tuple[str, ...] = ()) -> dict[str, Row]:
 
 def main() -> None:
     """Prints the table."""
-    path = checkout()
+    path = tools.shardy()
     if path is None:
         sys.exit("set SHARDY to a checkout of openxla/shardy")
     rows = table(path, tuple(name for name in sys.argv[1:] if name != "-v"))

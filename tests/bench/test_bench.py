@@ -10,6 +10,7 @@ from . import bench
 
 DEPTHS = (bench.SHALLOW, bench.DEEP)
 TRIES = 4
+pytestmark = pytest.mark.bench
 
 
 def least(measure: Callable[[], float], limit: float) -> float:

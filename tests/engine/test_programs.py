@@ -7,9 +7,7 @@ is not compared with it.
 from __future__ import annotations
 
 import ast
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,10 @@ from typing import Any
 import pytest
 from shardlog.engine import Program, load
 
+from ..support import tools
+
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*/*.dl"))
-SOUFFLE = os.environ.get("SOUFFLE") or shutil.which("souffle")
+SOUFFLE = tools.souffle()
 
 
 def expected(path: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -41,7 +41,7 @@ def test_answers(program: Path, backend: Any) -> None:
     assert load([program]).evaluate({}, backend=backend) == expected(program)
 
 
-@pytest.mark.skipif(not SOUFFLE, reason="Soufflé is not installed (set SOUFFLE to its path)")
+@pytest.mark.souffle
 def test_souffle_agrees(program: Path, tmp_path: Path) -> None:
     text = program.read_text()
     if "//# differs from Soufflé" in text:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -24,6 +23,8 @@ from shardlog.explanations.report.folding import MEMBER, REPEAT, fold, scope
 from shardlog.explanations.why import Explainer
 from shardlog.tests import models
 
+from ..support import tools
+
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 func.func @main(
@@ -42,18 +43,10 @@ func.func @main(
 LAYERS = 10_000  # of three ops each, with a constant
 
 
-def browsers() -> tuple[str, str] | None:
-    """A Chromium and its driver, where both are installed."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    return (chromium, driver) if chromium and driver else None
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    found = browsers()
-    if found is None:
-        pytest.skip("there is no chromium with a chromedriver")
+    found = tools.browsers()
+    assert found is not None
     options = webdriver.ChromeOptions()
     options.binary_location = found[0]
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,900"):

@@ -15,7 +15,7 @@ from shardlog.importers.meshes import Atom
 from shardlog.importers.source import symbols
 
 from .. import models, oracle
-from ..conformance import checkout
+from ..support import tools
 
 DEBUG = "sdy-user-priority-propagate{keep-sharding-rules=true debug-sharding-origins=true}"
 # What a call becomes while Shardy propagates.
@@ -117,9 +117,9 @@ def test_origins(name: str) -> None:
     assert found == []
 
 
-@pytest.mark.skipif(checkout() is None, reason="SHARDY does not name a checkout of openxla/shardy")
+@pytest.mark.shardy
 def test_shardys_own_tests() -> None:
-    path = checkout()
+    path = tools.shardy()
     assert path is not None
     text = (
         path / "shardy/dialect/sdy/transforms/propagation/debugging/test/sharding_origins.mlir"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +11,8 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from ..support import tools
 
 RULES = Path(__file__).parents[2] / "rules" / "propagation"
 
@@ -155,14 +155,9 @@ class Case:
 OUTPUTS = ("changed", "becomes_mesh", "becomes_sharded", "becomes_closed", "becomes_fixed")
 
 
-def souffle() -> str | None:
-    """Stock Soufflé: the program that SOUFFLE names, or the one on the PATH."""
-    return os.environ.get("SOUFFLE") or shutil.which("souffle")
-
-
 def run_souffle(program: Path, facts: Mapping[str, Iterable[Row]], outputs: Sequence[str]) -> Facts:
     """The output relations of a program in stock Soufflé; numbers are read as int."""
-    command = souffle()
+    command = tools.souffle()
     assert command is not None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

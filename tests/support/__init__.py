@@ -1,0 +1,1 @@
+"""What tests share: programs to run, generators of random ones, and oracles to compare with."""
