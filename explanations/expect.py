@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 from ..errors import ShardlogError
 from ..importers.annotate import parse_sharding
+from ..importers.meshes import quoted, symbol
 from ..importers.shardings import Dimension, Sharding, Shardings
 from ..importers.source import Text, parse_module
 from .expectations import Expectation, Expectations, line, read_expectations
@@ -102,9 +102,9 @@ class Expected:
         """A module with the meshes alone."""
         lines = []
         for mesh in self.meshes.meshes:
-            axes = ", ".join(f'"{name}"={size}' for name, size in mesh.axes)
+            axes = ", ".join(f"{quoted(name)}={size}" for name, size in mesh.axes)
             ids = f", device_ids=[{', '.join(map(str, mesh.device_ids))}]" if mesh.device_ids else ""
-            lines.append(f"sdy.mesh @{json.dumps(mesh.name)} = <[{axes}]{ids}>")
+            lines.append(f"sdy.mesh {symbol(mesh.name)} = <[{axes}]{ids}>")
         return "\n".join(lines)
 
     # ---- Shardings as text ------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class Expected:
         text = self._shardings.text(sharding, closed=True).removeprefix("#sdy.sharding")
         mesh = self.meshes.meshes[sharding.mesh].name
         several = len(self.meshes.meshes) > 1
-        return text if several else text.removeprefix(f"<@{mesh}, ").removesuffix(">")
+        return text if several else text.removeprefix(f"<{symbol(mesh)}, ").removesuffix(">")
 
     def _read(self, text: str, where: str) -> Sharding:
         with self._module.context:

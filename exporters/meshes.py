@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..importers.meshes import Mesh
-from ..importers.shardings import Shardings
+from ..importers.shardings import Shardings, mesh_attribute
 from ..importers.source import symbols
 
 
@@ -24,22 +24,14 @@ def write_meshes(module: ir.Module, shardings: Shardings) -> None:
     point = last[0].operation if last else None
     for mesh in shardings.meshes.meshes:
         if mesh.name not in ops:
-            attribute = ir.Attribute.parse(f"#sdy.mesh<{_text(mesh)}>")
-            ops[mesh.name] = made = sdy.MeshOp(
-                mesh.name, attribute, ip=ir.InsertionPoint.at_block_begin(module.body)
-            )
+            begin = ir.InsertionPoint.at_block_begin(module.body)
+            ops[mesh.name] = made = sdy.MeshOp(mesh.name, mesh_attribute(mesh), ip=begin)
             if point is not None:
                 made.operation.move_after(point)
             point = made.operation
         attributes = ops[mesh.name].attributes
         if "stablehlo.mesh" not in attributes:
             attributes["stablehlo.mesh"] = _described(mesh)
-
-
-def _text(mesh: Mesh) -> str:
-    axes = ", ".join(f'"{name}"={size}' for name, size in mesh.axes)
-    devices = f", device_ids={list(mesh.device_ids)}" if mesh.device_ids else ""
-    return f"[{axes}]{devices}"
 
 
 def _described(mesh: Mesh) -> Any:

@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 from ..importers.classes import Classes
 from ..importers.function import RESULT_SHARDING, sharding_of
 from ..importers.graph import Graph
-from ..importers.shardings import Dimension, Sharding
+from ..importers.shardings import Dimension, Sharding, manual_axes
 from .functions import Version, choose_versions
 from .meshes import write_meshes
 from .shardings import Written
@@ -325,8 +325,7 @@ class Body:
             if attribute is not None:
                 attributes[label] = attribute
         if node in function.manual_axes:
-            names = ", ".join(f'"{name}"' for name in function.manual_axes[node])
-            attributes["manual_axes"] = ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>")
+            attributes["manual_axes"] = manual_axes(function.manual_axes[node])
 
     def set_call(self, node: int) -> None:
         """A call has the shardings that its function returns; where they differ from what it needs, it is

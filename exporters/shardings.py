@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
 
 from ..importers.shardings import Facts, Sharding, Shardings
 
@@ -92,10 +93,7 @@ class Written:
             filled = self.filled(shardings, ranks)
             if filled is None:
                 return None
-            entries = [
-                self.shardings.text(s, closed=self.closed).removeprefix("#sdy.sharding") for s in filled
-            ]
-            self._attributes[key] = ir.Attribute.parse(f"#sdy.sharding_per_value<[{', '.join(entries)}]>")
+            self._attributes[key] = sdy.TensorShardingPerValueAttr.get([self.attribute(s) for s in filled])
         return self._attributes[key]
 
     def filled(self, shardings: Sequence[Sharding | None], ranks: Sequence[int]) -> list[Sharding] | None:

@@ -13,6 +13,8 @@ from jaxlib.mlir.dialects import sdy
 from ..errors import ShardlogError, closest
 from .diagnostics import explain
 from .function import RESULT_SHARDING
+from .meshes import Mesh, symbol
+from .shardings import mesh_attribute
 from .source import main_function, symbols
 
 _AXIS = r'[^\s=,:"@]+\s*=\s*\d+'
@@ -40,8 +42,7 @@ def replace_mesh(module: ir.Module, text: str) -> None:
             raise ShardlogError(
                 f"the axis {name} has size {size}", where=where, hint="expected a number of devices"
             )
-    entries = ", ".join(f'"{name}"={size}' for name, size in axes)
-    attribute = ir.Attribute.parse(f"#sdy.mesh<[{entries}]>")
+    attribute = mesh_attribute(Mesh("", tuple((name, int(size)) for name, size in axes)))
     old = symbols(module, "sdy.mesh")
     if not old:
         sdy.MeshOp(match["name"] or "mesh", attribute, ip=ir.InsertionPoint.at_block_begin(module.body))
@@ -51,7 +52,7 @@ def replace_mesh(module: ir.Module, text: str) -> None:
         raise ShardlogError(f"the module has {len(old)} meshes", where=where, hint=hint)
     name = match["name"] or next(iter(old))
     if name not in old:
-        raise ShardlogError(f"the module has no mesh @{name}", where=where, hint=closest(name, old))
+        raise ShardlogError(f"the module has no mesh {symbol(name)}", where=where, hint=closest(name, old))
     old[name].attributes["mesh"] = attribute
     if "mhlo.num_partitions" in module.operation.attributes:
         devices = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), prod(int(size) for _, size in axes))
@@ -93,7 +94,7 @@ def apply_annotations(module: ir.Module, annotations: Sequence[str]) -> None:
             module.operation.verify()
         except ir.MLIRError as error:
             meshes = symbols(module, "sdy.mesh").items()
-            declared = "\n".join(f"sdy.mesh @{mesh} = {op.attributes['mesh']}" for mesh, op in meshes)
+            declared = "\n".join(f"sdy.mesh {symbol(mesh)} = {op.attributes['mesh']}" for mesh, op in meshes)
             message, hint = explain(error, declared)
             raise ShardlogError(message, where=where, hint=hint) from None
 
@@ -129,9 +130,9 @@ def parse_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute
                 "the module has no mesh", where=where, hint="give it one, as in --mesh data=2,model=4"
             )
         if len(meshes) > 1:
-            hint = f"name one of them, as in <@{meshes[0]}, [...]>; {closest('', meshes)}"
+            hint = f"name one of them, as in <{symbol(meshes[0])}, [...]>; {closest('', meshes)}"
             raise ShardlogError(f"the module has {len(meshes)} meshes", where=where, hint=hint)
-        sharding = f"<@{meshes[0]}, {sharding}>"
+        sharding = f"<{symbol(meshes[0])}, {sharding}>"
     try:
         return ir.Attribute.parse(f"#sdy.sharding{sharding}")
     except ir.MLIRError as error:

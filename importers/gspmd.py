@@ -25,7 +25,7 @@ from .function import location
 from .hlo_sharding import HloSharding, parse
 from .meshes import Mesh, Meshes
 from .shard_map import FULL_TO_SHARD, SHARD_TO_FULL, Manual, read_shard_maps
-from .shardings import Sharding, Shardings, read_mesh
+from .shardings import Sharding, Shardings, mesh_attribute, read_mesh
 from .source import symbols
 from .tiles import common_mesh, from_sharding, subgroup_axes, to_sharding
 
@@ -155,10 +155,8 @@ class _Reader:
         name, suffix = mesh.name, 0
         while name in taken:
             name, suffix = f"{mesh.name}_{suffix}", suffix + 1
-        axes = ", ".join(f'"{axis}"={size}' for axis, size in mesh.axes)
-        devices = f", device_ids={list(mesh.device_ids)}" if mesh.device_ids else ""
-        attribute = ir.Attribute.parse(f"#sdy.mesh<[{axes}]{devices}>")
-        made = sdy.MeshOp(name, attribute, ip=ir.InsertionPoint.at_block_begin(self.module.body))
+        begin = ir.InsertionPoint.at_block_begin(self.module.body)
+        made = sdy.MeshOp(name, mesh_attribute(mesh), ip=begin)
         if self.meshes:
             made.operation.move_after([*self.meshes.values()][-1].operation)
         self.meshes[name] = made

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import isqrt
+
+_BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)  # symbols that need no quotes
+_ESCAPED = re.compile(r'["\\\x00-\x1f\x7f]')
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,16 @@ class Mesh:
     @cached_property
     def sizes(self) -> dict[str, int]:
         return dict(self.axes)
+
+
+def quoted(name: str) -> str:
+    """A name as a string of MLIR."""
+    return '"' + _ESCAPED.sub(lambda c: "\\\\" if c[0] == "\\" else f"\\{ord(c[0]):02X}", name) + '"'
+
+
+def symbol(name: str) -> str:
+    """A name as a symbol of MLIR: ``@mesh``, ``@"my mesh"``."""
+    return f"@{name if _BARE.fullmatch(name) else quoted(name)}"
 
 
 def axis_text(axis: SubAxis, mesh: Mesh) -> str:

@@ -20,6 +20,7 @@ from jaxlib.mlir.dialects import sdy
 from ..errors import ShardlogError
 from .function import location
 from .meshes import Mesh
+from .shardings import manual_axes
 from .source import symbols
 
 FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
@@ -111,7 +112,7 @@ class _Reader:
 
     def __init__(self, mesh: Mesh, manual: Manual) -> None:
         self.mesh, self.manual = mesh, manual
-        self.plain = ir.Attribute.parse(f"#sdy.sharding<@{mesh.name}, []>")
+        self.plain = sdy.TensorShardingAttr.get(mesh.name, [])
 
     def convert(self, call: Any, function: Any) -> bool:
         """Makes a manual computation of a call in the pattern; says if it is one."""
@@ -127,13 +128,12 @@ class _Reader:
         ins = [crossing for crossing in entering if crossing is not None]
         outs = [crossing for crossing in leaving if crossing is not None]
         axes = frozenset[str]().union(*(crossing.axes for crossing in ins + outs))
-        names = ", ".join(f'"{name}"' for name, _ in self.mesh.axes if name in axes)
         made = sdy.ManualComputationOp(
             [crossing.outside.type for crossing in outs],
             [crossing.outside for crossing in ins],
             sdy.TensorShardingPerValueAttr.get([crossing.sharding for crossing in ins]),
             sdy.TensorShardingPerValueAttr.get([crossing.sharding for crossing in outs]),
-            ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>"),
+            manual_axes(name for name, _ in self.mesh.axes if name in axes),
             loc=call.location,
             ip=ir.InsertionPoint(call),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
-from .meshes import Mesh, Meshes, SubAxis
+from .meshes import Mesh, Meshes, SubAxis, quoted, symbol
 
 Facts = dict[str, list[tuple[Any, ...]]]
 
@@ -92,7 +92,7 @@ class Shardings:
         if isinstance(reference, ir.FlatSymbolRefAttr):
             if reference.value not in self.names:
                 raise ShardlogError(
-                    f"unknown mesh @{reference.value}",
+                    f"unknown mesh {symbol(reference.value)}",
                     where=where,
                     hint=closest(reference.value, list(self.names)),
                 )
@@ -122,7 +122,7 @@ class Shardings:
         for axis in map(sdy.AxisRefAttr, attributes):
             if axis.name not in sizes:
                 raise ShardlogError(
-                    f"unknown axis {axis.name!r} in mesh @{self.meshes.meshes[mesh].name}",
+                    f"unknown axis {quoted(axis.name)} in mesh {symbol(self.meshes.meshes[mesh].name)}",
                     where=where,
                     hint=closest(axis.name, list(sizes)),
                 )
@@ -191,7 +191,7 @@ class Shardings:
             none = dimension.priority is None or (closed and not entries)  # which has nothing to come later
             priority = "" if none else f"p{dimension.priority}"
             dimensions.append("{" + ", ".join(entries) + "}" + priority)
-        text = f"#sdy.sharding<@{self.meshes.meshes[sharding.mesh].name}, [{', '.join(dimensions)}]"
+        text = f"#sdy.sharding<{symbol(self.meshes.meshes[sharding.mesh].name)}, [{', '.join(dimensions)}]"
         for what, axes in (("replicated", sharding.replicated), ("unreduced", sharding.unreduced)):
             if axes and not (closed and what == "replicated"):  # what is closed needs no word on other axes
                 text += f", {what}={{{', '.join(self._axis_text(sharding.mesh, axis) for axis in axes)}}}"
@@ -199,7 +199,8 @@ class Shardings:
 
     def _axis_text(self, mesh: int, axis: SubAxis) -> str:
         whole = axis.size == self.meshes.meshes[mesh].sizes[axis.name]
-        return f'"{axis.name}"' if whole else f'"{axis.name}":({axis.pre}){axis.size}'
+        name = quoted(axis.name)
+        return name if whole else f"{name}:({axis.pre}){axis.size}"
 
 
 def read_mesh(name: str, attribute: ir.Attribute) -> Mesh:
@@ -207,3 +208,16 @@ def read_mesh(name: str, attribute: ir.Attribute) -> Mesh:
     mesh = sdy.MeshAttr(attribute)
     axes = tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes))
     return Mesh(name, axes, tuple(mesh.device_ids))
+
+
+def mesh_attribute(mesh: Mesh) -> ir.Attribute:
+    """``#sdy.mesh<...>``, in the current context."""
+    axes = [sdy.MeshAxisAttr.get(name, size) for name, size in mesh.axes]
+    attribute: ir.Attribute = sdy.MeshAttr.get(axes, mesh.device_ids)
+    return attribute
+
+
+def manual_axes(names: Iterable[str]) -> ir.Attribute:
+    """``#sdy<manual_axes{...}>``, in the current context."""
+    attribute: ir.Attribute = sdy.ManualAxesAttr.get([ir.StringAttr.get(name) for name in names])
+    return attribute

@@ -117,7 +117,7 @@ def test_expectations_about_other_values(file: Path, text: str, message: str) ->
         ("'%0' = '[{]'", "1: error: not a sharding"),
         (
             "'%0' = '[{\"modl\"}, {}]'",
-            "1: error: unknown axis 'modl' in mesh @mesh\n  hint: did you mean model?",
+            '1: error: unknown axis "modl" in mesh @mesh\n  hint: did you mean model?',
         ),
     ],
 )
