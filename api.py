@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -246,26 +244,6 @@ def run(
 
 def run_with(source: Any, options: Options, progress: Callable[[str, float], None] | None = None) -> Result:
     """``run`` with the options of a run."""
-    with without_collection():
-        return _run(source, options, progress)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """No garbage collection: a run makes many objects and hardly any garbage, which a collection would look
-    through again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.freeze()  # what was made counts as old at once
-            gc.enable()
-            gc.unfreeze()
-
-
-def _run(source: Any, options: Options, progress: Callable[[str, float], None] | None) -> Result:
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
     text = read_source(source)

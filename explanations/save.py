@@ -93,13 +93,10 @@ def save(result: Result, path: Path) -> None:
 
     Raises ShardlogError where it cannot be written.
     """
-    from ..api import without_collection
-
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         partial.unlink(missing_ok=True)
-        with without_collection():
-            _write(result, partial)
+        _write(result, partial)
         partial.replace(path)
     except (OSError, sqlite3.Error) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)

@@ -73,19 +73,21 @@ def choose_versions(
     for caller in in_order:
         for child in caller.children.values():
             first.setdefault((child.function.name, signatures[child.number]), child)
+
+    def callee(child: Instance) -> Instance:
+        return first[child.function.name, signatures[child.number]]
+
     versions: dict[int, Version] = {}
-
-    def version(instance: Instance) -> Version:
+    pending = [*roots]
+    while pending:
+        instance = pending.pop()
         if instance.number not in versions:
-            versions[instance.number] = made = Version(
-                names[instance.number], instance, signatures[instance.number], {}
-            )
-            for node, child in instance.children.items():
-                made.callees[node] = version(first[child.function.name, signatures[child.number]])
-        return versions[instance.number]
-
-    for root in roots:
-        version(root)
+            signature = signatures[instance.number]
+            versions[instance.number] = Version(names[instance.number], instance, signature, {})
+            pending += map(callee, instance.children.values())
+    for version in versions.values():
+        for node, child in version.instance.children.items():
+            version.callees[node] = versions[callee(child).number]
     return [versions[i.number] for i in in_order if i.number in versions]
 
 

@@ -1,0 +1,64 @@
+"""What a process keeps of the runs that it has made."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+import shardlog
+from jaxlib.mlir import ir
+
+MODULE = """\
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+#rows = #sdy.sharding<@mesh, [{"data"}, {}]>
+func.func @main(%arg0: tensor<8x16xf32> {sdy.sharding = #rows}) -> tensor<8x16xf32> {
+  %0 = call @twice(%arg0) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+func.func private @twice(%arg0: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = stablehlo.add %arg0, %arg0 : tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+"""
+
+
+def contexts() -> int:
+    """How many MLIR contexts are alive."""
+    return ir.Context._get_live_count()
+
+
+def test_a_run_is_freed_with_its_result() -> None:
+    gc.collect()
+    before = contexts()
+    gc.disable()  # nothing in a result refers to itself: no collector is needed
+    try:
+        result = shardlog.run(MODULE)
+        assert contexts() == before + 1
+        del result
+        assert contexts() == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="where memory is read")
+def test_many_runs_take_no_more_memory_than_a_few() -> None:
+    def run(sizes: range) -> None:
+        for size in sizes:
+            result = shardlog.run(MODULE.replace("8x16", f"{8 * size}x16"))
+            assert result.record.end == 4
+
+    def memory() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    gc.collect()
+    before = contexts()
+    run(range(1, 51))
+    few = memory()
+    run(range(51, 501))
+    # 450 contexts took 530 MB.
+    assert memory() - few < 100e6
+    assert contexts() - before < 50  # those that wait for the collector: a record refers to its result
+    gc.collect()
+    assert contexts() == before
