@@ -10,12 +10,13 @@ The knowledge is in Datalog rules (``rules/``), run to a fixpoint by a small eng
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than what the command line needs here
 __version__ = "0.1.0"
 __all__ = ["Result", "ShardlogError", "Tactic", "__version__", "explain", "open", "run", "visualize"]
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from .api import Result, run
     from .errors import ShardlogError
     from .explanations.explained import explain

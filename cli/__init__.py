@@ -7,16 +7,21 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 from . import checks, explain, programs, rules
 from .running import common_arguments
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command line; ``carry_out`` of what is parsed is the function of its command."""
     from .. import __version__
 
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="shardlog",
         description="Decides how every tensor of a StableHLO program is sharded, by Datalog rules.",
     )
@@ -30,22 +35,15 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status (1: a check found something, 2: bad input)."""
-    import warnings
-
-    from .running import warn
-
-    options = parser().parse_args(arguments)
     for stream in ("stdin", "stdout", "stderr"):
         if getattr(sys, stream) is None:  # it was closed: as good as the null device
             setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
+    for writer in (sys.stdout, sys.stderr):
+        if isinstance(writer, TextIOWrapper):
+            writer.reconfigure(errors="backslashreplace")  # names need not be in the terminal's alphabet
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: warn(str(message))
-            status: int | None = options.carry_out(options)
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        print("shardlog: interrupted", file=sys.stderr)
-        return 130  # as a process that SIGINT ends
+        status = _carry_out(arguments)
+        sys.stdout.flush()
     except OSError as error:  # of standard output: others are told where they happen
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or what is left is written at exit
         if isinstance(error, BrokenPipeError):
@@ -57,7 +55,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(error, file=sys.stderr)
         return 2
+    return status
+
+
+def _carry_out(arguments: Sequence[str] | None) -> int:
+    import warnings
+
+    from .running import warn
+
+    try:
+        options = parser().parse_args(arguments)
+    except SystemExit as end:  # of --help, --version and --schema, or with what is wrong with the arguments
+        assert isinstance(end.code, int)
+        return end.code
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: warn(str(message))
+        status: int | None = options.carry_out(options)
     return status or 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        # argparse passes over errors of standard output: its end would be 0 on a full disk.
+        if message:
+            (file or sys.stderr).write(message)
 
 
 def _bad_input(error: Exception) -> bool:

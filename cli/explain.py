@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .running import add_json, open_or_run, print_json, result_of
+from .running import add_json, inputs, open_or_run, print_json, result_of
 
 if TYPE_CHECKING:
     from ..explanations.explanation import Explanation
@@ -146,14 +146,12 @@ def _conflicts(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from ..errors import ShardlogError
     from ..explanations.report import report
+    from ..outputs import output, refuse_loss
 
-    page = report(open_or_run(options))
-    try:
-        Path(options.output).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ShardlogError(f"cannot write: {error.strerror}", where=options.output) from error
+    refuse_loss([("-o", options.output)], inputs(options))
+    with output(options.output) as file:
+        file.write_text(report(open_or_run(options)), encoding="utf-8")
 
 
 def _diff(options: argparse.Namespace) -> int:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import IO, TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 from . import checks
-from .running import add_json, print_json, result_of
+from .running import add_json, inputs, print_json, result_of
 
 if TYPE_CHECKING:
     from ..api import Result
@@ -48,14 +46,18 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from ..outputs import output, refuse_loss
+
     lints = checks.lints(options)
-    module = options.output or not (options.save or options.stages)
-    with _output(options.output) if module else nullcontext() as stream:
+    notation, module = options.notation, options.output or not (options.save or options.stages)
+    refuse_loss([("-o", options.output), ("--save", options.save)], inputs(options))
+    with output(options.output) if options.output else nullcontext() as file:
         result = result_of(options, closed=not options.open)
-        bytecode = (options.output or "").endswith(".mlirbc")
-        if stream is not None:
-            write = result.bytecode if bytecode else lambda notation: result.text(notation).encode()
-            stream.write(write(options.notation))
+        if file is not None:
+            bytecode = options.output.endswith(".mlirbc")
+            file.write_bytes(result.bytecode(notation) if bytecode else result.text(notation).encode())
+        elif module:
+            sys.stdout.buffer.write(result.text(notation).encode())
     if options.save:
         result.save(options.save)
     report = sys.stderr if module and not options.output else sys.stdout  # it may be the module's
@@ -78,7 +80,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _facts(options: argparse.Namespace) -> None:
     from ..exporters.facts import write_facts
+    from ..outputs import refuse_loss
 
+    refuse_loss([("-o", options.output)], inputs(options))
     written = write_facts(result_of(options), options.output)
     print(f"{written:,} facts in {options.output}", file=sys.stderr)
 
@@ -121,27 +125,3 @@ def stages_table(result: Result) -> str:
     ]
     names = ("user priority", "op priority", "strategy", "turns", "distinct turns", "changes", "seconds")
     return table(names, rows)
-
-
-@contextmanager
-def _output(name: str | None) -> Iterator[IO[bytes]]:
-    """Standard output, or a file that appears whole when all went well, and otherwise not at all."""
-    from pathlib import Path
-
-    from ..errors import ShardlogError
-
-    if name is None:
-        yield sys.stdout.buffer
-        return
-    path = Path(name).resolve()
-    special = path.exists() and not path.is_file()  # a device or a pipe: there is nothing to replace
-    written = path if special else path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with written.open("wb") as stream:
-            yield stream
-        written.replace(path)
-    except OSError as error:
-        raise ShardlogError(f"cannot write: {error.strerror}", where=name) from error
-    finally:
-        if not special:
-            written.unlink(missing_ok=True)

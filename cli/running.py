@@ -59,6 +59,14 @@ def warn(message: str) -> None:
     print(f"shardlog: warning: {message}", file=sys.stderr)
 
 
+def inputs(options: argparse.Namespace) -> list[str]:
+    """The names of the files that a run reads."""
+    module = "/dev/stdin" if options.module == "-" else options.module
+    schedule = options.schedule if "\n" not in (options.schedule or "") else None
+    names = [module, *options.rules, options.op_priorities, schedule, getattr(options, "other", None)]
+    return [name for name in names if name]
+
+
 def result_of(options: argparse.Namespace, *, closed: bool = True) -> Result:
     """The run that ``options`` ask for; warns of ops without a rule."""
     from ..api import run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from ..importers.annotate import parse_sharding
 from ..importers.meshes import quoted, symbol
 from ..importers.shardings import Dimension, Sharding, Shardings
 from ..importers.source import Text, parse_module
+from ..outputs import write
 from .expectations import Expectation, Expectations, line, read_expectations
 from .explanation import Explanation, WhyNot
 from .record import Run, Value
@@ -300,17 +300,5 @@ def update(run: Run, path: Path) -> bool:
     else:
         old, text = "", expected.fresh()
     if old != text:
-        _replace(path, text)
+        write(path, text.encode())
     return old != text
-
-
-def _replace(path: Path, text: str) -> None:
-    path = path.resolve()
-    written = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        written.write_text(text, encoding="utf-8", newline="\n")
-        written.replace(path)
-    except OSError as error:
-        raise ShardlogError(f"cannot write: {error.strerror}", where=str(path)) from error
-    finally:
-        written.unlink(missing_ok=True)

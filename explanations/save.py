@@ -27,7 +27,6 @@ Shapes, facts and steps are JSON. The same run gives the same bytes.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,6 +41,7 @@ from ..engine.proof import Proof
 from ..errors import ShardlogError
 from ..importers.places import frames
 from ..importers.tactics import schedule_text
+from ..outputs import output
 from ..rulekit.priorities import compile_priorities
 from .explanation import rule_file
 from .history import History
@@ -93,20 +93,14 @@ def save(result: Result, path: Path) -> None:
 
     Raises ShardlogError where it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        partial.unlink(missing_ok=True)
-        _write(result, partial)
-        partial.replace(path)
-    except (OSError, sqlite3.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise ShardlogError(f"cannot write the run: {why}", where=str(path)) from error
-    finally:
-        partial.unlink(missing_ok=True)
+        with output(path) as written:
+            _write(result, written)
+    except sqlite3.Error as error:
+        raise ShardlogError(f"cannot write the run: {error}", where=str(path)) from error
 
 
 def _write(result: Result, path: Path) -> None:
-    path.touch()  # whose error says more than SQLite's
     database = sqlite3.connect(path, isolation_level=None)
     try:
         execute = database.execute

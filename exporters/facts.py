@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ShardlogError
+from ..outputs import output_folder
 from .relations import SCHEMA, declarations
 
 if TYPE_CHECKING:
@@ -31,28 +31,25 @@ def write_facts(result: Result, directory: str) -> int:
     for name, asked in result.book.asked.items():
         folders[name] = _asked(asked, keyed=result.book.programs()[name].plan.key is not None)
     written = 0
-    try:
+    with output_folder(directory) as folder:
         for name, program in result.book.programs().items():
             lines = folders.get(name, {})
             inputs = [relation.name for relation in program.plan.relations if relation.input]
             shared = {relation: _lines(axes[relation]) for relation in inputs if relation in axes}
-            written += _write(Path(directory, name), inputs, {**lines, **shared})
+            written += _write(folder / name, inputs, {**lines, **shared})
         module = {name: _lines(rows) for name, rows in result.facts.items()}
-        written += _write(Path(directory, "module"), SCHEMA, module)
-        Path(directory, "module", "relations.dl").write_text(declarations(), encoding="utf-8")
-        Path(directory, "ops", "rules.dl").write_text(result.book.text(), encoding="utf-8")
-    except OSError as error:
-        raise ShardlogError(f"cannot write: {error.strerror}", where=str(error.filename)) from error
+        written += _write(folder / "module", SCHEMA, module)
+        (folder / "module/relations.dl").write_text(declarations(), encoding="utf-8")
+        (folder / "ops/rules.dl").write_text(result.book.text(), encoding="utf-8")
     return written
 
 
 def _write(folder: Path, relations: Iterable[str], lines: Mapping[str, Sequence[str]]) -> int:
     """A file for every relation, empty where there are no facts."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir()
     for relation in relations:
-        partial = folder / f"{relation}.partial"
-        partial.write_text("".join(f"{line}\n" for line in lines.get(relation, ())), encoding="utf-8")
-        partial.replace(folder / f"{relation}.facts")
+        text = "".join(f"{line}\n" for line in lines.get(relation, ()))
+        (folder / f"{relation}.facts").write_text(text, encoding="utf-8")
     return sum(len(lines.get(relation, ())) for relation in relations)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,7 +62,8 @@ def read_source(source: Any) -> Text:
             return Text(source.encode(), "<text>")
         source = Path(source)
     if isinstance(source, Path):
-        return _read(source.read_bytes, str(source))
+        # Names of files are bytes; what stands for those that are not UTF-8 in Python is no text elsewhere.
+        return _read(source.read_bytes, os.fsencode(source).decode("utf-8", "backslashreplace"))
     if isinstance(source, bytes):
         return Text(source, "<bytes>")
     if isinstance(source, Text):

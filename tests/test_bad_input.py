@@ -394,7 +394,7 @@ def test_module_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_facts_where_a_file_stands(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["facts", "m.mlir", "-o", "out.mlir"]) == 2
-    assert capsys.readouterr().err == "out.mlir/ops: error: cannot write: Not a directory\n"
+    assert capsys.readouterr().err == "out.mlir: error: cannot write: Not a directory\n"
     assert Path("out.mlir").read_text() == "before"
 
 
