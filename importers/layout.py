@@ -5,8 +5,9 @@ that a use pushes) is listed with its place in the arrays and filled in when the
 (``graph.py``).
 
 The order of a push follows Shardy: uses of the targets of a data-flow edge, the defining op, then the uses of
-the value itself, newest use first. As in Shardy, a use by a call does not push the edge of the callee's
-argument: it takes its turn when its stage starts, and when the argument changes inside the callee.
+the value itself, newest use first. As in Shardy, a use by a call or by a computation with a body of its own
+(``sdy.manual_computation``) does not push the edge of the argument: it takes its turn when its stage starts,
+and when the argument changes inside. Such an edge stands at the front of the body, others after their op.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ def lay_out(
     item = nodes
     edge_classes: list[int] = []
     edge_slots: list[tuple[int, ...]] = []
+    inside: dict[int, list[int]] = {}  # node -> edges at the front of its body
     after: dict[int, list[int]] = {}  # node -> edges that stand right after it
     edge_of_use: dict[tuple[int, int], int] = {}
     owner_item: dict[int, int] = {}
@@ -95,9 +97,11 @@ def lay_out(
     for edge in structure.edges:
         sources = tuple(int(place[function.operands[node][index]]) for node, index in edge.sources)
         number = add_edge(edge.owner, sources)
-        after.setdefault(edge.node, []).append(number)
+        in_body = function.definer[edge.owner] < 0
+        (inside if in_body else after).setdefault(edge.node, []).append(number)
         for source in edge.sources:
-            edge_of_use[source] = number
+            if not (in_body and source[0] == edge.node):
+                edge_of_use[source] = number
     result_items: dict[int, list[int]] = {}
     for node in order:
         if node in function.calls:
@@ -170,7 +174,14 @@ def lay_out(
         slot_offsets=slot_offsets.astype(np.int32),
         slots=slots.astype(np.int32),
         order=_program_order(
-            function, structure, argument_items, after, result_items, _followers(function, owner_item), sleeps
+            function,
+            structure,
+            argument_items,
+            inside,
+            after,
+            result_items,
+            _followers(function, owner_item),
+            sleeps,
         ),
         neighbour_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(neighbour_lengths)]).astype(
             np.int32
@@ -197,12 +208,14 @@ def _program_order(
     function: Function,
     structure: Structure,
     argument_items: list[int],
+    inside: dict[int, list[int]],
     after: dict[int, list[int]],
     result_items: dict[int, list[int]],
     followers: dict[int, list[int]],
     sleeps: npt.NDArray[np.bool_],
 ) -> list[Ints | int]:
-    """Items in program order without those that never do anything; the edges of an op follow its regions."""
+    """Items in program order without those that never do anything; the edges of an op follow its regions, but
+    those of a body's arguments come first in the body."""
     placed = [node for nodes in followers.values() for node in nodes]
     nodes = np.asarray(function.order, np.int64)
     nodes = nodes[~np.isin(nodes, placed)] if placed else nodes
@@ -215,6 +228,7 @@ def _program_order(
     # Where edges go: (position in `nodes`, inner ops first, edges, the call whose callee's items come before
     # them).
     stops = [(int(index[node]) + 1, -int(index[node]), edges, node) for node, edges in result_items.items()]
+    stops += [(int(index[node]) + 1, -int(index[node]), edges, -1) for node, edges in inside.items()]
     for node, edges in after.items():
         last = structure.uses.last(node)
         stops.append((int(index[last]) + 1, -int(index[node]), edges, -1))

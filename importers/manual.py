@@ -68,7 +68,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
             entries = sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings
             for value, entry in zip(values, entries, strict=True):
                 outer = shardings.read(entry, location(op))
-                if clean and outer.dimensions:
+                if clean:
                     outer = _with_all(outer, names, shardings.meshes)
                 outside.append(outer)
                 inner, manual = _parts(outer, names)
@@ -80,7 +80,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
                     function.annotations[value] = inner if values is body else outer
                 if clean and names:
                     sizes = shardings.meshes.meshes[outer.mesh].sizes
-                    function.manual_axes[node] = [n for n, size in sizes.items() if size > 1 and n in names]
+                    function.manual_axes[node] = [n for n in sizes if n in names]
         if "manual_axes" in op.attributes:
             function.entering[node] = tuple(outside[: len(body)])
 
@@ -90,7 +90,7 @@ def _with_all(sharding: Sharding, names: Sequence[str], meshes: Meshes) -> Shard
     sizes = meshes.meshes[sharding.mesh].sizes
     used = [axis for dimension in sharding.dimensions for axis in dimension.axes]
     taken = {x for axis in (*used, *sharding.unreduced) for x in meshes.split(sharding.mesh, axis)}
-    whole = [SubAxis(name, 1, sizes[name]) for name in names if sizes.get(name, 1) > 1]
+    whole = [SubAxis(name, 1, sizes[name]) for name in names if name in sizes]
     rest = sharding.replicated + tuple(
         axis for axis in whole if taken.isdisjoint(meshes.split(sharding.mesh, axis))
     )

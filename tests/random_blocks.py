@@ -45,6 +45,21 @@ class Function:
     name: str
     arguments: tuple[Value, ...]
     results: tuple[Value, ...]
+    text: str  # with the functions that it calls
+
+
+@dataclass(frozen=True)
+class Manual:
+    """The manual computations around a block: the mesh that they are over, and the axes that are manual."""
+
+    mesh: Mesh
+    axes: frozenset[str]
+    number: int  # from 1
+
+    def admits(self, function: Function) -> bool:
+        """Whether the function may be called inside: it names no manual axis, no other mesh and no group."""
+        words = ("@other", "sharding_group", *(f'"{axis}"' for axis in self.axes))
+        return not any(word in function.text for word in words)
 
 
 @dataclass
@@ -53,16 +68,18 @@ class Module:
 
     draw: st.DrawFn
     meshes: Sequence[Mesh]
+    manual: bool = False  # it is about manual computations
     functions: list[Function] = field(default_factory=list)
-    groups: dict[int, tuple[int, ...]] = field(
-        default_factory=dict
-    )  # the shape of a sharding group's members
+    # The shape of a sharding group's members; groups do not cross the boundary of a manual computation.
+    groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     names: Iterator[int] = field(default_factory=count)
+    bodies: Iterator[int] = field(default_factory=lambda: count(1))
     used: set[str] = field(default_factory=set)  # names of the values that are operands
 
-    def sharding(self, shape: Sequence[int], *, priorities: bool) -> str:
-        """A random `<@mesh, ...>`."""
-        return f"<{sharding(self.draw, self.meshes, len(shape), priorities=priorities)}>"
+    def sharding(self, shape: Sequence[int], *, priorities: bool, inside: Manual | None = None) -> str:
+        """A random `<@mesh, ...>`, as it may be inside of manual computations."""
+        meshes, bound = ([inside.mesh], inside.axes) if inside else (self.meshes, frozenset())
+        return f"<{sharding(self.draw, meshes, len(shape), priorities=priorities, bound=bound)}>"
 
     def attribute(self, shape: Sequence[int], rarity: int, *, priorities: bool) -> str:
         """The attributes of a function argument or result: a sharding, once in `rarity` times."""
@@ -83,6 +100,7 @@ class Block:
     values: list[Value]
     depth: int
     kept: list[Value] | None = None  # None: no priorities in this block
+    manual: Manual | None = None
     lines: list[str] = field(default_factory=list)
     constants: list[Value] = field(default_factory=list)
 
@@ -136,7 +154,7 @@ class Block:
     def sharding(self, value: Value) -> str:
         """A random sharding for a value that is new in this block."""
         priorities = self.kept is not None and not value.constant
-        text = self.module.sharding(value.shape, priorities=priorities)
+        text = self.module.sharding(value.shape, priorities=priorities, inside=self.manual)
         if self.kept is not None and re.search(r"\}p\d", text):
             self.kept.append(value)
         return text
@@ -195,7 +213,7 @@ class Block:
     def region(self, arguments: Sequence[tuple[Sequence[int], str]] = (), *, closed: bool = False) -> Block:
         """A block for a region of the next op; in a `closed` one the values of this block are not used."""
         made = [Value(self.name(), tuple(shape), element) for shape, element in arguments]
-        inner = Block(self.module, made, self.depth + 1)
+        inner = Block(self.module, made, self.depth + 1, manual=self.manual)
         if not closed:
             inner.values, inner.constants = self.values + made, list(self.constants)
         if made:

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from . import random_ops as ops
-from .random_blocks import Block, Value
+from .random_blocks import Block, Manual, Value
 from .random_library import LIBRARY
+from .random_shardings import Boundary, SubAxis, sharding
 
 
 def fill(block: Block, most: int) -> None:
     """Writes up to `most` random ops; those with large regions not too deep."""
-    ops = (*OPS, *REGION_OPS) if block.depth < 3 else OPS
+    ops, region_ops = (FLOWING, FLOWING_REGIONS) if block.module.manual else (OPS, REGION_OPS)
+    ops = (*ops, *region_ops) if block.depth < 5 else ops
     for _ in range(block.number(1, 4)):
         for op in block.draw(st.lists(st.sampled_from(ops), min_size=1, max_size=most // 3)):
             op(block)
@@ -32,9 +34,10 @@ def sharding_constraint(b: Block) -> None:
 def sharding_group(b: Block) -> None:
     x = b.pick()
     if x:
+        around = b.manual.number if b.manual else 0
         group = b.number(0, 2)
-        if b.module.groups.setdefault(group, x.shape) == x.shape:
-            b.emit("sdy.sharding_group", [x], [], f"group_id = {group} : i64")
+        if b.module.groups.setdefault((around, group), x.shape) == x.shape:
+            b.emit("sdy.sharding_group", [x], [], f"group_id = {around * 3 + group} : i64")
 
 
 def optimization_barrier(b: Block) -> None:
@@ -99,9 +102,10 @@ def custom_call(b: Block) -> None:
 
 def call(b: Block) -> None:
     """A call of a function written before; its arguments are made to fit."""
-    if not b.module.functions:
+    fitting = [f for f in b.module.functions if b.manual is None or b.manual.admits(f)]
+    if not fitting:
         return
-    function = b.choose(b.module.functions)
+    function = b.choose(fitting)
     operands = [b.pick(a.shape) or b.constant(a.shape) for a in function.arguments]
     b.emit("func.call", operands, [(r.shape, "f32") for r in function.results], f"callee = @{function.name}")
 
@@ -137,6 +141,62 @@ def case(b: Block) -> None:
         fill(branch, 3)
         branches.append(branch.finish([branch.pick(v.shape) or v for v in like]))
     b.emit("stablehlo.case", [index], [(v.shape, "f32") for v in like], regions=branches)
+
+
+def manual_computation(b: Block) -> None:
+    """A computation on shards along some axes of a mesh; the others are free."""
+    meshes = [b.manual.mesh] if b.manual else [m for m in b.module.meshes if not m.maximal]
+    mesh = b.choose(meshes)
+    around = b.manual.axes if b.manual else frozenset()
+    left = [SubAxis(i, name, 1, size, True) for i, (name, size) in enumerate(mesh.axes) if name not in around]
+    if not left:
+        return
+    axes = [left[i] for i in b.subset(range(len(left)), 1)]
+    names = around.union(axis.name for axis in axes)
+
+    def boundary(shape: Sequence[int], *, inwards: bool) -> tuple[str, tuple[int, ...]]:
+        """The sharding of an operand or result, and its shape on the other side."""
+        sizes = list(shape)
+        first: list[list[SubAxis]] = [[] for _ in sizes]
+        rest = []
+        for axis in b.order(range(len(axes))):
+            size = axes[axis].size
+            fitting = [d for d, n in enumerate(sizes) if (n % size == 0 if inwards else n * size <= 64)]
+            if not fitting or b.flip():
+                rest.append(axes[axis])
+                continue
+            d = b.choose(fitting)
+            first[d].append(axes[axis])
+            sizes[d] = sizes[d] // size if inwards else sizes[d] * size
+        text = sharding(
+            b.draw,
+            [mesh],
+            len(shape),
+            priorities=b.kept is not None,
+            bound=names,
+            boundary=Boundary(first, rest, bare=b.flip()),
+        )
+        return f"<{text}>", tuple(sizes)
+
+    operands = [v for v in (b.pick() for _ in range(b.number(1, 4))) if v]
+    takes = [boundary(v.shape, inwards=True) for v in operands]
+    body = b.region([(shape, v.element) for v, (_, shape) in zip(operands, takes, strict=True)], closed=True)
+    body.manual = Manual(mesh, names, next(b.module.bodies))
+    fill(body, 6)
+    produced = [v for v in body.values if v.element == "f32"]
+    returned = [b.choose(produced[::-1]) for _ in range(b.number(1, 3))]
+    gives = [boundary(v.shape, inwards=False) for v in returned]
+    listing = ", ".join(f'"{axis.name}"' for axis in axes)
+    properties = (
+        f"in_shardings = #sdy.sharding_per_value<[{', '.join(text for text, _ in takes)}]>, "
+        f"manual_axes = #sdy<manual_axes{{{listing}}}>, "
+        f"out_shardings = #sdy.sharding_per_value<[{', '.join(text for text, _ in gives)}]>"
+    )
+    results = [(shape, "f32") for _, shape in gives]
+    region = body.finish(returned, "sdy.return")
+    made = b.emit("sdy.manual_computation", operands, results, properties, regions=[region], bare=True)
+    if b.kept is not None:
+        b.kept += made
 
 
 OPS: tuple[ops.Op, ...] = (
@@ -178,4 +238,21 @@ OPS: tuple[ops.Op, ...] = (
     call,
     *LIBRARY,
 )
-REGION_OPS: tuple[ops.Op, ...] = (while_, case)
+REGION_OPS: tuple[ops.Op, ...] = (while_, case, manual_computation)
+# Between manual computations: little but what shardings flow through.
+FLOWING: tuple[ops.Op, ...] = (
+    ops.unary,
+    ops.binary,
+    ops.binary,
+    ops.transpose,
+    ops.broadcast,
+    ops.dot_general,
+    ops.dot_general,
+    ops.reduce,
+    ops.constant,
+    sharding_constraint,
+    sharding_group,
+    optimization_barrier,
+    call,
+)
+FLOWING_REGIONS: tuple[ops.Op, ...] = (*[manual_computation] * 4, while_, case)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -48,6 +48,19 @@ class Mesh:
         return not self.axes
 
 
+@dataclass(frozen=True)
+class Boundary:
+    """What is manual in a sharding at the boundary of a manual computation.
+
+    `first`: the axes that come first in each dimension; `replicated`: the others; `bare`: no other axis is in
+    the sharding and every dimension is open, as `jax.shard_map` writes it.
+    """
+
+    first: Sequence[Sequence[SubAxis]]
+    replicated: Sequence[SubAxis]
+    bare: bool
+
+
 def chance(draw: st.DrawFn, n: int) -> bool:
     """True once in `n` times; shrinks to False."""
     return draw(st.integers(0, n - 1)) == n - 1
@@ -59,9 +72,10 @@ def some(draw: st.DrawFn, items: Sequence[SubAxis]) -> list[SubAxis]:
 
 
 @st.composite
-def meshes(draw: st.DrawFn) -> list[Mesh]:
-    """One mesh; sometimes a second one, with other axes or another device order, or a maximal one."""
-    sizes = draw(st.lists(st.sampled_from(SIZES), min_size=1, max_size=4))
+def meshes(draw: st.DrawFn, least: int = 1) -> list[Mesh]:
+    """A mesh of `least` axes or more; sometimes a second one, with other axes or another device order, or a
+    maximal one."""
+    sizes = draw(st.lists(st.sampled_from(SIZES), min_size=least, max_size=4))
     first = Mesh("mesh", tuple(zip("abcd", sizes, strict=False)))
     if not chance(draw, 5):
         return [first]
@@ -102,31 +116,43 @@ def listed(axes: Sequence[SubAxis]) -> str:
     return ", ".join(map(str, kept))
 
 
-def sharding(draw: st.DrawFn, among: Sequence[Mesh], rank: int, *, priorities: bool) -> str:
+def sharding(
+    draw: st.DrawFn,
+    among: Sequence[Mesh],
+    rank: int,
+    *,
+    priorities: bool,
+    bound: Collection[str] = (),
+    boundary: Boundary | None = None,
+) -> str:
     """The inside of a sharding of a tensor of `rank`: `@mesh, [{"a", ?}p1, {}], replicated={"b"}`.
 
-    Axes need not divide the dimensions.
+    Axes need not divide the dimensions. Axes called as in `bound` are manual, or are in the `boundary`.
     """
     mesh = draw(st.sampled_from(among))
     if mesh.maximal:
         return f"@{mesh.name}, []"
-    free = draw(st.permutations(sub_axes(draw, mesh)))
+    boundary = boundary or Boundary([()] * rank, (), bare=False)
+    free = [axis for axis in sub_axes(draw, mesh) if axis.name not in bound]
+    free = [] if boundary.bare else draw(st.permutations(free))
     dimensions = []
-    for _ in range(rank):
+    for leading in boundary.first:
         taken = [free.pop() for _ in range(min(len(free), draw(st.sampled_from((0, 1, 1, 2)))))]
-        entries = [listed(taken)] if taken else []
-        opened = draw(st.booleans())
+        entries = [listed([*leading, *taken])] if leading or taken else []
+        opened = boundary.bare or draw(st.booleans())
         if opened:
             entries.append("?")
-        priority = f"p{draw(st.integers(0, 3))}" if priorities and entries and chance(draw, 4) else ""
+        ranked = priorities and (taken or opened) and chance(draw, 4)
+        priority = f"p{draw(st.integers(0, 3))}" if ranked else ""
         dimensions.append("{" + ", ".join(entries) + "}" + priority)
     text = f"@{mesh.name}, [{', '.join(dimensions)}]"
-    for name, rarity in (("replicated", 8), ("unreduced", 24)):
+    for name, rarity, taken in (("replicated", 8, [*boundary.replicated]), ("unreduced", 24, [])):
         if free and chance(draw, rarity):
-            taken = some(draw, free)
-            free = [axis for axis in free if axis not in taken]
-            axes = listed(sorted(taken, key=lambda a: (a.axis, a.before)))
-            text += f", {name}={{{axes}}}" if axes else ""
-    if not mesh.devices and chance(draw, 16):
+            more = some(draw, free)
+            free = [axis for axis in free if axis not in more]
+            taken = [*taken, *more]
+        axes = listed(sorted(taken, key=lambda a: (a.axis, a.before)))
+        text += f", {name}={{{axes}}}" if axes else ""
+    if not (mesh.devices or bound) and chance(draw, 16):
         text = f"mesh<{str(mesh)[1:-1]}>" + text.removeprefix(f"@{mesh.name}")
     return text

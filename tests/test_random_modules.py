@@ -31,15 +31,27 @@ several = settings(
 
 @seed(SEED)
 @several
-@given(modules())
-def test_modules_verify(text: str) -> None:
+@given(modules(), modules(manual=True))
+def test_modules_verify(text: str, manual: str) -> None:
     reprinted(text)
+    reprinted(manual)
 
 
 @seed(SEED)
 @several
 @given(modules(), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
 def test_random_module(text: str, strategy: str, closed: bool) -> None:
+    compare(text, strategy, closed)
+
+
+@seed(SEED)
+@several
+@given(modules(manual=True), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
+def test_random_manual_computations(text: str, strategy: str, closed: bool) -> None:
+    compare(text, strategy, closed)
+
+
+def compare(text: str, strategy: str, closed: bool) -> None:
     try:
         expected = forked(propagate, text, strategy=strategy, closed=closed)
     except OracleError:
