@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 
 class ShardlogError(Exception):
@@ -16,6 +18,10 @@ class ShardlogError(Exception):
         self.message, self.where, self.hint = message, where, hint
         text = f"{where or 'shardlog'}: error: {message}"
         super().__init__(f"{text}\n  hint: {hint}" if hint else text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As pickle has it for exceptions, the whole message would become the message.
+        return partial(type(self), where=self.where, hint=self.hint), (self.message,), self.__dict__
 
 
 def closest(name: str, names: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from .sources import Sources
 
@@ -53,6 +54,9 @@ class DatalogError(Exception):
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n".join(map(str, self.diagnostics)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.diagnostics,), self.__dict__
 
 
 class Reporter:
