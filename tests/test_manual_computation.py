@@ -75,8 +75,8 @@ func.func @main(%p: T, %w: T {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"data"}
   return %u : T
 }
 """
-# A change of an operand does not push that edge: %r gets "data" late, in its first dimension, and the body from
-# behind, in its second.
+# A change of an operand does not push that edge: %r gets "data" late, in its first dimension, and the body
+# from behind, in its second.
 OPERAND_LATE = """
 sdy.mesh @mesh = <["m"=2, "data"=4]>
 func.func @main(%a: tensor<2x8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {?}, {"data"}]>},
@@ -96,7 +96,7 @@ func.func @main(%a: tensor<2x8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?},
   return %t, %u : tensor<2x8x8xf32>, T
 }
 """
-# Shardy keeps manual axes of size 1, and says of a value that does not use them that it is replicated on them.
+# Shardy keeps manual axes of size 1, and says of a value without them that it is replicated on them.
 SIZE_ONE = """
 sdy.mesh @mesh = <["m"=1, "data"=4]>
 func.func @main(%r: tensor<8xf32>, %s: tensor<f32>) -> (tensor<8xf32>, tensor<f32>) {
