@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,13 @@ class _Propagation:
             if strategy == "user-priority" and any(d.priority for d in sharding.dimensions)
         }
         self.annotation_classes = list(dict.fromkeys(self.prioritised.values()))
+        self.annotations_of: dict[int, list[int]] = {}  # by the priorities that their dimensions have
+        for i, sharding in enumerate(self.annotation_classes):
+            for priority in {d.priority or 0 for d in sharding.dimensions}:
+                self.annotations_of.setdefault(priority, []).append(i)
+        numbers = {sharding: self.classes + i for i, sharding in enumerate(self.annotation_classes)}
+        self.annotation_class = np.asarray([numbers[s] for s in self.prioritised.values()], np.int32)
+        self.statics = cache(self._statics)
         first = len(graph.classes)
         self.annotation_items = np.arange(first, first + len(self.prioritised), dtype=np.int32)
 
@@ -99,7 +107,7 @@ class _Propagation:
             label = f"priority {priority}, level {'-' if level is None else level}, {name}"
             start = len(passes)
             if priority != before and self.prioritised:
-                passes.append(Pass(label, "sweep", self.annotation_items, self.reveal_statics(priority)))
+                passes.append(Pass(label, "sweep", *self.reveals(priority)))
             before = priority
             statics = self.statics(level, name)
             passes.append(Pass(label, "sweep", graph.result_items, statics))
@@ -119,8 +127,7 @@ class _Propagation:
                 cached[sharding] = agenda.content(facts)
             contents[cell] = cached[sharding]
         cells = np.asarray(list(self.prioritised), np.int32)
-        numbers = {sharding: i for i, sharding in enumerate(self.annotation_classes)}
-        classes = np.asarray([self.classes + numbers[s] for s in self.prioritised.values()], np.int32)
+        classes = self.annotation_class
         slot_offsets = np.concatenate(
             [graph.slot_offsets, graph.slot_offsets[-1] + 1 + np.arange(len(cells))]
         )
@@ -226,7 +233,7 @@ class _Propagation:
             places[at : at + len(members)] = members
         return Lists(offsets, places)
 
-    def statics(self, level: int | None, strategy: str) -> npt.NDArray[np.int32]:
+    def _statics(self, level: int | None, strategy: str) -> npt.NDArray[np.int32]:
         """The static facts of every class in a stage; -1 where nothing flows."""
         numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
         for number, known in enumerate(self.program.classes.known):
@@ -236,10 +243,13 @@ class _Propagation:
                 numbers[number] = self.agenda.static(facts)
         return numbers
 
-    def reveal_statics(self, priority: int) -> npt.NDArray[np.int32]:
+    def reveals(self, priority: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """The annotations whose turn comes with a priority (the first one hides what all others have), and
+        the static facts of their classes."""
         numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
         split = self.program.shardings.meshes.split
-        for i, sharding in enumerate(self.annotation_classes):
+        for i in self.annotations_of.get(priority, ()) if priority else range(len(self.annotation_classes)):
+            sharding = self.annotation_classes[i]
             rows = [
                 (d, p, x)
                 for d, dimension in enumerate(sharding.dimensions)
@@ -253,4 +263,4 @@ class _Propagation:
                 "annotation_priority": [(d, dim.priority or 0) for d, dim in enumerate(sharding.dimensions)],
             }
             numbers[self.classes + i] = self.agenda.static(facts)
-        return numbers
+        return self.annotation_items[numbers[self.annotation_class] >= 0], numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
@@ -23,6 +24,9 @@ class Sources:
     files: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
+    _lines: dict[int, list[int]] = field(
+        default_factory=dict
+    )  # of each text that was asked about: their starts
 
     def add(self, file: str, text: str) -> int:
         """Add a text; returns the position of its first character."""
@@ -36,10 +40,13 @@ class Sources:
         """The file, line and column of a position."""
         i = bisect_right(self.starts, at) - 1
         text, offset = self.texts[i], at - self.starts[i]
-        begin = text.rfind("\n", 0, offset) + 1
+        if i not in self._lines:
+            self._lines[i] = [0, *(newline.end() for newline in re.finditer("\n", text))]
+        number = bisect_right(self._lines[i], offset)
+        begin = self._lines[i][number - 1]
         end = text.find("\n", offset)
         line = text[begin : end if end >= 0 else len(text)].rstrip("\r")
-        return Place(self.files[i], text.count("\n", 0, offset) + 1, offset - begin + 1, line)
+        return Place(self.files[i], number, offset - begin + 1, line)
 
     def slice(self, start: int, end: int) -> str:
         """The text from ``start`` up to ``end``, both in one file."""

@@ -22,7 +22,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from zlib import crc32
 
@@ -92,7 +91,7 @@ def parse_lines(file: str, text: str) -> list[Line]:
         if line.startswith("///"):
             sentence.append(line[3:].strip())
         elif line.strip() and not line.startswith("//") and not line[0].isspace():
-            rest = _continuations(lines[number:])
+            rest = _continuations(lines, number)
             found.append(_Parser(file, number, "\n".join([line, *rest])).line(" ".join(sentence)))
             sentence = []
         elif line.strip() and not line.startswith("//") and not found:
@@ -111,8 +110,9 @@ def compile_lines(file: str, text: str) -> str:
     return "\n".join(compiled)
 
 
-def _continuations(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
+def _continuations(lines: Sequence[str], start: int) -> Iterator[str]:
+    for number in range(start, len(lines)):
+        line = lines[number]
         if not line.strip() or not line[0].isspace():
             return
         yield line
@@ -292,14 +292,15 @@ def _sizes(line: Line) -> list[tuple[str, int, int, Dim]]:
 
 def _check_distinct(lines: Sequence[Line]) -> None:
     """No two lines for one name may hold for the same ranks."""
-    for line, other in combinations(lines, 2):
-        if (line.name, line.custom_call) != (other.name, other.custom_call):
-            continue
-        if len(line.operands) != len(other.operands) or len(line.results) != len(other.results):
-            continue
-        if all(_overlap(a, b) for a, b in zip(line.slots, other.slots, strict=True)):
-            message = f"{other.name} has another rule for these ranks, in line {line.number}"
-            raise ShardlogError(message, where=f"{other.place}:1", hint="keep one of the two")
+    forms: dict[tuple[str, bool, int, int], list[Line]] = {}
+    for line in lines:
+        form = (line.name, line.custom_call, len(line.operands), len(line.results))
+        alike = forms.setdefault(form, [])
+        for other in alike:
+            if all(_overlap(a, b) for a, b in zip(other.slots, line.slots, strict=True)):
+                message = f"{line.name} has another rule for these ranks, in line {other.number}"
+                raise ShardlogError(message, where=f"{line.place}:1", hint="keep one of the two")
+        alike.append(line)
 
 
 def _overlap(one: Shape, other: Shape) -> bool:

@@ -15,7 +15,8 @@ flow. Ops are named, or given by the beginning of their names and ``*``, or by a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..errors import ShardlogError, closest
 FAMILIES = ("elementwise", "passing", "broadcast")
 KINDS = ("pass_through", "reduction", "need_replication", "permutation")
 DIRECTIONS = ("forward", "backward", "both", "none")
+_MOST_UNKNOWN = 20  # messages about entries for ops that are not there
 _SINGLE_USE = "single_use"
 _TOKEN = re.compile(r'//.*|\s+|([:;,]|@?(?:"[^"\\\n]+"|[\w$.\-]+\*?)|@?\*)')
 
@@ -42,10 +44,6 @@ class Entry:
     uses: str
     direction: str
 
-    def is_about(self, name: str) -> bool:
-        """Whether the entry is about the op called ``name`` (``@target`` of a custom call) by its name."""
-        return name.startswith(self.ops[:-1]) if self.ops.endswith("*") else name == self.ops
-
 
 def parse_priorities(file: str, text: str) -> list[Entry]:
     """The entries in ``text``, level by level. Raises ShardlogError with the place of the first error."""
@@ -58,23 +56,33 @@ def parse_priorities(file: str, text: str) -> list[Entry]:
 
 def compile_priorities(file: str, text: str) -> str:
     """The Datalog text of the entries in ``text``, line by line."""
-    lines = [""] * (text.count("\n") + 1)
+    lines: list[list[str]] = [[] for _ in text.split("\n")]
     for i, e in enumerate(parse_priorities(file, text)):
         columns = f'{e.level}, {i}, "{e.ops}", "{e.kind}", "{e.uses}", "{e.direction}"'
-        lines[e.line - 1] += f"listed_priority({columns})."
-    return "\n".join(lines)
+        lines[e.line - 1].append(f"listed_priority({columns}).")
+    return "\n".join(map("".join, lines))
 
 
 def unknown_names(entries: Iterable[Entry], plan: Plan, ops: Iterable[Any]) -> Iterator[str]:
     """A message for each entry about ops of which neither the rules (``plan``) nor a module (with these
     ``ops``) has one."""
     names = sorted(_names(plan).union(*map(_called, ops)))
-    for entry in entries:
-        if entry.ops not in FAMILIES and not any(map(entry.is_about, names)):
-            called = f"begins with {entry.ops[:-1]}" if entry.ops.endswith("*") else f"is called {entry.ops}"
-            hint = closest(entry.ops, names)
-            near = f"; {hint}" if hint.startswith("did") else ""
-            yield f"{entry.place}: no op in the module or in the rules {called}{near}"
+    unknown = [e for e in entries if e.ops not in FAMILIES and not _has(names, e.ops)]
+    for entry in unknown[:_MOST_UNKNOWN]:
+        called = f"begins with {entry.ops[:-1]}" if entry.ops.endswith("*") else f"is called {entry.ops}"
+        hint = closest(entry.ops, names)
+        near = f"; {hint}" if hint.startswith("did") else ""
+        yield f"{entry.place}: no op in the module or in the rules {called}{near}"
+    if len(unknown) > _MOST_UNKNOWN:
+        more = unknown[_MOST_UNKNOWN:]
+        yield f"{more[0].place}: {len(more):,} more entries are about ops that are not there"
+
+
+def _has(names: Sequence[str], ops: str) -> bool:
+    """Whether one of the sorted ``names`` is meant by ``ops``, a name or the beginning of one and ``*``."""
+    name = ops.removesuffix("*")
+    i = bisect_left(names, name)
+    return i < len(names) and (names[i].startswith(name) if ops.endswith("*") else names[i] == name)
 
 
 def _called(op: Any) -> Iterator[str]:
@@ -97,8 +105,10 @@ class _Parser:
         self.file, self.text = file, text
         # The tokens of each level with their offsets; "" is its end.
         self.levels: list[list[tuple[str, int]]] = []
+        self.starts: list[int] = []  # of the lines
         offset = 0
         for line in text.split("\n"):
+            self.starts.append(offset)
             found = list(self.tokenize(offset, offset + len(line)))
             if found and not line[0].isspace():
                 self.levels.append(found)
@@ -158,7 +168,7 @@ class _Parser:
             raise self.error(at, found, closest(direction, DIRECTIONS))
         self.take()
         return [
-            Entry(self.place(at), self.text.count("\n", 0, at) + 1, level, ops, kind, uses, direction)
+            Entry(self.place(at), self.position(at)[0], level, ops, kind, uses, direction)
             for ops, kind, uses, at in subjects
         ]
 
@@ -187,8 +197,13 @@ class _Parser:
         return ops, kind, uses, start
 
     def place(self, at: int) -> str:
-        before = self.text[:at]
-        return f"{self.file}:{before.count(chr(10)) + 1}:{at - before.rfind(chr(10))}"
+        line, column = self.position(at)
+        return f"{self.file}:{line}:{column}"
+
+    def position(self, at: int) -> tuple[int, int]:
+        """The line and the column of an offset."""
+        line = bisect_right(self.starts, at)
+        return line, at - self.starts[line - 1] + 1
 
     def error(self, at: int, message: str, hint: str) -> ShardlogError:
         return ShardlogError(message, where=self.place(at), hint=hint)
