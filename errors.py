@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+_LONGEST = 200  # characters of a line of a message, which may repeat megabytes of the input
+
 
 class ShardlogError(Exception):
     """Bad input: where it is, what was expected, and what to do about it.
@@ -15,9 +17,19 @@ class ShardlogError(Exception):
     """
 
     def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
-        self.message, self.where, self.hint = message, where, hint
-        text = f"{where or 'shardlog'}: error: {message}"
-        super().__init__(f"{text}\n  hint: {hint}" if hint else text)
+        self.message, self.where, self.hint = map(shortened, (message, where, hint))
+        text = f"{self.where or 'shardlog'}: error: {self.message}"
+        super().__init__(f"{text}\n  hint: {self.hint}" if hint else text)
+
+
+def shortened(text: str) -> str:
+    """``text`` with the middle left out of lines that are too long to read."""
+    if len(text) <= _LONGEST:
+        return text
+    tail = _LONGEST // 4
+    head = _LONGEST - tail - len(" ... ")
+    lines = text.split("\n")
+    return "\n".join(s if len(s) <= _LONGEST else f"{s[:head]} ... {s[-tail:]}" for s in lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # As pickle has it for exceptions, the whole message would become the message.

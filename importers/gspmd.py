@@ -26,6 +26,7 @@ from .hlo_sharding import HloSharding, parse
 from .meshes import Mesh, Meshes
 from .shard_map import FULL_TO_SHARD, SHARD_TO_FULL, Manual, read_shard_maps
 from .shardings import Sharding, Shardings, mesh_attribute, read_mesh
+from .signature import text_of
 from .source import symbols
 from .tiles import common_mesh, from_sharding, subgroup_axes, to_sharding
 
@@ -307,14 +308,13 @@ def _target(op: Any) -> str:
     """What a custom call calls; nothing for other ops."""
     if op.operation.name != "stablehlo.custom_call":
         return ""
-    target: str = op.attributes["call_target_name"].value
-    return target
+    return text_of(op.attributes["call_target_name"])
 
 
 def _unspecified(op: Any) -> tuple[int, ...]:
     """The dimensions that a custom call leaves open."""
     config = op.attributes.get("backend_config")
-    match = _UNSPECIFIED.search(config.value) if isinstance(config, ir.StringAttr) else None
+    match = _UNSPECIFIED.search(text_of(config)) if isinstance(config, ir.StringAttr) else None
     return tuple(int(d) for d in match[1].split(",") if d.strip()) if match else ()
 
 

@@ -21,6 +21,7 @@ from ..errors import ShardlogError
 from .function import location
 from .meshes import Mesh
 from .shardings import manual_axes
+from .signature import text_of
 from .source import symbols
 
 FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
@@ -60,7 +61,7 @@ def read_shard_maps(module: ir.Module, mesh: Mesh, manual: Manual) -> None:
     for function in functions.values():
         for op in _ops(function, "stablehlo.custom_call"):
             if _calls(op, FULL_TO_SHARD) or _calls(op, SHARD_TO_FULL):
-                target = op.attributes["call_target_name"].value
+                target = text_of(op.attributes["call_target_name"])
                 message = f"@{target} does not enclose the call of a function"
                 raise ShardlogError(message, where=location(op), hint=_PATTERN)
 
@@ -90,7 +91,7 @@ class _Crossing:
 def _calls(op: Any, target: str) -> bool:
     if op is None or isinstance(op, ir.Block) or op.operation.name != "stablehlo.custom_call":
         return False
-    return bool(op.attributes["call_target_name"].value == target)
+    return text_of(op.attributes["call_target_name"]) == target
 
 
 def _constrains(op: Any) -> bool:

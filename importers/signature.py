@@ -147,6 +147,11 @@ def surroundings(op: ir.Operation, what: Sequence[str]) -> Facts:
     return facts
 
 
+def text_of(attribute: ir.StringAttr) -> str:
+    """What a string says; bytes that are not UTF-8 are escaped."""
+    return attribute.value_bytes.decode(errors="backslashreplace")
+
+
 def _is_value(attribute: ir.Attribute, results: Sequence[ir.Type]) -> bool:
     """The elements of a result: the value of a constant, which no rule reads."""
     return isinstance(attribute, _ELEMENTS) and attribute.type in results
@@ -213,9 +218,11 @@ def _add_attribute(facts: Facts, name: str, attribute: Any) -> None:
         _add(facts, "attribute_number", (name, int(attribute.value)))
     elif isinstance(attribute, ir.UnitAttr):
         _add(facts, "attribute_number", (name, 1))
-    elif isinstance(attribute, ir.StringAttr | ir.FlatSymbolRefAttr):
-        if len(attribute.value) <= _LARGEST_LIST:
-            _add(facts, "attribute_symbol", (name, attribute.value))
+    elif isinstance(attribute, ir.StringAttr):
+        if len(attribute.value_bytes) <= _LARGEST_LIST:
+            _add(facts, "attribute_symbol", (name, text_of(attribute)))
+    elif isinstance(attribute, ir.FlatSymbolRefAttr):
+        _add(facts, "attribute_symbol", (name, attribute.value))
     elif isinstance(attribute, ir.DenseIntElementsAttr):
         _add_elements(facts, name, attribute)
     elif isinstance(attribute, ir.ArrayAttr):

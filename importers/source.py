@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError, closest
 from .diagnostics import explain
+from .vetting import BYTECODE, DAMAGED, vetted
 
-_BYTECODE = b"ML\xefR"
+_FIRST = 1 << 16  # so many bytes show what it is
+_LARGEST_STREAM = 4 << 30  # bytes of a pipe or a device
 _PORTABLE = b"StableHLO_v"  # producer of a StableHLO portable artifact, in the first bytes of the bytecode
 
 
@@ -57,69 +61,98 @@ def read_source(source: Any) -> Text:
     """
     if isinstance(source, str):
         if source == "-":
-            return _read(lambda: sys.stdin.buffer.read(), "<stdin>")
+            return _read(lambda: nullcontext(sys.stdin.buffer), "<stdin>", _LARGEST_STREAM)
         if "\n" in source or "{" in source:
-            return Text(source.encode(), "<text>")
+            return _given(source.encode(errors="surrogatepass"), "<text>")
         source = Path(source)
     if isinstance(source, Path):
         # Names of files are bytes; what stands for those that are not UTF-8 in Python is no text elsewhere.
-        return _read(source.read_bytes, os.fsencode(source).decode("utf-8", "backslashreplace"))
+        path, name = source, os.fsencode(source).decode("utf-8", "backslashreplace")
+        return _read(lambda: path.open("rb"), name, -1 if path.is_file() else _LARGEST_STREAM)
     if isinstance(source, bytes):
-        return Text(source, "<bytes>")
+        return _given(source, "<bytes>")
     if isinstance(source, Text):
         return source
     if hasattr(source, "compiler_ir"):
         source = source.compiler_ir("stablehlo")
     if isinstance(source, ir.Module):
-        buffer = io.BytesIO()
-        source.operation.write_bytecode(buffer)
-        return Text(buffer.getvalue(), "<module>")
+        return Text(bytecode_of(source), "<module>")
     raise ShardlogError(
         f"cannot read a program from a {type(source).__name__}",
         hint="give a path, MLIR text or bytecode, an ir.Module or a jax.stages.Lowered",
     )
 
 
-def _read(read: Callable[[], bytes], name: str) -> Text:
+def _read(opened: Callable[[], AbstractContextManager[IO[bytes]]], name: str, most: int = -1) -> Text:
+    """What a stream holds, which may not end. ``most``: this many bytes are too many."""
     try:
-        return Text(read(), name)
+        with opened() as stream:
+            first = stream.read(_FIRST)
+            _check_kind(first, name)
+            data = first + stream.read(most)
     except OSError as error:
         raise ShardlogError(f"cannot read the module: {error.strerror}", where=name) from error
+    if 0 <= most < len(data):
+        hint = "save it as a file, if there is an end"
+        raise ShardlogError(f"more than {most >> 30} GiB of it", where=name, hint=hint)
+    return _given(data, name)
 
 
-def parse_module(text: Text) -> ir.Module:
-    """The module that a program holds. Raises ShardlogError where it does not parse or verify."""
-    data, name = text.data, text.name
+def _given(data: bytes, name: str) -> Text:
+    """A program that comes from outside."""
+    _check_kind(data, name)
+    return Text(vetted(data, name), name)
+
+
+def _check_kind(data: bytes, name: str) -> None:
+    """Raises ShardlogError for what is no program, as the first bytes of it show."""
     if not data.strip():
         hint = "expected StableHLO as MLIR text or bytecode"
         raise ShardlogError("the module is empty", where=name, hint=hint)
     if data.startswith(b"SQLite format 3"):
         hint = "run, query and facts take modules; why, diff, report and others take saved runs"
         raise ShardlogError("a saved run, not a module", where=name, hint=hint)
+    if data.startswith(BYTECODE):
+        return
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data)  # the last character may be cut
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        hint = "expected a .mlir or .mlirbc file"
+        raise ShardlogError("neither MLIR text nor MLIR bytecode", where=name, hint=hint)
+
+
+def bytecode_of(module: ir.Module) -> bytes:
+    """A module as MLIR bytecode."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def parse_module(text: Text) -> ir.Module:
+    """The module that a program holds. Raises ShardlogError where it does not parse or verify."""
     context = make_context()
     try:
         with context:
-            if data.startswith(_BYTECODE) and _PORTABLE in data[:64]:
+            if text.data.startswith(BYTECODE) and _PORTABLE in text.data[:64]:
                 from jaxlib.mlir.dialects import stablehlo
 
-                return stablehlo.deserialize_portable_artifact(context, data)
-            if not data.startswith(_BYTECODE):
-                try:
-                    data.decode()
-                except UnicodeDecodeError as error:
-                    hint = "expected a .mlir or .mlirbc file"
-                    raise ShardlogError(
-                        "neither MLIR text nor MLIR bytecode", where=name, hint=hint
-                    ) from error
-            return ir.Module.parse(data)
+                return stablehlo.deserialize_portable_artifact(context, text.data)
+            return ir.Module.parse(text.data)
+    except ValueError as error:  # of a portable artifact; why is not said
+        raise ShardlogError(str(error), where=text.name, hint=DAMAGED) from None
     except ir.MLIRError as error:
         raise _translate(error, text) from None
 
 
 def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:
-    if text.data.startswith(_BYTECODE):
+    if text.data.startswith(BYTECODE):
         message, hint = explain(error, "")
-        hint = "the bytecode is damaged, or newer than this jaxlib can read"
+        hint = DAMAGED
+    elif text.name.endswith(".py"):
+        hint = "lower it first: jax.jit(f).lower(*arguments).as_text() is the text of a module"
+        return ShardlogError("this is Python", where=text.name, hint=hint)
     else:
         message, hint = explain(error, text.data.decode())
     diagnostics = error.error_diagnostics

@@ -1,0 +1,155 @@
+"""Programs on which MLIR may end the process are read in another process first.
+
+MLIR trusts bytecode, recurses as deeply as a program nests, and its Python bindings abort where a message
+holds a name that is not UTF-8. No exception says so, so what comes from outside and may do any of it is given
+to a child. Bytecode comes back from there as MLIR writes it itself; text is read again as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShardlogError
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+    from .source import Text
+
+BYTECODE = b"ML\xefR"
+DAMAGED = "the bytecode is damaged, or newer than this jaxlib can read"
+_DEEP = 500  # levels of brackets: programs have some dozens, MLIR's stack lasts for some thousands
+_SIGNS = b"-" * _DEEP  # nest too, in affine expressions
+_BRACKETS = b"([{<)]}>"
+_OTHERS = bytes(c for c in range(256) if c not in _BRACKETS)
+_STEPS = bytes.maketrans(_BRACKETS, b"\x01" * 4 + b"\xff" * 4)
+_PIECE = 1 << 20
+_NAMES = "names of ops, functions, meshes, axes and attributes have to be UTF-8"
+_SYMBOLS = ("sym_name", "callee")
+_ESCAPES = re.compile(rb"(?:\\[0-9A-Fa-f]{2})+")
+_SECONDS, _BYTES_A_SECOND = 60, 100_000
+_MEMORY, _TIMES = 8 << 30, 32  # bytes, and how many more for each of the program
+_CHILD = (
+    "import sys; sys.path[:] = sys.argv[2:]; from shardlog.importers.vetting import child; child(sys.argv[1])"
+)
+
+
+def vetted(data: bytes, name: str) -> bytes:
+    """``data`` as it is safe to read: text as it is, bytecode as MLIR writes it.
+
+    Raises ShardlogError where it is no program, or where MLIR does not survive it.
+    """
+    if data.startswith(BYTECODE):
+        return _in_child(data, name, where=name, hint=DAMAGED)
+    if line := _not_text(data):
+        return _in_child(data, name, where=f"{name}:{line}", hint=_NAMES)
+    if (levels := depth(data)) > _DEEP:
+        return _in_child(data, name, where=name, hint=f"brackets nest {levels:,} levels deep")
+    if _SIGNS in data:
+        return _in_child(data, name, where=name, hint=f"there are {_DEEP} signs in a row")
+    return data
+
+
+def depth(text: bytes) -> int:
+    """How deep brackets nest, whatever they stand in; about, for those in strings count."""
+    steps = text.replace(b"->", b"").translate(_STEPS, _OTHERS)
+    level = lowest = deepest = 0
+    for start in range(0, len(steps), _PIECE):
+        piece = np.frombuffer(steps, np.int8, min(_PIECE, len(steps) - start), start)
+        levels = np.cumsum(piece, dtype=np.int32) + level
+        floor = np.minimum(np.minimum.accumulate(levels), lowest)
+        deepest = max(deepest, int((levels - floor).max()))
+        level, lowest = int(levels[-1]), int(floor[-1])
+    return deepest
+
+
+def _not_text(data: bytes) -> int:
+    """The line of the first escaped bytes that are not UTF-8; 0 where there are none."""
+    for escapes in _ESCAPES.finditer(data) if b"\\" in data else ():
+        try:
+            bytes.fromhex(escapes[0].replace(b"\\", b"").decode()).decode()
+        except UnicodeDecodeError:
+            return data.count(b"\n", 0, escapes.start()) + 1
+    return 0
+
+
+def _in_child(data: bytes, name: str, *, where: str, hint: str) -> bytes:
+    if not sys.executable:  # Python in another program
+        return data
+    command = [sys.executable, "-c", _CHILD, name, *sys.path]
+    seconds = _SECONDS + len(data) // _BYTES_A_SECOND
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise ShardlogError(f"MLIR has not read this in {seconds} seconds", where=where, hint=hint) from None
+    if done.returncode == 0:
+        return done.stdout
+    if done.returncode == 2:
+        raise ShardlogError(**json.loads(done.stdout))
+    raise ShardlogError("MLIR crashes on this", where=where, hint=hint)
+
+
+def _check_names(module: ir.Module, text: Text) -> None:
+    """Raises ShardlogError, or ends the process, where the name of an op, a symbol, an attribute or an axis
+    is not UTF-8, so that no string of Python can hold it. ``text`` is where the module comes from."""
+    waiting: list[Any] = [module.operation]
+    while waiting:
+        op = waiting.pop().operation
+        try:
+            _read_names(op)
+        except RuntimeError:
+            where = text.place(str(op.location).removeprefix("loc(").removesuffix(")").replace('"', ""))
+            raise ShardlogError("a name that is not UTF-8", where=where, hint=_NAMES) from None
+        waiting.extend(op for region in op.regions for block in region.blocks for op in block.operations)
+
+
+def _read_names(op: Any) -> None:
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    _ = op.name
+    waiting: list[Any] = [op.attributes[label] for label in op.attributes]
+    _ = [op.attributes[label].value for label in op.attributes if label in _SYMBOLS]
+    while waiting:
+        attribute = waiting.pop()
+        if isinstance(attribute, ir.ArrayAttr):
+            waiting.extend(attribute)
+        elif isinstance(attribute, ir.DictAttr):
+            entries = [attribute[i] for i in range(len(attribute))]
+            waiting.extend(entry.attr for entry in entries if entry.name)
+        elif sdy.MeshAttr.isinstance(attribute):
+            _ = [sdy.MeshAxisAttr(axis).name for axis in sdy.MeshAttr(attribute).axes]
+
+
+def child(name: str) -> None:
+    """Reads a program from standard input; writes it, or what is wrong with it, to standard output."""
+    from .source import Text, bytecode_of, parse_module
+
+    data = sys.stdin.buffer.read()
+    with suppress(ImportError, OSError, ValueError):  # another system, or a lower limit already
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY + _TIMES * len(data),) * 2)
+    try:
+        text = Text(data, name)
+        module = parse_module(text)
+        _check_names(module, text)
+        if data.startswith(BYTECODE):
+            data = bytecode_of(module)
+    except ShardlogError as error:
+        answer = {"message": error.message, "where": error.where, "hint": error.hint}
+        sys.stdout.write(json.dumps(answer))
+        sys.stdout.flush()
+        os._exit(2)
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+    os._exit(0)  # without what could still crash
