@@ -21,6 +21,10 @@ class ShardlogError(Exception):
         text = f"{self.where or 'shardlog'}: error: {self.message}"
         super().__init__(f"{text}\n  hint: {self.hint}" if hint else text)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As pickle has it for exceptions, the whole message would become the message.
+        return partial(type(self), where=self.where, hint=self.hint), (self.message,), self.__dict__
+
 
 def shortened(text: str) -> str:
     """``text`` with the middle left out of lines that are too long to read."""
@@ -30,10 +34,6 @@ def shortened(text: str) -> str:
     head = _LONGEST - tail - len(" ... ")
     lines = text.split("\n")
     return "\n".join(s if len(s) <= _LONGEST else f"{s[:head]} ... {s[-tail:]}" for s in lines)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # As pickle has it for exceptions, the whole message would become the message.
-        return partial(type(self), where=self.where, hint=self.hint), (self.message,), self.__dict__
 
 
 def closest(name: str, names: Iterable[str]) -> str:
