@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .diagnostics import DatalogError, Diagnostic, EngineError
+from .limits import Limits
 from .plan import Plan, Relation
 from .program import Program, Solver, load
 from .query import load_query
@@ -11,6 +12,7 @@ __all__ = [
     "DatalogError",
     "Diagnostic",
     "EngineError",
+    "Limits",
     "Plan",
     "Program",
     "Relation",

@@ -15,6 +15,7 @@ import numpy as np
 from .compiler import compile_program
 from .diagnostics import EngineError, did_you_mean
 from .facts import tuples
+from .limits import UNLIMITED, Limits
 from .plan import Plan, Relation
 from .reference import Evaluation
 
@@ -63,30 +64,38 @@ class Program:
         return [relation.name for relation in self.plan.relations if relation.output]
 
     def evaluate(
-        self, facts: Facts, outputs: Sequence[str] | None = None, backend: Backend = "auto"
+        self,
+        facts: Facts,
+        outputs: Sequence[str] | None = None,
+        backend: Backend = "auto",
+        limits: Limits = UNLIMITED,
     ) -> Answers:
         """The sorted tuples of the relations ``outputs`` (default: all outputs of the program).
 
         Facts are tuples of int, float, str, and tuple or None for records, or an int64 array of shape
-        (tuples, columns). Raises EngineError for facts that do not fit and for what goes wrong while running.
+        (tuples, columns). Raises EngineError for facts that do not fit and for what goes wrong while running,
+        as when ``limits`` are reached. Other threads run meanwhile, and Ctrl-C stops it.
         """
         if self.plan.key is not None:
             raise EngineError(f"the program is keyed by `{self.plan.key}`: use solver(...).solve(...)")
         names = self._outputs(outputs)
         core = _core(backend)
         if core is not None:
-            return cast(Answers, self._in_core(core).evaluate(self._rows(facts), names))
-        evaluation = Evaluation(self.plan)
+            return cast(Answers, self._in_core(core).evaluate(self._rows(facts), names, limits))
+        evaluation = Evaluation(self.plan, limits=limits)
         self._insert(evaluation, facts)
         evaluation.run(self.plan.strata, self._indices(names))
         return self._answers(evaluation, names)
 
-    def solver(self, shared: Facts, backend: Backend = "auto") -> Solver:
-        """A solver for single keys; ``shared`` are the facts of relations that are not keyed."""
+    def solver(self, shared: Facts, backend: Backend = "auto", limits: Limits = UNLIMITED) -> Solver:
+        """A solver for single keys, each under ``limits``; ``shared`` are the facts of relations that are not
+        keyed."""
         if self.plan.key is None:
             raise EngineError("the program has no key: use evaluate(...)")
         core = _core(backend)
-        return _ReferenceSolver(self, shared) if core is None else _CoreSolver(self, core, shared)
+        if core is None:
+            return _ReferenceSolver(self, shared, limits)
+        return _CoreSolver(self, core, shared, limits)
 
     def _in_core(self, core: Any) -> Any:
         """The program as ``core`` holds it, made once."""
@@ -123,26 +132,26 @@ class Program:
 
 
 class _ReferenceSolver:
-    def __init__(self, program: Program, shared: Facts) -> None:
+    def __init__(self, program: Program, shared: Facts, limits: Limits) -> None:
         plan = program.plan
-        self._program = program
-        self._shared = Evaluation(plan)
+        self._program, self._limits = program, limits
+        self._shared = Evaluation(plan, limits=limits)
         program._insert(self._shared, shared)
         self._shared.run(plan.strata[: plan.shared], range(len(plan.relations)))
 
     def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
         program, plan = self._program, self._program.plan
         names = program._outputs(outputs)
-        evaluation = Evaluation(plan, self._shared)
+        evaluation = Evaluation(plan, self._shared, self._limits)
         program._insert(evaluation, facts)
         evaluation.run(plan.strata[plan.shared :], program._indices(names))
         return program._answers(evaluation, names)
 
 
 class _CoreSolver:
-    def __init__(self, program: Program, core: Any, shared: Facts) -> None:
+    def __init__(self, program: Program, core: Any, shared: Facts, limits: Limits) -> None:
         self._program = program
-        self._solver = program._in_core(core).solver(program._rows(shared))
+        self._solver = program._in_core(core).solver(program._rows(shared), limits)
 
     def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
         names = self._program._outputs(outputs)

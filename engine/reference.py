@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from .diagnostics import EngineError
 from .functors import TESTS, Registers, Value, evaluate, sort_key, wrap
+from .limits import UNLIMITED, Budget, LimitError, Limits
 from .plan import Plan, Rule, Step, Stratum
 
 Tuple = tuple[Value, ...]
@@ -53,9 +54,10 @@ class Table:
 class Evaluation:
     """The relations of a plan while it is evaluated."""
 
-    def __init__(self, plan: Plan, shared: Evaluation | None = None) -> None:
+    def __init__(self, plan: Plan, shared: Evaluation | None = None, limits: Limits = UNLIMITED) -> None:
         """``shared`` has the relations of a keyed program that are not keyed: read here, never added to."""
         self._plan = plan
+        self._limits, self._budget = limits, Budget(limits)
         self._all = [Table() for _ in plan.relations]
         self._old = [Table() for _ in plan.relations]
         self._delta = [Table() for _ in plan.relations]
@@ -75,10 +77,15 @@ class Evaluation:
 
     def rows(self, relation: int) -> list[Tuple]:
         """The tuples of a relation, sorted."""
-        return sorted(self._all[relation].tuples, key=sort_key)
+        try:
+            return sorted(self._all[relation].tuples, key=sort_key)
+        except RecursionError:
+            name = self._plan.relations[relation].name
+            raise EngineError(f"`{name}` has records that are nested too deeply") from None
 
     def run(self, strata: Sequence[Stratum], wanted: Iterable[int]) -> None:
         """Compute the strata that the ``wanted`` relations depend on, in order, each semi-naively."""
+        self._budget = Budget(self._limits)
         for stratum in needed(self._plan, strata, wanted):
             new: dict[int, dict[Tuple, None]] = {r: {} for r in stratum.relations}
             for index in stratum.rules:
@@ -110,6 +117,13 @@ class Evaluation:
 
     def _closed(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
         """The rows that are new, and what makes an eqrel an equivalence again."""
+        try:
+            return self._equivalent(relation, rows)
+        except LimitError as error:
+            name = self._plan.relations[relation].name
+            raise LimitError(f"the facts of `{name}`: {error}") from None
+
+    def _equivalent(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
         known = self._all[relation]
         new = dict.fromkeys(row for row in rows if row not in known)
         if not self._plan.relations[relation].eqrel or not new:
@@ -123,7 +137,12 @@ class Evaluation:
                     classes[member] = left
         pairs: dict[Tuple, None] = {}
         for members in classes.values():
-            pairs.update(dict.fromkeys((a, b) for a in members for b in members if (a, b) not in known))
+            for a in members:
+                for b in members:
+                    self._budget.look()
+                    if (a, b) not in known and (a, b) not in pairs:
+                        pairs[a, b] = None
+                        self._budget.derive((a, b))
         return list(pairs)
 
     def _fire(self, rule: Rule, new: Mapping[int, dict[Tuple, None]]) -> None:
@@ -132,11 +151,21 @@ class Evaluation:
         try:
             for _ in self._solve(rule.steps, 0, registers):
                 row = tuple(evaluate(argument, registers) for argument in rule.args)
-                if row not in known:
+                if row not in known and row not in found:
                     found[row] = None
+                    self._budget.derive(row, rule.source)
+        except LimitError as error:
+            made = (f"{count} by {self._place(source)}" for source, count in self._budget.busiest())
+            message = f"{self._place(rule.source)}: {error}\n  most tuples: {', '.join(made)}"
+            raise LimitError(message.removesuffix("\n  most tuples: ")) from None
         except EngineError as error:
-            source = self._plan.sources[rule.source]
-            raise EngineError(f"{source.file}:{source.line}: {error}") from None
+            raise EngineError(f"{self._place(rule.source)}: {error}") from None
+        except (MemoryError, RecursionError) as error:
+            what = "there is no more memory" if isinstance(error, MemoryError) else "this nests too deeply"
+            raise EngineError(f"{self._place(rule.source)}: {what}; bound the recursion") from None
+
+    def _place(self, source: int) -> str:
+        return f"{self._plan.sources[source].file}:{self._plan.sources[source].line}"
 
     def _solve(self, steps: Sequence[Step], at: int, registers: Registers) -> Iterator[None]:
         """Run ``steps`` from ``at`` on; yields once per solution, which then stands in ``registers``."""
@@ -160,6 +189,7 @@ class Evaluation:
         columns = tuple(column for column, _ in bound)
         key = tuple(evaluate(expression, registers) for _, expression in bound)
         for row in tables[relation].matching(columns, key):
+            self._budget.look()
             for column, register in free:
                 registers[register] = row[column]
             yield row
@@ -201,6 +231,7 @@ class Evaluation:
                 yield
             return
         while value < end if by > 0 else value > end:
+            self._budget.look()
             registers[register] = value
             yield
             value += by

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 import numpy as np
@@ -76,32 +75,6 @@ def test_facts_that_do_not_fit(facts: Any, message: str) -> None:
 def test_only_numbers_make_an_array() -> None:
     with pytest.raises(EngineError, match="`name` is no array: column `text` is no number"):
         compiled().evaluate_arrays({}, ["name"])
-
-
-CYCLE = {"edge": [(i, (i + 1) % 300) for i in range(300)]}
-
-
-def test_a_limit_on_tuples_names_the_rule() -> None:
-    with pytest.raises(EngineError, match=r"^paths\.dl:10: more than 1000 tuples"):
-        compiled().evaluate(CYCLE, tuples=1000)
-
-
-def test_a_limit_on_time() -> None:
-    with pytest.raises(EngineError, match="the time limit was reached"):
-        compiled().evaluate(CYCLE, seconds=0)
-
-
-ENDLESS = ".decl n(x:number)\nn(0). n(x + 1) :- n(x).\n.output n\n"
-
-
-def test_ctrl_c_stops_an_endless_program() -> None:
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)  # a Ctrl-C that comes by itself
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            compiled(ENDLESS).evaluate({})
-    finally:
-        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_division_by_zero_names_the_rule() -> None:

@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
+use crate::budget::Limits;
 use crate::error::Error;
 use crate::facts::{tuples, FactSet};
 use crate::graph::Graph;
-use crate::machine::Limits;
 use crate::program::{Program, StratumId};
 use crate::solver::Solver;
 use crate::step::RelationId;
@@ -171,7 +171,7 @@ impl Agenda {
         solver.clear();
         let missing = || Error::Input(format!("there is no set of static facts {facts}"));
         for (relation, tuple) in tuples(self.statics.thing(facts.into()).ok_or_else(missing)?) {
-            solver.insert(relation, tuple);
+            solver.give(relation, tuple)?;
         }
         let mut held = Vec::new();
         for (slot, content) in slots.enumerate() {
@@ -179,7 +179,7 @@ impl Agenda {
                 held.clear();
                 held.push(slot as i64);
                 held.extend(tuple);
-                solver.insert(relation, &held);
+                solver.give(relation, &held)?;
             }
         }
         Ok(())

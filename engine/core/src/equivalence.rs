@@ -29,17 +29,23 @@ impl Equivalence {
         root
     }
 
-    /// Make two elements equal and call `pair` with every pair that this adds to the closed relation.
-    pub fn unite(&mut self, a: i64, b: i64, mut pair: impl FnMut(i64, i64)) {
+    /// Make two elements equal and call `pair` with every pair that this adds to the closed relation. Stops at
+    /// the first error.
+    pub fn unite<E>(
+        &mut self,
+        a: i64,
+        b: i64,
+        mut pair: impl FnMut(i64, i64) -> Result<(), E>,
+    ) -> Result<(), E> {
         for element in [a, b] {
             if !self.parent.contains_key(&element) {
-                pair(element, element);
+                pair(element, element)?;
             }
             self.root(element);
         }
         let (mut large, mut small) = (self.root(a), self.root(b));
         if large == small {
-            return;
+            return Ok(());
         }
         if self.members[&large].len() < self.members[&small].len() {
             std::mem::swap(&mut large, &mut small);
@@ -49,10 +55,11 @@ impl Equivalence {
         let members = self.members.entry(large).or_default();
         for &x in members.iter() {
             for &y in &joined {
-                pair(x, y);
-                pair(y, x);
+                pair(x, y)?;
+                pair(y, x)?;
             }
         }
         members.extend(joined);
+        Ok(())
     }
 }

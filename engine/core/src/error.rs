@@ -10,6 +10,10 @@ pub enum Fault {
     NotANumber(&'static str),
     BadPattern,
     TooManyTuples(usize),
+    /// More than so many bytes.
+    TooMuchMemory(usize),
+    /// The machine has no more.
+    OutOfMemory,
     TooSlow,
     Interrupted,
 }
@@ -18,15 +22,31 @@ pub enum Fault {
 pub enum Error {
     /// The plan is not what this evaluator reads: a mistake of the front end, not of the user.
     Plan(String),
-    /// A rule failed; `place` is its file and line.
+    /// A rule failed; `place` is its file and line, `made` the places of the rules that gave the most tuples.
     Rule {
         place: String,
         fault: Fault,
+        made: Vec<(String, usize)>,
     },
     UnknownRelation(String),
     /// Facts or agenda input that do not fit.
     Input(String),
     Interrupted,
+}
+
+impl Fault {
+    /// Whether the evaluation took too much.
+    pub fn is_limit(self) -> bool {
+        use Fault::{OutOfMemory, TooManyTuples, TooMuchMemory, TooSlow};
+        matches!(self, TooManyTuples(_) | TooMuchMemory(_) | OutOfMemory | TooSlow)
+    }
+}
+
+impl From<Fault> for Error {
+    /// Of facts, which no rule has made.
+    fn from(fault: Fault) -> Error {
+        Error::Input(fault.to_string())
+    }
 }
 
 impl fmt::Display for Fault {
@@ -36,9 +56,16 @@ impl fmt::Display for Fault {
             Fault::NotANumber(kind) => write!(f, "a text that is no {kind} cannot be converted"),
             Fault::BadPattern => write!(f, "the pattern of `match` is not a regular expression"),
             Fault::TooManyTuples(limit) => {
-                write!(f, "more than {limit} tuples; raise the limit or bound the recursion")
+                write!(f, "more than {limit} tuples; bound the recursion, or raise the limit")
             }
-            Fault::TooSlow => write!(f, "the time limit was reached; raise it or bound the recursion"),
+            Fault::TooMuchMemory(limit) => {
+                let limit = limit.div_ceil(1 << 20);
+                write!(f, "more than {limit} MiB of memory; bound the recursion, or raise the limit")
+            }
+            Fault::OutOfMemory => write!(f, "there is no more memory; bound the recursion"),
+            Fault::TooSlow => {
+                write!(f, "the time limit was reached; bound the recursion, or raise the limit")
+            }
             Fault::Interrupted => write!(f, "interrupted"),
         }
     }
@@ -48,7 +75,14 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Plan(what) => write!(f, "the plan cannot be read: {what}"),
-            Error::Rule { place, fault } => write!(f, "{place}: {fault}"),
+            Error::Rule { place, fault, made } => {
+                write!(f, "{place}: {fault}")?;
+                for (i, (place, count)) in made.iter().enumerate() {
+                    let before = if i == 0 { "\n  most tuples: " } else { ", " };
+                    write!(f, "{before}{count} by {place}")?;
+                }
+                Ok(())
+            }
             Error::UnknownRelation(name) => write!(f, "there is no relation `{name}` in the program"),
             Error::Input(what) => write!(f, "{what}"),
             Error::Interrupted => write!(f, "interrupted"),

@@ -86,7 +86,12 @@ impl Functor {
         let [a, b, _] = args;
         match (self, kind) {
             (Functor::Concatenate, _) => {
-                let text = format!("{}{}", values.text(a), values.text(b));
+                let (left, right) = (values.text(a), values.text(b));
+                values.room(left.len() + right.len())?;
+                let mut text = String::new();
+                text.try_reserve_exact(left.len() + right.len()).map_err(|_| Fault::OutOfMemory)?;
+                text.push_str(left);
+                text.push_str(right);
                 Ok(values.symbol(&text))
             }
             (Functor::Length, _) => Ok(values.text(a).chars().count() as i64),

@@ -1,6 +1,8 @@
 //! A hash index of a relation on some of its columns. Rows with equal keys form a chain from the newest to
 //! the oldest. Clearing takes constant time, so that relations can be filled and emptied again and again.
 
+use crate::error::Fault;
+
 /// No row: the end of a chain.
 const NONE: u32 = u32::MAX;
 
@@ -61,26 +63,32 @@ impl Index {
         self.previous.len()
     }
 
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>() + self.previous.capacity() * size_of::<u32>()
+    }
+
     /// Index the rows up to `end`.
-    pub fn cover(&mut self, rows: &[i64], arity: usize, end: usize) {
+    pub fn cover(&mut self, rows: &[i64], arity: usize, end: usize) -> Result<(), Fault> {
         while self.covered() < end {
-            self.reserve(rows, arity);
+            self.reserve(rows, arity)?;
             let row = self.covered();
             let values = &rows[row * arity..][..arity];
             let place = self.place(rows, arity, self.columns.iter().map(|&c| values[c]));
             self.add(place, row);
         }
+        Ok(())
     }
 
     /// Index the next row, which is about to be `key`, unless a row with that key exists.
-    pub fn insert(&mut self, rows: &[i64], arity: usize, key: &[i64]) -> bool {
-        self.reserve(rows, arity);
+    pub fn insert(&mut self, rows: &[i64], arity: usize, key: &[i64]) -> Result<bool, Fault> {
+        self.reserve(rows, arity)?;
         let place = self.place(rows, arity, key.iter().copied());
         let new = matches!(place, Place::Free(_));
         if new {
             self.add(place, self.covered());
         }
-        new
+        Ok(new)
     }
 
     /// The newest row with a key.
@@ -128,11 +136,15 @@ impl Index {
         }
     }
 
-    /// Make room for one more key: at most half of the slots are taken.
-    fn reserve(&mut self, rows: &[i64], arity: usize) {
+    /// Make room for one more row and its key: at most half of the slots are taken.
+    fn reserve(&mut self, rows: &[i64], arity: usize) -> Result<(), Fault> {
+        self.previous.try_reserve(1).map_err(|_| Fault::OutOfMemory)?;
         if self.slots.is_empty() || self.keys * 2 >= self.slots.len() {
-            let old = std::mem::take(&mut self.slots);
-            self.slots = vec![Slot { generation: 0, row: NONE }; (old.len() * 2).max(32)];
+            let count = (self.slots.len() * 2).max(32);
+            let mut slots = Vec::new();
+            slots.try_reserve_exact(count).map_err(|_| Fault::OutOfMemory)?;
+            slots.resize(count, Slot { generation: 0, row: NONE });
+            let old = std::mem::replace(&mut self.slots, slots);
             for slot in old.iter().filter(|slot| slot.generation == self.generation) {
                 let values = &rows[slot.row as usize * arity..][..arity];
                 if let Place::Free(free) = self.place(rows, arity, self.columns.iter().map(|&c| values[c])) {
@@ -140,5 +152,6 @@ impl Index {
                 }
             }
         }
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@
 //! that it has not seen yet.
 
 pub mod agenda;
+pub mod budget;
 mod compile;
 mod equivalence;
 pub mod error;

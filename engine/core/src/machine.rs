@@ -1,31 +1,22 @@
 //! Runs one rule: nested loops over its steps, with the values of its variables in registers.
 
-use std::time::Instant;
-
+use crate::budget::{Budget, Limits};
 use crate::error::Fault;
 use crate::functor::{float, float_word, Functor};
 use crate::program::Database;
-use crate::relation::Cursor;
-use crate::step::{Aggregate, Expression, Function, Pattern, Register, Rule, Step};
+use crate::relation::{Cursor, Relation};
+use crate::step::{Aggregate, Expression, Function, Pattern, Register, RelationId, Rule, Step};
 use crate::values::{Type, NIL};
 
-/// What an evaluation may take, and how it is told to stop.
-pub struct Limits<'a> {
-    pub tuples: usize,
-    pub deadline: Option<Instant>,
-    /// True when the evaluation should stop (Ctrl-C).
-    pub interrupted: &'a dyn Fn() -> bool,
-}
-
-/// Tuples between two looks at the clock.
-const PATIENCE: u32 = 1 << 16;
+/// How many sources `Machine::busiest` names.
+const BUSIEST: usize = 3;
 
 /// The loops and memory that all rules of an evaluation share.
 pub struct Machine<'a> {
     pub database: &'a mut Database,
-    limits: &'a Limits<'a>,
-    patience: u32,
-    derived: usize,
+    budget: Budget<'a>,
+    /// How many tuples the rules of each source have derived.
+    made: Vec<usize>,
     registers: Vec<i64>,
     tuple: Vec<i64>,
     fields: Vec<i64>,
@@ -49,12 +40,12 @@ struct Fold {
 type Run<T = ()> = Result<T, Fault>;
 
 impl<'a> Machine<'a> {
-    pub fn new(database: &'a mut Database, limits: &'a Limits<'a>) -> Self {
+    /// For rules of so many `sources`.
+    pub fn new(database: &'a mut Database, limits: &'a Limits<'a>, sources: usize) -> Self {
         Machine {
             database,
-            limits,
-            patience: PATIENCE,
-            derived: 0,
+            budget: Budget::new(limits),
+            made: vec![0; sources],
             registers: Vec::new(),
             tuple: Vec::new(),
             fields: Vec::new(),
@@ -71,19 +62,32 @@ impl<'a> Machine<'a> {
         if self.registers.len() < rule.registers {
             self.registers.resize(rule.registers, 0);
         }
-        self.run(&rule.steps, Goal::Head(rule))
+        let before = self.budget.derived;
+        let result = self.run(&rule.steps, Goal::Head(rule));
+        self.made[rule.source] += self.budget.derived - before;
+        result
+    }
+
+    /// Make a relation ready to be read: closed over its facts, all of its tuples visible.
+    pub fn open(&mut self, relation: RelationId) -> Run {
+        let relation = &mut self.database.relations[relation.0];
+        relation.close(&mut self.budget)?;
+        relation.settle();
+        Ok(())
+    }
+
+    /// The sources that have derived the most tuples, and how many.
+    pub fn busiest(&self) -> Vec<(usize, usize)> {
+        let mut made: Vec<_> = self.made.iter().copied().enumerate().filter(|pair| pair.1 > 0).collect();
+        made.sort_by_key(|&(source, count)| (std::cmp::Reverse(count), source));
+        made.truncate(BUSIEST);
+        made
     }
 
     /// Stop where a limit is reached or someone asks.
     pub fn check(&mut self) -> Run {
-        self.patience = PATIENCE;
-        if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(Fault::TooSlow);
-        }
-        if (self.limits.interrupted)() {
-            return Err(Fault::Interrupted);
-        }
-        Ok(())
+        let relations: usize = self.database.relations.iter().map(Relation::bytes).sum();
+        self.budget.check(relations + self.database.values.bytes())
     }
 
     fn run(&mut self, steps: &[Step], goal: Goal) -> Run {
@@ -94,8 +98,7 @@ impl<'a> Machine<'a> {
             Step::Scan(pattern, loads) => {
                 let mut cursor = self.search(pattern)?;
                 while let Some(row) = self.find(pattern, &mut cursor) {
-                    self.patience -= 1;
-                    if self.patience == 0 {
+                    if self.budget.is_over() {
                         self.check()?;
                     }
                     let tuple = self.database.relations[pattern.relation.0].tuple(row);
@@ -168,10 +171,7 @@ impl<'a> Machine<'a> {
                     let word = self.value(arg)?;
                     self.tuple.push(word);
                 }
-                self.derived += self.database.relations[rule.head.0].insert(&self.tuple);
-                if self.derived > self.limits.tuples {
-                    return Err(Fault::TooManyTuples(self.limits.tuples));
-                }
+                self.database.relations[rule.head.0].insert(&self.tuple, &mut self.budget)?;
             }
             Goal::Fold(aggregate) => {
                 let word = match &aggregate.target {
@@ -191,7 +191,7 @@ impl<'a> Machine<'a> {
         }
         let key = &self.registers[keys..keys + pattern.values.len()];
         let relation = &mut self.database.relations[pattern.relation.0];
-        Ok(relation.search(pattern.version, pattern.index, key))
+        relation.search(pattern.version, pattern.index, key)
     }
 
     fn find(&self, pattern: &Pattern, cursor: &mut Cursor) -> Option<usize> {
@@ -226,8 +226,7 @@ impl<'a> Machine<'a> {
             return self.when(at != to, rest, goal);
         }
         while if upwards { less(at, to) } else { less(to, at) } {
-            self.patience -= 1;
-            if self.patience == 0 {
+            if self.budget.is_over() {
                 self.check()?;
             }
             self.registers[register.0] = at;

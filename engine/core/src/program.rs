@@ -1,8 +1,9 @@
 //! A program: compiled rules in strata, and the database that they fill.
 
+use crate::budget::Limits;
 use crate::compile::{operation_type, Compiler};
 use crate::error::{Error, Fault};
-use crate::machine::{Limits, Machine};
+use crate::machine::Machine;
 use crate::plan::{self, Plan};
 use crate::relation::Relation;
 use crate::step::{Expression, RelationId, Rule};
@@ -100,7 +101,7 @@ impl Program {
         let mut initial = Database { relations, values };
         for (relation, args) in facts {
             let tuple = args.iter().map(|arg| initial.constant(arg)).collect::<Result<Vec<_>, _>>()?;
-            initial.relations[relation.0].insert(&tuple);
+            initial.relations[relation.0].give(&tuple)?;
         }
         Ok(Program { schemas, records, strata, shared: plan.shared, sources: plan.sources, initial })
     }
@@ -156,11 +157,14 @@ impl Program {
         strata: &[StratumId],
         limits: &Limits,
     ) -> Result<(), Error> {
-        for relation in &mut database.relations {
-            relation.settle();
+        database.values.most = limits.memory;
+        let mut machine = Machine::new(database, limits, self.sources.len());
+        machine.check().map_err(|fault| self.error(fault, "evaluation".to_string(), &machine))?;
+        for (relation, schema) in self.schemas.iter().enumerate() {
+            machine
+                .open(RelationId(relation))
+                .map_err(|fault| self.error(fault, format!("the facts of `{}`", schema.name), &machine))?;
         }
-        let mut machine = Machine::new(database, limits);
-        machine.check().map_err(|fault| self.error(fault, None))?;
         for stratum in strata {
             self.stratum(&mut machine, &self.strata[stratum.0])?;
         }
@@ -168,9 +172,9 @@ impl Program {
     }
 
     fn stratum(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
-        let apply = |machine: &mut Machine, rules: &[Rule]| {
+        let apply = |machine: &mut Machine, rules: &[Rule]| -> Result<(), Error> {
             for rule in rules {
-                machine.apply(rule).map_err(|fault| self.error(fault, Some(rule)))?;
+                machine.apply(rule).map_err(|fault| self.error(fault, self.place(rule.source), machine))?;
             }
             Ok(())
         };
@@ -196,15 +200,18 @@ impl Program {
         Ok(())
     }
 
-    fn error(&self, fault: Fault, rule: Option<&Rule>) -> Error {
-        match (fault, rule) {
-            (Fault::Interrupted, _) => Error::Interrupted,
-            (fault, Some(rule)) => {
-                let source = &self.sources[rule.source];
-                Error::Rule { place: format!("{}:{}", source.file, source.line), fault }
-            }
-            (fault, None) => Error::Rule { place: "evaluation".to_string(), fault },
+    fn place(&self, source: usize) -> String {
+        let source = &self.sources[source];
+        format!("{}:{}", source.file, source.line)
+    }
+
+    fn error(&self, fault: Fault, place: String, machine: &Machine) -> Error {
+        if fault == Fault::Interrupted {
+            return Error::Interrupted;
         }
+        let made = if fault.is_limit() { machine.busiest() } else { Vec::new() };
+        let made = made.into_iter().map(|(source, count)| (self.place(source), count)).collect();
+        Error::Rule { place, fault, made }
     }
 }
 

@@ -4,7 +4,9 @@
 //! of the next round, and the last delta *old*. As rows are only appended, the three are row ranges:
 //! `0 .. delta .. end .. count`.
 
+use crate::budget::Budget;
 use crate::equivalence::Equivalence;
+use crate::error::Fault;
 use crate::index::Index;
 
 /// Relations with fewer rows are searched from end to end, which is faster than hashing.
@@ -28,6 +30,8 @@ pub struct Relation {
     /// The first is on all columns and keeps the tuples distinct; the others are made for scans.
     indexes: Vec<Index>,
     classes: Option<Equivalence>,
+    /// Facts of an `eqrel`, which is closed over them when an evaluation starts.
+    given: Vec<[i64; 2]>,
 }
 
 /// Where a search stands: the next row to look at and the range of rows that it may find.
@@ -53,6 +57,7 @@ impl Relation {
             end: 0,
             indexes: vec![Index::new(0..arity)],
             classes: eqrel.then(Equivalence::default),
+            given: Vec::new(),
         }
     }
 
@@ -73,7 +78,14 @@ impl Relation {
         (0..self.count).map(|row| self.tuple(row))
     }
 
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        let given = self.given.capacity() * size_of::<[i64; 2]>();
+        self.rows.capacity() * size_of::<i64>() + given + self.indexes.iter().map(Index::bytes).sum::<usize>()
+    }
+
     pub fn clear(&mut self) {
+        self.given.clear();
         if self.count > 0 {
             self.rows.clear();
             (self.count, self.delta, self.end) = (0, 0, 0);
@@ -86,30 +98,55 @@ impl Relation {
         }
     }
 
-    /// Add a tuple unless it is there; an `eqrel` relation is closed at once. Returns how many tuples are new.
-    pub fn insert(&mut self, tuple: &[i64]) -> usize {
-        let before = self.count;
-        if let (Some(mut classes), &[a, b]) = (self.classes.take(), tuple) {
-            classes.unite(a, b, |x, y| self.append(&[x, y]));
-            self.classes = Some(classes);
-        } else {
-            self.append(tuple);
+    /// Add a fact: a tuple that no rule has derived.
+    pub fn give(&mut self, tuple: &[i64]) -> Result<(), Fault> {
+        match (&self.classes, tuple) {
+            (Some(_), &[a, b]) => self.given.push([a, b]),
+            _ => {
+                self.append(tuple)?;
+            }
         }
-        self.count - before
+        Ok(())
     }
 
-    fn append(&mut self, tuple: &[i64]) {
+    /// Close an `eqrel` over its facts.
+    pub fn close(&mut self, budget: &mut Budget) -> Result<(), Fault> {
+        std::mem::take(&mut self.given).iter().try_for_each(|pair| self.insert(pair, budget))
+    }
+
+    /// Add a derived tuple unless it is there; an `eqrel` relation is closed at once.
+    pub fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Result<(), Fault> {
+        let Some(mut classes) = self.classes.take() else {
+            return if self.append(tuple)? { budget.derive() } else { Ok(()) };
+        };
+        let closed = classes.unite(tuple[0], tuple[1], |x, y| {
+            if self.append(&[x, y])? {
+                budget.derive()?;
+            }
+            if budget.is_over() {
+                budget.check(self.bytes())?;
+            }
+            Ok(())
+        });
+        self.classes = Some(classes);
+        closed
+    }
+
+    /// Add a tuple unless it is there.
+    fn append(&mut self, tuple: &[i64]) -> Result<bool, Fault> {
         let new = if self.count < FEW {
             !self.tuples().any(|old| old == tuple)
         } else {
             let set = &mut self.indexes[0];
-            set.cover(&self.rows, self.arity, self.count);
-            set.insert(&self.rows, self.arity, tuple)
+            set.cover(&self.rows, self.arity, self.count)?;
+            set.insert(&self.rows, self.arity, tuple)?
         };
         if new {
+            self.rows.try_reserve(tuple.len()).map_err(|_| Fault::OutOfMemory)?;
             self.rows.extend_from_slice(tuple);
             self.count += 1;
         }
+        Ok(new)
     }
 
     /// Make all tuples visible as old ones: the relation is complete.
@@ -143,16 +180,16 @@ impl Relation {
     }
 
     /// Start a search for the tuples with `key` in the columns of an index; None: every tuple.
-    pub fn search(&mut self, version: Version, index: Option<IndexId>, key: &[i64]) -> Cursor {
+    pub fn search(&mut self, version: Version, index: Option<IndexId>, key: &[i64]) -> Result<Cursor, Fault> {
         let (start, end) = self.range(version);
-        match index {
+        Ok(match index {
             Some(IndexId(index)) if end - start >= FEW => {
                 let index = &mut self.indexes[index];
-                index.cover(&self.rows, self.arity, end);
+                index.cover(&self.rows, self.arity, end)?;
                 Cursor::Chain { next: index.newest(&self.rows, self.arity, key), start, end }
             }
             _ => Cursor::Rows { next: start, end },
-        }
+        })
     }
 
     /// The next row that a search finds.

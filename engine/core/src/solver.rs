@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::budget::Limits;
 use crate::error::Error;
-use crate::machine::Limits;
 use crate::program::{Database, Program, StratumId};
 use crate::step::RelationId;
 
@@ -28,11 +28,12 @@ impl Solver {
         }
     }
 
-    pub fn insert(&mut self, relation: RelationId, tuple: &[i64]) {
-        self.database.relations[relation.0].insert(tuple);
+    /// Add a fact.
+    pub fn give(&mut self, relation: RelationId, tuple: &[i64]) -> Result<(), Error> {
+        Ok(self.database.relations[relation.0].give(tuple)?)
     }
 
-    /// Evaluate strata over the facts that were inserted since `clear`.
+    /// Evaluate strata over the facts that were given since `clear`.
     pub fn evaluate(&mut self, strata: &[StratumId], limits: &Limits) -> Result<(), Error> {
         self.program.evaluate(&mut self.database, strata, limits)
     }

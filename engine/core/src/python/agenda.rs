@@ -1,11 +1,14 @@
 //! `Agenda` for Python.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList};
 
-use super::program::{wanted, Solver};
-use super::{convert, limited, EngineError};
+use super::program::{evaluate, wanted, Solver};
+use super::{convert, letting_go, EngineError};
 use crate::agenda::{self, Pass, State};
 use crate::error::Error;
 use crate::facts::{tuples, FactSet};
@@ -31,10 +34,10 @@ type PassStatistics = (usize, usize, usize, f64);
 /// Contents of the cells, log of shape (changes, 6), statistics of the passes.
 type PyOutcome<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray2<i32>>, Vec<PassStatistics>);
 
-#[pyclass]
+#[pyclass(frozen)]
 pub struct Agenda {
     solver: Py<Solver>,
-    agenda: agenda::Agenda,
+    agenda: Mutex<agenda::Agenda>,
 }
 
 #[pymethods]
@@ -49,42 +52,44 @@ impl Agenda {
         changed: &str,
         spread: Vec<String>,
     ) -> PyResult<Self> {
-        let program = solver.borrow(py).solver.program.clone();
+        let program = solver.get().lock(py).program.clone();
         let pairs = state.iter().map(|(now, next)| {
             Ok(State { now: program.relation(now.extract()?)?, next: program.relation(next.extract()?)? })
         });
         let state = pairs.collect::<PyResult<Vec<_>>>()?;
         let spread = spread.iter().map(|name| program.relation(name)).collect::<Result<_, _>>()?;
         let agenda = agenda::Agenda::new(&program, state, program.relation(changed)?, spread)?;
-        Ok(Agenda { solver, agenda })
+        Ok(Agenda { solver, agenda: Mutex::new(agenda) })
     }
 
     /// The number of these static facts.
     #[pyo3(name = "static")]
-    fn intern_static(&mut self, py: Python, facts: &Bound<PyDict>) -> PyResult<u32> {
+    fn intern_static(&self, py: Python, facts: &Bound<PyDict>) -> PyResult<u32> {
         let facts = self.fact_set(py, facts, 0)?;
-        Ok(self.agenda.intern_static(&facts).0)
+        Ok(self.lock(py).intern_static(&facts).0)
     }
 
     /// The number of this content: state relation -> tuples without the slot.
-    fn content(&mut self, py: Python, facts: &Bound<PyDict>) -> PyResult<u32> {
-        let program = self.solver.borrow(py).solver.program.clone();
+    fn content(&self, py: Python, facts: &Bound<PyDict>) -> PyResult<u32> {
+        let program = self.solver.get().lock(py).program.clone();
+        let mut agenda = self.lock(py);
         for (relation, _) in convert::relations(&program, facts)? {
-            if !self.agenda.is_state(relation) {
+            if !agenda.is_state(relation) {
                 let name = &program.schema(relation).name;
                 return Err(EngineError::new_err(format!("`{name}` is no state relation")));
             }
         }
         let facts = self.fact_set(py, facts, 1)?;
-        Ok(self.agenda.intern_content(&facts).0)
+        Ok(agenda.intern_content(&facts).0)
     }
 
     /// The content with this number: state relation -> sorted tuples without the slot.
     fn facts<'py>(&self, py: Python<'py>, content: i32) -> PyResult<Bound<'py, PyDict>> {
-        let solver = &self.solver.borrow(py).solver;
+        let agenda = self.lock(py);
+        let solver = self.solver.get().lock(py);
         let (program, values) = (&solver.program, &solver.database.values);
         let facts = PyDict::new(py);
-        for (relation, words) in tuples(self.agenda.content(content)?) {
+        for (relation, words) in tuples(agenda.content(content)?) {
             let name = &program.schema(relation).name;
             let tuple = convert::to_tuple(py, program, values, relation, 1, words)?;
             match facts.get_item(name)? {
@@ -100,7 +105,7 @@ impl Agenda {
 
     #[allow(clippy::too_many_arguments)]
     fn run<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         classes: Numbers<'py>,
         slots: PyLists<'py>,
@@ -111,7 +116,7 @@ impl Agenda {
         retirement: PyRetirement<'py>,
         contents: Numbers<'py>,
         passes: Vec<PyPass<'py>>,
-        progress: Option<Bound<'py, PyAny>>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<PyOutcome<'py>> {
         let classes = classes.as_slice()?;
         let PyRetirement(keepers, inside, uses, makers, users, waits, later) = &retirement;
@@ -147,22 +152,21 @@ impl Agenda {
             check("later", later.as_slice()?, statics.len())?;
             checked.push(Pass { worklist: *worklist, items, statics });
         }
-        let mut solver = self.solver.borrow_mut(py);
-        let (tuples, seconds) = (solver.tuples, solver.seconds);
+        let (mut agenda, mut solver) = (self.lock(py), self.solver.get().lock(py));
+        let (agenda, solver) = (&mut *agenda, &mut *solver);
         let mut failure = None;
-        let mut report = |pass: usize, turns: usize| {
-            let told = py.check_signals().and_then(|()| match &progress {
-                Some(progress) => progress.call1((pass, turns)).map(|_| ()),
-                None => Ok(()),
-            });
-            told.map_err(|error| {
-                failure = Some(error);
-                Error::Interrupted
-            })
-        };
-        let ran = limited(py, tuples, seconds, |limits| {
-            let agenda = &mut self.agenda;
-            Ok(agenda.run(&mut solver.solver, &graph, &mut contents, &checked, limits, &mut report)?)
+        let ran = letting_go(py, self.solver.get().limits, |limits| {
+            let mut report = |pass: usize, turns: usize| {
+                let told = Python::attach(|py| {
+                    py.check_signals()?;
+                    progress.as_ref().map_or(Ok(()), |progress| progress.call1(py, (pass, turns)).map(|_| ()))
+                });
+                told.map_err(|error| {
+                    failure = Some(error);
+                    Error::Interrupted
+                })
+            };
+            agenda.run(solver, &graph, &mut contents, &checked, limits, &mut report)
         });
         if let Some(error) = failure {
             return Err(error);
@@ -181,25 +185,31 @@ impl Agenda {
         contents: Vec<i32>,
         outputs: Vec<String>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let mut solver = self.solver.borrow_mut(py);
-        let outputs = wanted(&solver.solver.program, Some(outputs))?;
-        self.agenda.fill(&mut solver.solver, facts, contents.into_iter())?;
-        solver.evaluate(py, &outputs)
+        let (agenda, mut solver) = (self.lock(py), self.solver.get().lock(py));
+        let outputs = wanted(&solver.program, Some(outputs))?;
+        agenda.fill(&mut solver, facts, contents.into_iter())?;
+        evaluate(py, &mut solver, self.solver.get().limits, &outputs)
     }
 }
 
 impl Agenda {
+    /// Who needs the solver too locks it after this.
+    fn lock(&self, py: Python) -> MutexGuard<'_, agenda::Agenda> {
+        self.agenda.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn fact_set(&self, py: Python, facts: &Bound<PyDict>, skipped: usize) -> PyResult<FactSet> {
-        let mut solver = self.solver.borrow_mut(py);
-        let program = solver.solver.program.clone();
+        let mut solver = self.solver.get().lock(py);
+        let program = solver.program.clone();
         let mut set = FactSet::default();
         for (relation, rows) in convert::relations(&program, facts)? {
             let mut words = Vec::new();
-            let values = &mut solver.solver.database.values;
+            let values = &mut solver.database.values;
             let mut count = 0;
             convert::each_tuple(&program, values, relation, skipped, &rows, |tuple| {
                 words.extend_from_slice(tuple);
                 count += 1;
+                Ok(())
             })?;
             let width = program.schema(relation).columns.len() - skipped;
             set.add(relation, width, (0..count).map(|i| &words[i * width..][..width]));

@@ -30,7 +30,7 @@ pub fn each_tuple(
     relation: RelationId,
     skipped: usize,
     rows: &Bound<PyAny>,
-    mut take: impl FnMut(&[i64]),
+    mut take: impl FnMut(&[i64]) -> Result<(), Error>,
 ) -> PyResult<()> {
     let schema = program.schema(relation);
     let columns = &schema.columns[skipped..];
@@ -53,7 +53,7 @@ pub fn each_tuple(
             return Err(width(array.ncols(), 0));
         }
         for row in array.rows() {
-            take(&row.to_vec());
+            take(&row.to_vec())?;
         }
         return Ok(());
     }
@@ -66,7 +66,7 @@ pub fn each_tuple(
         }
         tuple.clear();
         for (column, value) in columns.iter().zip(row.iter_borrowed()) {
-            let word = to_word(program, values, &column.kind, &value).map_err(|error| {
+            let word = to_word(program, values, &column.kind, &value, DEEPEST).map_err(|error| {
                 let (name, column) = (&schema.name, &column.name);
                 EngineError::new_err(format!(
                     "`{name}`, fact {fact}, column `{column}`: {}",
@@ -75,12 +75,28 @@ pub fn each_tuple(
             })?;
             tuple.push(word);
         }
-        take(&tuple);
+        take(&tuple)?;
     }
     Ok(())
 }
 
-fn to_word(program: &Program, values: &mut Values, kind: &Type, value: &Bound<PyAny>) -> PyResult<i64> {
+/// How deep records may nest where Python sees them: its own comparisons and copies are recursive.
+const DEEPEST: usize = 500;
+
+/// How many records one value may hold: those that occur twice are written out twice.
+const LARGEST: usize = 1_000_000;
+
+/// So many tuples take longer to sort than to get the interpreter's lock back.
+const MANY: usize = 100_000;
+
+/// `levels`: how much deeper records may nest.
+fn to_word(
+    program: &Program,
+    values: &mut Values,
+    kind: &Type,
+    value: &Bound<PyAny>,
+    levels: usize,
+) -> PyResult<i64> {
     let expected = |what: &str| PyTypeError::new_err(format!("expected {what}, found {value:?}"));
     match kind {
         Type::Number => value.extract().map_err(|_| expected("a number of 64 bits")),
@@ -95,17 +111,24 @@ fn to_word(program: &Program, values: &mut Values, kind: &Type, value: &Bound<Py
         },
         Type::Record(_) if value.is_none() => Ok(NIL),
         Type::Record(record) => {
-            let kinds = fields(program, *record)?;
+            let (kinds, levels) = (fields(program, *record)?, inner(levels)?);
             let parts = value.cast::<PyTuple>().map_err(|_| expected("a tuple or None"))?;
             if parts.len() != kinds.len() {
                 return Err(expected(&format!("a tuple of {} values", kinds.len())));
             }
             let parts = kinds.iter().zip(parts.iter_borrowed());
-            let words = parts.map(|(kind, part)| to_word(program, values, kind, &part));
+            let words = parts.map(|(kind, part)| to_word(program, values, kind, &part, levels));
             let words = words.collect::<PyResult<Vec<_>>>()?;
             Ok(values.record(&words))
         }
     }
+}
+
+/// The levels that are left inside of a record.
+fn inner(levels: usize) -> PyResult<usize> {
+    levels.checked_sub(1).ok_or_else(|| {
+        EngineError::new_err(format!("a record that is nested more than {DEEPEST} levels deep"))
+    })
 }
 
 fn fields(program: &Program, record: Option<RecordType>) -> PyResult<&[Type]> {
@@ -123,7 +146,10 @@ pub fn to_tuple<'py>(
     words: &[i64],
 ) -> PyResult<Bound<'py, PyTuple>> {
     let columns = program.schema(relation).columns[skipped..].iter();
-    let values = columns.zip(words).map(|(column, &word)| from_word(py, program, values, &column.kind, word));
+    let values = columns.zip(words).map(|(column, &word)| {
+        let mut left = LARGEST;
+        from_word(py, program, values, &column.kind, word, DEEPEST, &mut left)
+    });
     PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)
 }
 
@@ -133,6 +159,8 @@ fn from_word<'py>(
     values: &Values,
     kind: &Type,
     word: i64,
+    levels: usize,
+    left: &mut usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     Ok(match kind {
         Type::Number => PyInt::new(py, word).into_any(),
@@ -141,8 +169,12 @@ fn from_word<'py>(
         Type::Symbol => PyString::new(py, values.text(word)).into_any(),
         Type::Record(_) if word == NIL => py.None().into_bound(py),
         Type::Record(record) => {
+            let levels = inner(levels)?;
+            *left = left.checked_sub(1).ok_or_else(|| {
+                EngineError::new_err(format!("a value that holds more than {LARGEST} records"))
+            })?;
             let parts = fields(program, *record)?.iter().zip(values.fields(word).iter());
-            let parts = parts.map(|(kind, &part)| from_word(py, program, values, kind, part));
+            let parts = parts.map(|(kind, &part)| from_word(py, program, values, kind, part, levels, left));
             PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
     })
@@ -171,7 +203,9 @@ pub fn answers<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let answers = PyDict::new(py);
     for &relation in outputs {
-        let tuples = sorted(program, database, relation);
+        let few = database.relations[relation.0].tuples().take(MANY).count() < MANY;
+        let sort = || sorted(program, database, relation);
+        let tuples = if few { sort() } else { py.detach(sort) };
         let tuples = tuples.iter().map(|words| to_tuple(py, program, &database.values, relation, 0, words));
         let tuples = PyList::new(py, tuples.collect::<PyResult<Vec<_>>>()?)?;
         answers.set_item(&program.schema(relation).name, tuples)?;

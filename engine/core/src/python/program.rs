@@ -1,12 +1,13 @@
 //! `Program` and `Solver` for Python.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use numpy::{PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
-use super::{convert, limited, EngineError};
+use super::{convert, holding, letting_go, EngineError, Limits};
 use crate::error::Error;
 use crate::program::Database;
 use crate::step::RelationId;
@@ -27,30 +28,28 @@ impl Program {
     }
 
     /// Relation name -> sorted tuples, for `outputs` or all output relations.
-    #[pyo3(signature = (facts, outputs=None, *, tuples=None, seconds=None))]
+    #[pyo3(signature = (facts, outputs=None, limits=Limits::default()))]
     fn evaluate<'py>(
         &self,
         py: Python<'py>,
         facts: &Bound<'py, PyDict>,
         outputs: Option<Vec<String>>,
-        tuples: Option<usize>,
-        seconds: Option<f64>,
+        limits: Limits,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (outputs, database) = self.run(py, facts, outputs, tuples, seconds)?;
+        let (outputs, database) = self.run(py, facts, outputs, limits)?;
         convert::answers(py, &self.program, &database, &outputs)
     }
 
     /// Relation name -> sorted int64 array of shape (tuples, columns), for relations of numbers.
-    #[pyo3(signature = (facts, outputs=None, *, tuples=None, seconds=None))]
+    #[pyo3(signature = (facts, outputs=None, limits=Limits::default()))]
     fn evaluate_arrays<'py>(
         &self,
         py: Python<'py>,
         facts: &Bound<'py, PyDict>,
         outputs: Option<Vec<String>>,
-        tuples: Option<usize>,
-        seconds: Option<f64>,
+        limits: Limits,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (outputs, database) = self.run(py, facts, outputs, tuples, seconds)?;
+        let (outputs, database) = self.run(py, facts, outputs, limits)?;
         let arrays = PyDict::new(py);
         for relation in outputs {
             let schema = self.program.schema(relation);
@@ -69,20 +68,13 @@ impl Program {
     }
 
     /// A solver for the keys of a keyed program; `facts` are those of shared relations.
-    #[pyo3(signature = (facts, *, tuples=None, seconds=None))]
-    fn solver(
-        &self,
-        py: Python,
-        facts: &Bound<PyDict>,
-        tuples: Option<usize>,
-        seconds: Option<f64>,
-    ) -> PyResult<Solver> {
+    #[pyo3(signature = (facts, limits=Limits::default()))]
+    fn solver(&self, py: Python, facts: &Bound<PyDict>, limits: Limits) -> PyResult<Solver> {
         let mut database = self.program.database();
         insert(&self.program, &mut database, facts)?;
-        let solver = limited(py, tuples, seconds, |limits| {
-            Ok(solver::Solver::new(self.program.clone(), database, limits)?)
-        })?;
-        Ok(Solver { solver, tuples, seconds })
+        let program = self.program.clone();
+        let solver = letting_go(py, limits, |limits| solver::Solver::new(program, database, limits))?;
+        Ok(Solver { solver: Mutex::new(solver), limits })
     }
 }
 
@@ -92,24 +84,23 @@ impl Program {
         py: Python,
         facts: &Bound<PyDict>,
         outputs: Option<Vec<String>>,
-        tuples: Option<usize>,
-        seconds: Option<f64>,
+        limits: Limits,
     ) -> PyResult<(Vec<RelationId>, Database)> {
         let outputs = wanted(&self.program, outputs)?;
         let mut database = self.program.database();
         insert(&self.program, &mut database, facts)?;
         let strata = self.program.strata_of(&outputs);
-        limited(py, tuples, seconds, |limits| Ok(self.program.evaluate(&mut database, &strata, limits)?))?;
+        let program = &self.program;
+        letting_go(py, limits, |limits| program.evaluate(&mut database, &strata, limits))?;
         Ok((outputs, database))
     }
 }
 
 /// Solves one key after another. The limits hold for each.
-#[pyclass]
+#[pyclass(frozen)]
 pub struct Solver {
-    pub solver: solver::Solver,
-    pub tuples: Option<usize>,
-    pub seconds: Option<f64>,
+    solver: Mutex<solver::Solver>,
+    pub limits: Limits,
 }
 
 #[pymethods]
@@ -117,14 +108,15 @@ impl Solver {
     /// Relation name -> sorted tuples, for the facts of one key.
     #[pyo3(signature = (facts, outputs=None))]
     fn solve<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         facts: &Bound<'py, PyDict>,
         outputs: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let program = self.solver.program.clone();
+        let mut solver = self.lock(py);
+        let program = solver.program.clone();
         let outputs = wanted(&program, outputs)?;
-        self.solver.clear();
+        solver.clear();
         for (relation, _) in convert::relations(&program, facts)? {
             let schema = program.schema(relation);
             if !schema.keyed {
@@ -133,19 +125,29 @@ impl Solver {
                 return Err(EngineError::new_err(message));
             }
         }
-        insert(&program, &mut self.solver.database, facts)?;
-        self.evaluate(py, &outputs)
+        insert(&program, &mut solver.database, facts)?;
+        evaluate(py, &mut solver, self.limits, &outputs)
     }
 }
 
 impl Solver {
-    /// Evaluate over the facts that are in the solver.
-    pub fn evaluate<'py>(&mut self, py: Python<'py>, outputs: &[RelationId]) -> PyResult<Bound<'py, PyDict>> {
-        let program = self.solver.program.clone();
-        let strata = program.strata_of(outputs);
-        limited(py, self.tuples, self.seconds, |limits| Ok(self.solver.evaluate(&strata, limits)?))?;
-        convert::answers(py, &program, &self.solver.database, outputs)
+    /// What solves; one thread at a time has it.
+    pub fn lock(&self, py: Python) -> MutexGuard<'_, solver::Solver> {
+        self.solver.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Evaluate over the facts that are in a solver.
+pub fn evaluate<'py>(
+    py: Python<'py>,
+    solver: &mut solver::Solver,
+    limits: Limits,
+    outputs: &[RelationId],
+) -> PyResult<Bound<'py, PyDict>> {
+    let program = solver.program.clone();
+    let strata = program.strata_of(outputs);
+    holding(py, limits, |limits| solver.evaluate(&strata, limits))?;
+    convert::answers(py, &program, &solver.database, outputs)
 }
 
 /// The relations that are asked for: those named, or all outputs.
@@ -159,9 +161,8 @@ pub fn wanted(program: &program::Program, outputs: Option<Vec<String>>) -> Resul
 fn insert(program: &program::Program, database: &mut Database, facts: &Bound<PyDict>) -> PyResult<()> {
     let Database { relations, values } = database;
     for (relation, rows) in convert::relations(program, facts)? {
-        convert::each_tuple(program, values, relation, 0, &rows, |tuple| {
-            relations[relation.0].insert(tuple);
-        })?;
+        let relation_rows = &mut relations[relation.0];
+        convert::each_tuple(program, values, relation, 0, &rows, |tuple| Ok(relation_rows.give(tuple)?))?;
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use _core::budget::Limits;
 use _core::error::Error;
-use _core::machine::Limits;
 use _core::program::{Database, Program};
 use serde_json::{json, Value};
 
@@ -24,14 +24,15 @@ pub fn program(relations: &[Value], rules: &[Value], strata: Value) -> Arc<Progr
     Arc::new(Program::new(&plan.to_string()).unwrap())
 }
 
-pub const LIMITS: Limits = Limits { tuples: 1_000_000, deadline: None, interrupted: &|| false };
+pub const LIMITS: Limits =
+    Limits { tuples: 1_000_000, memory: usize::MAX, deadline: None, interrupted: &|| false };
 
 /// The database after evaluating a program for some facts.
 pub fn evaluate(program: &Program, facts: &[(&str, &[i64])], limits: &Limits) -> Result<Database, Error> {
     let mut database = program.database();
     for (name, tuple) in facts {
         let relation = program.relation(name)?;
-        database.relations[relation.0].insert(tuple);
+        database.relations[relation.0].give(tuple)?;
     }
     let strata = program.strata_of(&program.outputs());
     program.evaluate(&mut database, &strata, limits)?;

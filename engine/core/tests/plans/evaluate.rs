@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::common::{evaluate, program, relation, rule, tuples, LIMITS};
+use _core::budget::Limits;
 use _core::error::{Error, Fault};
-use _core::machine::Limits;
 use serde_json::json;
 
 /// path(x, y) :- edge(x, y).  path(x, z) :- path(x, y), edge(y, z).
@@ -51,7 +51,7 @@ fn a_limit_on_tuples_or_time_names_the_rule() {
     let edges: Vec<[i64; 2]> = (0..400).map(|x| [x, (x + 1) % 400]).collect();
     let facts: Vec<(&str, &[i64])> = edges.iter().map(|edge| ("edge", &edge[..])).collect();
     let fault = |limits| match evaluate(&paths(), &facts, &limits) {
-        Err(Error::Rule { place, fault }) => (place, fault),
+        Err(Error::Rule { place, fault, .. }) => (place, fault),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("no limit was reached"),
     };
@@ -132,7 +132,7 @@ fn arithmetic_wraps_and_truncates() {
     assert_eq!(call("^", 3, 4), Ok(81));
     assert_eq!(call("^", 2, -1), Ok(0));
     let place = "rules.dl:7".to_string();
-    assert_eq!(call("/", 1, 0), Err(Error::Rule { place, fault: Fault::DivisionByZero }));
+    assert_eq!(call("/", 1, 0), Err(Error::Rule { place, fault: Fault::DivisionByZero, made: Vec::new() }));
 }
 
 #[test]

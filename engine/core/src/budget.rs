@@ -1,0 +1,62 @@
+//! What an evaluation may take, and what it has taken so far.
+
+use std::time::Instant;
+
+use crate::error::Fault;
+
+/// What an evaluation may take, and how it is told to stop.
+pub struct Limits<'a> {
+    /// The tuples that rules derive.
+    pub tuples: usize,
+    /// The bytes of relations, symbols and records, facts too.
+    pub memory: usize,
+    pub deadline: Option<Instant>,
+    /// True when the evaluation should stop (Ctrl-C).
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
+/// Tuples between two looks at the clock.
+const PATIENCE: u32 = 1 << 16;
+
+pub struct Budget<'a> {
+    pub limits: &'a Limits<'a>,
+    /// The tuples that rules have derived.
+    pub derived: usize,
+    patience: u32,
+}
+
+impl<'a> Budget<'a> {
+    pub fn new(limits: &'a Limits<'a>) -> Self {
+        Budget { limits, derived: 0, patience: PATIENCE }
+    }
+
+    /// Count a derived tuple.
+    pub fn derive(&mut self) -> Result<(), Fault> {
+        self.derived += 1;
+        if self.derived > self.limits.tuples {
+            return Err(Fault::TooManyTuples(self.limits.tuples));
+        }
+        Ok(())
+    }
+
+    /// Count a tuple that was looked at; true where it is time for `check`.
+    pub fn is_over(&mut self) -> bool {
+        self.patience -= 1;
+        self.patience == 0
+    }
+
+    /// Stop where a limit is reached or someone asks; `bytes` are taken.
+    pub fn check(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.patience = PATIENCE;
+        if bytes > self.limits.memory {
+            return Err(Fault::TooMuchMemory(self.limits.memory));
+        }
+        if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Fault::TooSlow);
+        }
+        if (self.limits.interrupted)() {
+            return Err(Fault::Interrupted);
+        }
+        Ok(())
+    }
+}
