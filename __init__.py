@@ -12,7 +12,17 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than what the command line needs here
 __version__ = "0.1.0"
-__all__ = ["Result", "ShardlogError", "Tactic", "__version__", "explain", "open", "run", "visualize"]
+__all__ = [
+    "Options",
+    "Result",
+    "ShardlogError",
+    "Tactic",
+    "__version__",
+    "explain",
+    "open",
+    "run",
+    "visualize",
+]
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,8 +33,10 @@ if TYPE_CHECKING:
     from .explanations.saved import open_saved as open  # noqa: A004 - as a file is opened
     from .explanations.visualize import visualize
     from .importers.tactics import Tactic
+    from .options import Options
 
 _FROM = {
+    "Options": "options",
     "Result": "api",
     "ShardlogError": "errors",
     "Tactic": "importers.tactics",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,17 +21,15 @@ from .exporters.relations import Names, arrays, read_names, relations
 from .exporters.shardings import Written
 from .importers.annotate import apply_annotations, replace_mesh
 from .importers.function import location
+from .importers.jax import lowered
 from .importers.program import Program, import_program
 from .importers.schedule import Applied, Held, apply_schedule, last_priority
-from .importers.shardings import Sharding
 from .importers.source import Text, parse_module, read_source
-from .importers.tactics import Step, Tactic, read_schedule
+from .options import NAMES, Options, described, listed
 from .propagation import Fixpoint, Stage, propagate
-from .rulebook import STRATEGIES, RuleBook
+from .rulebook import RuleBook
 
 if TYPE_CHECKING:
-    from jax.sharding import NamedSharding
-
     from .explanations.record import Record
     from .exporters.stages import Account
 
@@ -46,23 +45,6 @@ class UnknownOp:
     count: int
     location: str
     reason: str = ""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a run was asked for; see ``run``."""
-
-    strategy: str
-    closed: bool
-    mesh: str | None
-    annotate: tuple[str, ...]
-    rules: tuple[Path, ...]
-    op_priorities: Path | None = None
-    schedule: tuple[Step, ...] = ()
-    until: str | int | None = None
-    conservative: bool = False
-    keep_rules: bool = False
-    separate_groups: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,98 +130,74 @@ class Result:
         return arrays(self.facts)
 
     @property
-    def argument_shardings(self) -> tuple[NamedSharding | None, ...]:
-        """The shardings of the main function's arguments; None where there is none.
+    def argument_shardings(self) -> tuple[Any, ...]:
+        """The shardings of the positional arguments, a tree of ``jax.sharding.NamedSharding`` like them: what
+        ``jax.jit`` takes for ``in_shardings``, and ``jax.device_put`` for the arguments.
 
-        The mesh is a ``jax.sharding.AbstractMesh``. Raises ShardlogError for sub-axes, which JAX cannot name.
+        They are on the program's own mesh, concrete where it is concrete. Arguments without a sharding, and
+        those that ``jax.jit`` drops, are replicated; None where the program has no mesh. Where only a module
+        is known, its arguments are flat. Raises ShardlogError for sub-axes, which JAX cannot name.
         """
-        return self._named(self._main_arguments())
+        return self._arguments[0]
 
     @property
-    def result_shardings(self) -> tuple[NamedSharding | None, ...]:
-        """The shardings of the main function's results, as ``argument_shardings``."""
-        graph = self.program.graph
-        function = graph.main.function
-        returned = function.operands[function.terminator]
-        return self._named(
-            self.written.fitted(self.written.sharding(int(place), len(shape)), shape, entry=True)
-            for place, shape in zip(graph.result_places, self._shapes(returned), strict=True)
-        )
+    def keyword_shardings(self) -> dict[str, Any]:
+        """The shardings of the keyword arguments, as ``argument_shardings``."""
+        return self._arguments[1]
 
-    def _main_arguments(self) -> Iterable[Sharding | None]:
-        main = self.program.graph.main
-        values = main.function.arguments
-        for value, shape in zip(values, self._shapes(values), strict=True):
-            place = main.place + int(main.layout.place[value])
-            yield self.written.fitted(self.written.sharding(place, len(shape)), shape, entry=True)
+    @property
+    def result_shardings(self) -> Any:
+        """The shardings of what the function returns, a tree like it, for ``out_shardings``; otherwise as
+        ``argument_shardings``."""
+        from .exporters.jax import result_shardings
 
-    def _shapes(self, values: Sequence[int]) -> list[tuple[int, ...]]:
-        shapes, types = self.program.classes.signatures.shapes, self.program.graph.main.function.types
-        return [shapes[types[v]] or () for v in values]
+        return result_shardings(self)
 
-    def _named(self, shardings: Iterable[Sharding | None]) -> tuple[NamedSharding | None, ...]:
-        from .exporters.jax import named_sharding
+    @cached_property
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        from .exporters.jax import argument_shardings
 
-        meshes = self.program.shardings.meshes
-        return tuple(None if s is None else named_sharding(s, meshes.meshes[s.mesh]) for s in shardings)
+        return argument_shardings(self)
 
 
 def run(
     source: Any,
-    *,
-    strategy: str = "user-priority",
-    closed: bool = True,
-    mesh: str | None = None,
-    annotate: Sequence[str] = (),
-    rules: Sequence[Path | str] = (),
-    op_priorities: Path | str | None = None,
-    schedule: str | Path | Sequence[Tactic] = (),
-    until: str | int | None = None,
-    conservative: bool = False,
-    keep_rules: bool = False,
-    separate_groups: bool = False,
+    *args: Any,
+    options: Options | None = None,
     progress: Callable[[str, float], None] | None = None,
+    **keywords: Any,
 ) -> Result:
     """Propagates the shardings of a program to every value.
 
-    ``source`` is a path, MLIR text or bytecode, an ``ir.Module`` or a ``jax.stages.Lowered``; it is not
-    changed. ``strategy`` is "basic", "aggressive", "op-priority" or "user-priority", or "none" to propagate
-    nothing. ``closed`` makes the shardings ready for a compiler; otherwise they are open as propagated.
-    ``mesh`` ("data=2,model=4") gives the module a mesh, ``annotate`` (``'%arg0=[{"data"}, {}]'``) annotates
-    values, ``rules`` are files with more op rules. ``op_priorities`` is a file that lists the ops in the
-    order in which they propagate (see ``docs/op_priorities.md``). ``schedule`` are tactics that come into
-    force one after the other: text such as "batch: tokens -> data; zero: params -> data", a file with it, or
-    ``Tactic`` objects; ``until`` is the tactic or user priority after which to stop (``docs/tactics.md``).
-    ``conservative`` shardings keep to whole axes, and to factors that need no halos. ``keep_rules`` leaves
-    every op its rule as an attribute ``sdy.sharding_rule``. ``separate_groups``: where members of a sharding
-    group have different shardings each keeps its own, with a warning; otherwise that is an error.
-    ``progress`` is called now and then with what is being done and how much of the whole run is done, from
-    0 to 1.
+    ``source`` is a function, jitted or not, with its arguments (arrays or ``jax.ShapeDtypeStruct``s) after it
+    and among the keywords; or a ``jax.stages.Lowered`` or ``Traced``, a ``jax.export.Exported``, a path, MLIR
+    text or bytecode, or an ``ir.Module``. It is not changed. ``options``, and keywords in place of some of
+    them, say what is asked for. ``progress`` is called now and then with what is being done and how much of
+    the whole run is done, from 0 to 1.
 
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
     ``engine.EngineError`` for rules that go wrong while they run.
     """
-    if strategy not in (*STRATEGIES, "none"):
-        raise ShardlogError(f"unknown strategy {strategy!r}", hint=closest(strategy, STRATEGIES))
-    if op_priorities is not None and not strategy.endswith("-priority"):
-        message = f"the strategy {strategy!r} has no op priorities"
-        raise ShardlogError(message, where=str(op_priorities), hint="take op-priority or user-priority")
-    order = None if op_priorities is None else Path(op_priorities)
-    steps, files = read_schedule(schedule), tuple(map(Path, rules))
-    options = Options(
-        strategy=strategy,
-        closed=closed,
-        mesh=mesh,
-        annotate=tuple(annotate),
-        rules=files,
-        op_priorities=order,
-        schedule=steps,
-        until=until,
-        conservative=conservative,
-        keep_rules=keep_rules,
-        separate_groups=separate_groups,
-    )
-    return run_with(source, options, progress)
+    asked = {name: keywords.pop(name) for name in NAMES if name in keywords}
+    _check_keywords(source, keywords)
+    options = replace(options or Options(), **asked)
+    return run_with(lowered(source, args, keywords), options, progress)
+
+
+def _check_keywords(source: Any, keywords: dict[str, Any]) -> None:
+    """Raises ShardlogError for keywords that are neither options nor arguments of the function."""
+    if callable(source) and any(p.kind is p.VAR_KEYWORD for p in signature(source).parameters.values()):
+        return
+    known = signature(source).parameters if callable(source) else {}
+    for name in keywords:
+        if name not in known:
+            hint = closest(name, [*known, *NAMES])
+            raise ShardlogError(f"there is no option {name}", where="run", hint=hint)
+
+
+# The options are described in one place, and ``help(shardlog.run)`` has them too.
+run.__signature__ = described(signature(run))  # type: ignore[attr-defined]
+run.__doc__ = f"{run.__doc__}\n    Options:\n\n{listed(indent=8)}"
 
 
 def run_with(source: Any, options: Options, progress: Callable[[str, float], None] | None = None) -> Result:
@@ -256,8 +214,9 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
                 from .importers.gspmd import read_gspmd
 
                 read_gspmd(module)
-            apply_annotations(module, options.annotate)
-        book = RuleBook(options.rules, options.op_priorities)
+            apply_annotations(module, tuple(options.annotate))
+        order = None if options.op_priorities is None else Path(options.op_priorities)
+        book = RuleBook(options.files, order)
         tell("importing", 0.25)
 
         def read() -> Program:
@@ -291,7 +250,7 @@ def _tactics(
     module: ir.Module, options: Options, book: RuleBook, read: Callable[[], Program]
 ) -> tuple[Applied, ...]:
     """Annotates the module with the tactics of the schedule; ``read`` imports it as it is by then."""
-    if not options.schedule:
+    if not options.steps:
         return ()
     if options.strategy != "user-priority":
         hint = "leave out the strategy, or the schedule"
@@ -303,7 +262,7 @@ def _tactics(
         return lambda place, rank: sharding(facts(int(fixpoint.contents[place])), rank)
 
     with module.context, ir.Location.unknown():
-        return apply_schedule(options.schedule, read, decide)
+        return apply_schedule(options.steps, read, decide)
 
 
 def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed: bool) -> Written:
@@ -331,4 +290,4 @@ def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:
     )
 
 
-__all__ = ["Result", "ShardlogError", "UnknownOp", "run"]
+__all__ = ["Options", "Result", "ShardlogError", "UnknownOp", "run"]

@@ -133,7 +133,7 @@ def main() -> None:
     shown = ("['embedding']", "['layers'][0]['query']", "['layers'][0]['down']", "['layers'][0]['gains']")
     specs = {
         name: str(sharding.spec) if sharding else "none"
-        for name, sharding in zip(names, result.argument_shardings, strict=True)
+        for name, sharding in zip(names, jax.tree.leaves(result.argument_shardings), strict=True)
     }
     print(table(("argument", "sharding"), [(a + b, specs[a + b]) for b in shown for a in ("params", "m")]))
 

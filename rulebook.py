@@ -15,7 +15,6 @@ from .rulekit.einsum import SUFFIXES, compile_lines, read_text
 from .rulekit.priorities import compile_priorities, parse_priorities, unknown_names
 
 RULES = Path(__file__).parent / "rules"
-STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority", "basic-then-aggressive")
 Facts = Mapping[str, Any]
 
 

@@ -69,24 +69,13 @@ def inputs(options: argparse.Namespace) -> list[str]:
 
 def result_of(options: argparse.Namespace, *, closed: bool = True) -> Result:
     """The run that ``options`` ask for; warns of ops without a rule."""
-    from ..api import run
+    from ..api import run_with
+    from ..options import NAMES, Options
 
+    asked = {name: value for name, value in vars(options).items() if name in NAMES}
+    source = "-" if options.module == "-" else Path(options.module)
     with _Progress() as progress:
-        result = run(
-            "-" if options.module == "-" else Path(options.module),
-            strategy=options.strategy,
-            closed=closed,
-            mesh=options.mesh,
-            annotate=options.annotate,
-            rules=options.rules,
-            op_priorities=options.op_priorities,
-            schedule=options.schedule,
-            until=options.until,
-            conservative=options.conservative,
-            separate_groups=options.separate_groups,
-            keep_rules=getattr(options, "keep_rules", False),
-            progress=progress,
-        )
+        result = run_with(source, Options(**asked | {"closed": closed}), progress)
     for op in result.unknown_ops:
         times = "once" if op.count == 1 else f"{op.count:,} times"
         reason = f" ({op.reason})" if op.reason else ""

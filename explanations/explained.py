@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from html import escape
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..api import Result, run
@@ -118,40 +116,15 @@ class Explained:
         return f"<pre>{escape(self.summary())}</pre>" if self._asked is None else self._asked._repr_html_()
 
 
-def explain(
-    function: Any,
-    *args: Any,
-    value: str | None = None,
-    mesh: str | None = None,
-    annotate: Sequence[str] = (),
-    rules: Sequence[Path | str] = (),
-    **kwargs: Any,
-) -> Explained:
+def explain(function: Any, *args: Any, value: str | None = None, **keywords: Any) -> Explained:
     """Lowers a function for its arguments and propagates shardings; returns what answers questions about it.
 
-    ``function`` is a jitted function, or one that is jitted here; ``args`` and ``kwargs`` are arrays or
-    ``jax.ShapeDtypeStruct``s. A ``jax.stages.Lowered`` or ``Traced``, a ``Result``, a saved run or anything
-    else that ``run`` takes has no arguments. ``value`` is what is asked about at once. ``mesh``, ``annotate``
-    and ``rules`` are those of ``run``.
+    ``function``, ``args`` and ``keywords`` are those of ``shardlog.run``, options among them. A ``Result`` or
+    a saved run is explained as it is. ``value`` is what is asked about at once.
     """
     if isinstance(function, Result | Record):
+        if args or keywords:
+            given = f"arguments for a {type(function).__name__}"
+            raise ShardlogError(given, where="explain", hint="it has been run already")
         return Explained(function, value)
-    source = _lowered(function, args, kwargs)
-    return Explained(run(source, mesh=mesh, annotate=annotate, rules=rules), value)
-
-
-def _lowered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if hasattr(function, "trace"):
-        function = function.trace(*args, **kwargs)
-    elif callable(function):
-        import jax
-
-        function = jax.jit(function).trace(*args, **kwargs)
-    elif args or kwargs:
-        raise ShardlogError(
-            f"arguments for a {type(function).__name__}", where="explain", hint="give a jitted function"
-        )
-    if hasattr(function, "jaxpr"):
-        # The devices do not matter, and there may be none: a mesh can be abstract.
-        return function.lower(lowering_platforms=("cpu",))
-    return function
+    return Explained(run(function, *args, **keywords), value)

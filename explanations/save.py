@@ -164,16 +164,17 @@ class _Tables:
 
     def rule_files(self) -> Iterator[tuple[str, str]]:
         options = self.result.options
-        for file in options.rules:
+        for file in options.files:
             yield file.name, file.read_text(encoding="utf-8")
-        if (order := options.op_priorities) is not None:
+        if options.op_priorities is not None:
+            order = Path(options.op_priorities)
             yield f"{order.name}.dl", compile_priorities(str(order), order.read_text(encoding="utf-8"))
 
     def options(self) -> str:
         options = self.result.options
         files = {"rules", "op_priorities"}  # see ``rule_files``
         given = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in files}
-        return json.dumps(given | {"schedule": schedule_text(options.schedule) or ()})
+        return json.dumps(given | {"schedule": schedule_text(options.steps) or ()})
 
     def values(self) -> Iterator[tuple[Any, ...]]:
         record = self.record

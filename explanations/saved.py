@@ -305,9 +305,9 @@ class Saved(Record):
         return result
 
     def again(self, annotate: Sequence[str] = ()) -> Result:
-        from ..api import Options, run_with
+        from ..api import run_with
         from ..importers.source import Text
-        from ..importers.tactics import read_schedule
+        from ..options import Options
 
         ((data, options),) = self._all("SELECT data, options FROM module")
         given = json.loads(options)
@@ -317,7 +317,6 @@ class Saved(Record):
                 files.append(Path(folder, f"{i}-{name}"))
                 files[-1].write_text(text, encoding="utf-8")
             given["annotate"] = (*given["annotate"], *annotate)
-            given["schedule"] = read_schedule(given["schedule"])
             options = Options(**given, rules=tuple(files))
             return run_with(Text(zlib.decompress(data), self.name), options)
 

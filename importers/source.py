@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError, closest
 from .diagnostics import explain
+from .jax import Interface, read_jax
 from .vetting import BYTECODE, DAMAGED, vetted
 
 _FIRST = 1 << 16  # so many bytes show what it is
@@ -43,10 +44,12 @@ def make_context() -> ir.Context:
 
 @dataclass(frozen=True)
 class Text:
-    """A program as it was given: MLIR text or bytecode, and the name that its locations bear."""
+    """A program as it was given: MLIR text or bytecode, the name that its locations bear, and how JAX calls
+    it."""
 
     data: bytes
     name: str
+    interface: Interface = field(default_factory=Interface)
 
     def place(self, location: str) -> str:
         """A location as MLIR has it, with the name of the program where MLIR has none."""
@@ -56,8 +59,8 @@ class Text:
 def read_source(source: Any) -> Text:
     """What ``source`` holds.
 
-    ``source`` is a path (``-``: standard input), MLIR text or bytecode, an ``ir.Module`` or a
-    ``jax.stages.Lowered``. Raises ShardlogError where it cannot be read.
+    ``source`` is a path (``-``: standard input), MLIR text or bytecode, an ``ir.Module``, a
+    ``jax.stages.Lowered`` or a ``jax.export.Exported``. Raises ShardlogError where it cannot be read.
     """
     if isinstance(source, str):
         if source == "-":
@@ -73,13 +76,15 @@ def read_source(source: Any) -> Text:
         return _given(source, "<bytes>")
     if isinstance(source, Text):
         return source
-    if hasattr(source, "compiler_ir"):
-        source = source.compiler_ir("stablehlo")
     if isinstance(source, ir.Module):
         return Text(bytecode_of(source), "<module>")
+    if (found := read_jax(source)) is not None:
+        module, interface = found
+        return Text(module if isinstance(module, bytes) else bytecode_of(module), "<module>", interface)
     raise ShardlogError(
         f"cannot read a program from a {type(source).__name__}",
-        hint="give a path, MLIR text or bytecode, an ir.Module or a jax.stages.Lowered",
+        hint="give a path, MLIR text or bytecode, an ir.Module, a jax.stages.Lowered or Traced, a "
+        "jax.export.Exported, or a function with arguments for it",
     )
 
 

@@ -57,8 +57,8 @@ class Step:
     rules: tuple[Rule, ...]
 
 
-def read_schedule(schedule: str | Path | Sequence[Tactic]) -> tuple[Step, ...]:
-    """The steps of a schedule: text, the name of a file with it, or tactics.
+def read_schedule(schedule: str | Path | Sequence[Tactic | Step]) -> tuple[Step, ...]:
+    """The steps of a schedule: text, the name of a file with it, tactics, or such steps.
 
     Raises ShardlogError with line and column where the text is not a schedule.
     """
@@ -95,7 +95,9 @@ def _source(schedule: str | Path) -> tuple[str, str]:
         raise ShardlogError(f"cannot read the schedule: {reason}", where=str(schedule), hint=hint) from error
 
 
-def _read(tactic: Tactic) -> tuple[Step, ...]:
+def _read(tactic: Tactic | Step) -> tuple[Step, ...]:
+    if isinstance(tactic, Step):
+        return (tactic,)
     shards = {p: (axes,) if isinstance(axes, str) else tuple(axes) for p, axes in tactic.shards.items()}
     return _Reader(f"tactic {tactic.name}", _text(tactic.name, shards.items())).steps()
 

@@ -13,7 +13,7 @@ from shardlog.explanations.explanation import WhyNot
 from shardlog.explanations.replay import replay
 from shardlog.explanations.why import Explainer
 from shardlog.explanations.why_not import why_not
-from shardlog.rulebook import STRATEGIES
+from shardlog.options import STRATEGIES
 
 from ..random_modules import modules
 

@@ -1,0 +1,123 @@
+"""JAX's objects as programs: functions and what they are lowered to, and how JAX calls the module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError
+
+# What a jax.stages.Traced, a jax.export.Exported and a jax.stages.Compiled have, and a function has not.
+_LOWERED = ("jaxpr", "mlir_module_serialized", "runtime_executable")
+# Arguments and results of a module with one of these attributes are JAX's, not the function's.
+_HIDDEN = ("jax.global_constant", "jax.token", "jax.const")
+
+
+@dataclass(frozen=True)
+class Interface:
+    """How JAX calls a module.
+
+    ``arguments`` is the tree of ``(args, kwargs)`` of the function and ``results`` that of what it returns;
+    None where the module is all there is. The module has those of the flat arguments that are ``kept``, in
+    order: ``jax.jit`` drops what is not used. ``ranks`` are those of all flat arguments and results as the
+    function has them (an array of random keys has one dimension more in the module), and ``meshes`` the
+    ``Mesh``es and ``AbstractMesh``es of the program, concrete ones first.
+    """
+
+    arguments: Any = None
+    results: Any = None
+    kept: tuple[int, ...] = ()
+    ranks: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    meshes: tuple[Any, ...] = ()
+
+
+def lowered(source: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """What a program is read from: a function is lowered for its arguments, a ``Traced`` as it is.
+
+    Raises ShardlogError where there are arguments for what is no function.
+    """
+    function = hasattr(source, "trace") or (callable(source) and not isinstance(source, type))
+    if function and not any(hasattr(source, name) for name in _LOWERED):
+        if not hasattr(source, "trace"):
+            import jax
+
+            source = jax.jit(source)
+        source = source.trace(*args, **(kwargs or {}))
+    elif args or kwargs:
+        given = f"arguments for a {type(source).__name__}"
+        raise ShardlogError(given, hint="a function has arguments; what is lowered or a module has none")
+    if hasattr(source, "jaxpr"):
+        # The devices do not matter, and there may be none: a mesh can be abstract.
+        return source.lower(lowering_platforms=("cpu",))
+    return source
+
+
+def read_jax(source: Any) -> tuple[ir.Module | bytes, Interface] | None:
+    """The module of a ``jax.stages.Lowered``, or of a ``jax.export.Exported`` as bytecode, and its interface.
+
+    None for anything else.
+    """
+    if hasattr(source, "mlir_module_serialized"):
+        return bytes(source.mlir_module_serialized), _exported(source)
+    if hasattr(source, "compiler_ir"):
+        return source.compiler_ir("stablehlo"), _lowered(source)
+    return None
+
+
+def visible(function: Any, which: str) -> list[int]:
+    """The numbers of the arguments (``which`` is "arg_attrs") or results ("res_attrs") of a ``func.func``
+    that are not JAX's own, such as tokens and hoisted constants."""
+    kind = function.type.inputs if which == "arg_attrs" else function.type.results
+    if which not in function.attributes:
+        return list(range(len(kind)))
+    return [
+        i for i, entry in enumerate(function.attributes[which]) if not any(name in entry for name in _HIDDEN)
+    ]
+
+
+def _lowered(source: Any) -> Interface:
+    from jax import tree
+
+    if getattr(source, "out_tree", None) is None:  # not JAX's own, but something like it
+        return Interface()
+    infos = tree.leaves(source.args_info)
+    lowering = source._lowering
+    compiled = lowering.compile_args
+    hoisted = len(getattr(lowering, "const_args", ()))  # come first, and count as kept
+    kept = sorted(i - hoisted for i in compiled["kept_var_idx"] if i >= hoisted)
+    shardings = [*compiled["in_shardings"], *compiled["out_shardings"], *compiled["intermediate_shardings"]]
+    avals = [*compiled["global_in_avals"], *compiled["global_out_avals"]]
+    shardings += [aval.sharding for aval in avals if hasattr(aval, "sharding")]
+    meshes = [getattr(sharding, "mesh", None) for sharding in shardings]
+    return Interface(
+        source.in_tree,
+        source.out_tree,
+        tuple(kept),
+        (_ranks(infos), _ranks(tree.leaves(source.out_info))),
+        _meshes([compiled["context_mesh"], *meshes]),
+    )
+
+
+def _exported(source: Any) -> Interface:
+    named = [*(source._in_named_shardings or ()), *(source._out_named_shardings or ())]
+    return Interface(
+        source.in_tree,
+        source.out_tree,
+        tuple(source.module_kept_var_idx),
+        (_ranks(source.in_avals), _ranks(source.out_avals)),
+        _meshes(getattr(sharding, "mesh", None) for sharding in named),
+    )
+
+
+def _ranks(arrays: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(len(getattr(array, "shape", ())) for array in arrays)
+
+
+def _meshes(found: Iterable[Any]) -> tuple[Any, ...]:
+    from jax.sharding import Mesh
+
+    meshes = list(dict.fromkeys(mesh for mesh in found if mesh is not None and mesh.axis_names))
+    return tuple(sorted(meshes, key=lambda mesh: not isinstance(mesh, Mesh)))
