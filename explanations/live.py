@@ -189,7 +189,7 @@ class Live(Record):
 
     def _location(self, instance: Instance, node: int) -> str:
         function = instance.function
-        return self._result.names[function.name].locations[function.originals.get(node, node)]
+        return self._result.names[function.name].locations[function.source(node)]
 
     # ---- Shardings --------------------------------------------------------------------------------------
 

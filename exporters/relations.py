@@ -68,7 +68,8 @@ def relations(program: Program, written: Written, names: Mapping[str, Names]) ->
 def value_names(program: Program, instance: Instance, names: Sequence[str]) -> list[str]:
     """A name for every value of an instance: ``%29``; ``@f#2:%29`` in the second call of a function.
 
-    The n-th copy of a constant is called ``%29'n``.
+    What import adds to the module is called for what it stands for: the n-th copy of a constant, or constraint
+    on a value where it enters a computation, is ``%29'n``.
     """
     function = instance.function
     prefix = ""
@@ -80,8 +81,10 @@ def value_names(program: Program, instance: Instance, names: Sequence[str]) -> l
     copies: dict[int, int] = {}
     for value in range(len(names), len(function.types)):
         node = function.definer[value]
-        source = function.originals[node]
-        original = function.results[source][value - function.results[node][0]]
+        if node in function.originals:
+            original = function.results[function.originals[node]][value - function.results[node][0]]
+        else:  # a constraint
+            original = function.operands[node][0]
         copies[original] = copies.get(original, 0) + 1
         found.append(f"{found[original]}'{copies[original]}")
     return found
@@ -120,7 +123,7 @@ def _instance(
     for node in function.order:
         op = instance.item + node
         rows["op"].append((op, function.names[node]))
-        rows["location"].append((op, names.locations[function.originals.get(node, node)]))
+        rows["location"].append((op, names.locations[function.source(node)]))
         rows["operand"].extend((op, i, value_of[v]) for i, v in enumerate(function.operands[node]))
         rows["result"].extend((op, i, value_of[v]) for i, v in enumerate(function.results[node]))
         static = classes.known[int(instance.layout.classes[node])].static

@@ -194,7 +194,7 @@ class _Accountant:
                 path = argument_path(argument.location) if instance is main else ""
                 add(path or called[v], kind, "", function.types[v], places[v])
             for node in function.order:
-                where = read.locations[function.originals.get(node, node)]
+                where = read.locations[function.source(node)]
                 for v in function.results[node]:
                     add(called[v], "value", source_location(where) or where, function.types[v], places[v])
             for v in (v for regions in function.regions.values() for r in regions for v in r.arguments):

@@ -165,6 +165,13 @@ class Function:
     # Constraints that are not in the module: whose operand they constrain, and its index.
     created: dict[int, tuple[int, int]] = field(default_factory=dict)
 
+    def source(self, node: int) -> int:
+        """The node that the module has for a node: what a copy is a copy of; for a constraint that import
+        created, what it was created for."""
+        while node in self.originals or node in self.created:
+            node = self.originals[node] if node in self.originals else self.created[node][0]
+        return node
+
     def manual_around(self, value: int) -> int:
         """The innermost manual computation that a value is inside of; -1: none."""
         node, _ = self.block(value)
