@@ -138,9 +138,7 @@ def _conflicts(options: argparse.Namespace) -> None:
 
     found = conflicts(open_or_run(options))
     if options.json:
-        from dataclasses import asdict
-
-        print_json([asdict(conflict) for conflict in found])
+        print_json([conflict.as_json() for conflict in found])
         return
     print(conflicts_text(found, full=options.full))
 
@@ -213,4 +211,6 @@ def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
         if options.axis
         else "why-not --dim D --axis A says what stopped an axis"
     )
-    return f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
+    found = f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
+    parts = [f'along "{name}", by the shard_map at {place}' for name, place in value.manual]
+    return f"{found}\nit is a device's own part {' and '.join(parts)}" if parts else found

@@ -13,8 +13,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from ..importers.meshes import axis_text
+from .explanation import Annotation
 from .record import Key, Op, Run
 from .why import Explainer
 
@@ -31,7 +33,7 @@ class Conflict:
     """A tensor that must move at an op: how it is sharded and how the op needs it (a text per dimension).
 
     ``bytes`` is what a device receives. ``origin`` is the annotation that the tensor's axes come from and
-    ``against`` the one that the op's come from; empty where no axis is behind it.
+    ``against`` the one that the op's come from; None where no axis is behind it. ``number`` is the tensor's.
     """
 
     op: str
@@ -43,8 +45,21 @@ class Conflict:
     needs: tuple[str, ...]
     collective: str
     bytes: int
-    origin: str
-    against: str
+    origin: Annotation | None
+    against: Annotation | None
+    number: int
+
+    @property
+    def given(self) -> tuple[Annotation, ...]:
+        """The annotations that meet."""
+        return tuple(dict.fromkeys(given for given in (self.origin, self.against) if given))
+
+    def as_json(self) -> dict[str, Any]:
+        """The conflict as ``explanation.SCHEMA`` has it."""
+        names = ("op", "where", "tensor", "type", "slot", "collective", "bytes")
+        found = {name: getattr(self, name) for name in names}
+        found |= {"has": list(self.has), "needs": list(self.needs)}
+        return found | {name: str(getattr(self, name) or "") for name in ("origin", "against")}
 
 
 def conflicts(run: Run) -> list[Conflict]:
@@ -103,6 +118,7 @@ class _Finder:
             received,
             self._origin(own),
             self._origin(other),
+            op.values[move.slot],
         )
 
     # ---- Who disagrees ----------------------------------------------------------------------------------
@@ -197,12 +213,11 @@ class _Finder:
         mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
         return ",".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
 
-    def _origin(self, sharded: tuple[int, int, int] | None) -> str:
+    def _origin(self, sharded: tuple[int, int, int] | None) -> Annotation | None:
         if sharded is None:
-            return ""
+            return None
         place, dim, atom = sharded
-        annotation = self.explainer.annotation(self.explainer.origin(self.history.cell(place), dim, atom)[1])
-        return f"{annotation.value} at {annotation.where}" if annotation.where else annotation.value
+        return self.explainer.annotation(self.explainer.origin(self.history.cell(place), dim, atom)[1])
 
 
 def _places(dims: Iterable[tuple[int, ...]]) -> dict[int, int]:

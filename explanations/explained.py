@@ -101,10 +101,12 @@ class Explained:
         """Meshes, how many tensors are sharded, and what must move."""
         run = self._explainer.record
         lines = [f"mesh @{m.name}: {', '.join(f'{n}={s}' for n, s in m.axes)}" for m in run.meshes.meshes]
-        tensors = {value.place: value.number for value in run.values()}
-        sharded = sum(any(run.axes(number)) for number in tensors.values())
-        annotated = len(run.annotations())
-        lines.append(f"{sharded:,} of {len(tensors):,} tensors are sharded, by {annotated:,} annotations")
+        tensors = {value.place: value for value in run.values()}
+        sharded = sum(bool(v.manual) or any(run.axes(v.number)) for v in tensors.values())
+        given = run.given_shardings()
+        annotated = f"{sum(a.by == 'user' for a in given):,} annotations"
+        specs = " and the specs of shard_maps" if any(a.spec for a in given) else ""
+        lines.append(f"{sharded:,} of {len(tensors):,} tensors are sharded, by {annotated}{specs}")
         lines.append(conflicts_text(self._conflicts).splitlines()[0])
         lines += [f"no rule for {op['name']} at {op['location']}" for op in run.unknown_ops]
         return "\n".join([*lines, "ask: .why(value), .why_not(value, dim, axis), .conflicts()"])

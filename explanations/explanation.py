@@ -81,12 +81,26 @@ class Step:
 
 @dataclass(frozen=True)
 class Annotation:
-    """A sharding that the user gave: the name of the value, where it is, the cell that holds it, its text."""
+    """A sharding that was given: the name of the value, where it was given, the cell that holds it, its text.
+
+    ``by`` is "user", or a spec of a ``shard_map`` ("in_specs[0]", and ``where`` is the ``shard_map``'s), or
+    "import" for an open sharding that a result has since another result of its op has one.
+    """
 
     value: str
     where: str
     cell: int
     text: str
+    by: str = "user"
+
+    @property
+    def spec(self) -> bool:
+        """Whether it is a spec of a ``shard_map``."""
+        return self.by not in ("user", "import")
+
+    def __str__(self) -> str:
+        at = f" at {self.where}" if self.where else ""
+        return f"{self.by} of the shard_map{at}" if self.spec else f"the annotation of {self.value}{at}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -282,7 +296,8 @@ def _words(reason: Reason) -> dict[str, str]:
 
 
 def _annotation(annotation: Annotation) -> dict[str, Any]:
-    return {"value": annotation.value, "where": annotation.where, "sharding": annotation.text}
+    names = {"value": annotation.value, "where": annotation.where, "sharding": annotation.text}
+    return {**names, "by": annotation.by}
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -304,7 +319,7 @@ def _optional(value: dict[str, Any]) -> dict[str, Any]:
 
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
 _SITE = _object(value=_TEXT, type=_TEXT, dim=_NUMBER, where=_TEXT)
-_GIVEN = _object(value=_TEXT, where=_TEXT, sharding=_TEXT)
+_GIVEN = _object(value=_TEXT, where=_TEXT, sharding=_TEXT, by=_TEXT)
 _STAGE = _object(priority=_NUMBER, level={"type": ["integer", "null"]}, strategy=_TEXT)
 _WORDS = {"reason": _TEXT, "sentence": _TEXT, "rule": _TEXT, "culprit": _TEXT}
 _BEFORE = _object(stage=_STAGE, op=_TEXT, where=_TEXT, site=_SITE, reasons=_array(_object(**_WORDS)))

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ShardlogError, closest
 from .conflicts import conflicts, size_of
 from .record import Run, Value, record
-from .text import dims_text, short_why_not, wrapped
+from .text import dims_text, given_text, short_why_not, wrapped
 from .why import Explainer
 from .why_not import Search
 
@@ -92,14 +92,13 @@ def _reshard_above(run: Run, lint: Lint) -> Iterator[Finding]:
         if conflict.bytes > lint.limit:
             move = f"{dims_text(conflict.has)} -> {dims_text(conflict.needs)}"
             said = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
-            met = dict.fromkeys(origin for origin in (conflict.origin, conflict.against) if origin)
             yield Finding(
                 lint.name,
                 f"{conflict.tensor} : {conflict.type}",
                 conflict.where,
                 conflict.bytes,
                 f"{said} for {conflict.op}, {conflict.slot}",
-                (f"by the annotations of {' and '.join(met)}",) if met else (),
+                (given_text(conflict.given),) if conflict.given else (),
             )
 
 
@@ -142,9 +141,11 @@ def _replicated(explainer: Explainer, limit: int) -> Iterator[_Replicated]:
         mesh = meshes.meshes[held[0][0] if held else 0]
         if mesh.maximal:
             continue
+        manual = {axis for axis, _ in value.manual}  # along which it is a part already
+        axes = {name: size for name, size in mesh.axes if name not in manual}
         used = [axis for atoms in run.axes(value.number) for axis in meshes.merge(atoms)]
-        left = {name: size // prod(a.size for a in used if a.name == name) for name, size in mesh.axes}
-        total, devices = size_of(value.type), prod(size for _, size in mesh.axes)
+        left = {name: size // prod(a.size for a in used if a.name == name) for name, size in axes.items()}
+        total, devices = size_of(value.type), prod(axes.values())
         local = -(-total // prod(axis.size for axis in used))
         copies = local - -(-total // devices)
         if copies > limit:

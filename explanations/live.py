@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..exporters.relations import value_names
 from ..importers.graph import Instance
+from ..importers.manual import values_inside
 from ..importers.places import argument_path, frames, result_path, source_location
 from ..propagation import STATE
 from .explanation import Annotation, Stage
@@ -136,7 +137,14 @@ class Live(Record):
             where = self._born(place)
         type_ = instance.function.types[v]
         shape = self._program.classes.signatures.shapes[type_] or ()
-        return Value(number, name, place, self._types[type_], shape, where)
+        manual = self._manual.get(number, ())
+        return Value(number, name, place, self._types[type_], shape, where, manual)
+
+    @cached_property
+    def _manual(self) -> dict[int, tuple[tuple[str, str], ...]]:
+        wheres = cache(lambda item: self.op(item).where)
+        inside = values_inside(self._graph)
+        return {number: tuple((a, wheres(item)) for a, item in axes) for number, axes in inside.items()}
 
     def values(self) -> Iterator[Value]:
         return map(self.value, self._tensors)
@@ -214,39 +222,46 @@ class Live(Record):
         split, mesh = self.meshes.split, found.mesh
         return tuple(tuple(x for axis in d.axes for x in split(mesh, axis)) for d in found.dimensions)
 
-    def annotations(self) -> list[Annotation]:
+    def given_shardings(self) -> list[Annotation]:
         return [self.annotation(cell) for cell in sorted(self._program.initial)]
 
     @cached_property
-    def _annotated(self) -> dict[int, tuple[str, str]]:
-        """Cell -> the name of the value that the user annotated, and where."""
-        cells, found = self._program.cells, dict[int, tuple[str, str]]()
+    def _annotated(self) -> dict[int, tuple[str, str, str]]:
+        """Cell -> the name of the value that was given a sharding, where, and by what."""
+        cells, found = self._program.cells, dict[int, tuple[str, str, str]]()
         for instance in self._graph.instances:
             function = instance.function
             for v in function.annotations:
-                place = instance.place + int(instance.layout.place[v])
-                found.setdefault(int(cells[place]), self._annotation(instance, v))
+                cell = int(cells[instance.place + int(instance.layout.place[v])])
+                given = self._annotation(instance, v)
+                if cell not in found or found[cell][2] != "user":
+                    found[cell] = given
         return found
 
-    def _annotation(self, instance: Instance, v: int) -> tuple[str, str]:
+    def _annotation(self, instance: Instance, v: int) -> tuple[str, str, str]:
         """A constraint that became its operand's own sharding is what the user wrote."""
         function, names = instance.function, self._names[instance.number]
+        if v in function.specs:
+            node, spec = function.specs[v]
+            return names[v], self._where(instance, node), spec
         if v not in function.attributes:
             for node in function.constraints:
                 result = function.results[node][0]
                 same = function.annotations.get(result) == function.annotations[v]
-                if v in function.operands[node] and same:
-                    return names[result], self._where(instance, node)
-        return names[v], self._born(instance.place + v)
+                if v in function.operands[node] and same and node not in function.created:
+                    return names[result], self._where(instance, node), "user"
+        written = v in function.attributes or not function.annotations[v].empty
+        return names[v], self._born(instance.place + v), "user" if written else "import"
 
     def annotation(self, cell: int) -> Annotation:
         found = self._annotated.get(cell)
         if found is None:
             value = self.value(cell)
-            found = value.name, value.where
+            found = value.name, value.where, "user"
         sharding = self._program.initial.get(cell)
         text = self._program.shardings.text(sharding).removeprefix("#sdy.sharding") if sharding else ""
-        return Annotation(*found, cell, text)
+        name, where, by = found
+        return Annotation(name, where, cell, text, by)
 
     # ---- The agenda -------------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ def text_html(text: str) -> str:
 def why_html(explanation: Explanation) -> str:
     """The chain of an explanation; each step opens to its proof."""
     lines = [f"<div><pre>{escape(why_title(explanation))}</pre>", *map(_step, explanation.steps)]
-    lines.append(f"<pre>{escape(annotation_text(explanation.origin, 'annotated'))}</pre>")
-    others = [annotation_text(annotation, "") for annotation in explanation.needs[1:]]
+    lines.append(f"<pre>{escape(annotation_text(explanation.origin))}</pre>")
+    others = [annotation_text(annotation, said=True) for annotation in explanation.needs[1:]]
     if others:
         rows = "".join(f"<li><code>{escape(other)}</code></li>" for other in others)
         lines.append(f"which rests on the annotations of these too:<ul>{rows}</ul>")

@@ -30,6 +30,8 @@ class Value:
     """A tensor: its number and name, the place that holds its sharding, its type and dimensions.
 
     ``where`` is where the tensor comes from: a line of the user's program or of the module, or a JAX path.
+    Inside of a ``shard_map`` a tensor is a device's own part along the manual axes: ``manual`` are these,
+    each with the place of the ``shard_map``.
     """
 
     number: int
@@ -38,6 +40,7 @@ class Value:
     type: str
     shape: tuple[int, ...]
     where: str
+    manual: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,8 +177,12 @@ class Record(ABC):
         """The annotation of a cell; its text is empty where the user gave none."""
 
     @abstractmethod
+    def given_shardings(self) -> list[Annotation]:
+        """All shardings that were given, in the order of their cells."""
+
     def annotations(self) -> list[Annotation]:
-        """All annotations, in the order of their cells."""
+        """The annotations of the user, in the order of their cells."""
+        return [annotation for annotation in self.given_shardings() if annotation.by == "user"]
 
     # ---- Turns, and the run again -----------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""Explanations checked by running again with other annotations."""
+"""Explanations checked by running again with other annotations.
+
+The specs of ``shard_map``s are part of the program: they are never dropped.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..api import Result, shardings_of
+from ..importers.shardings import Sharding
 from ..propagation import Fixpoint, propagate
 from .explanation import Explanation
 
@@ -27,7 +31,7 @@ def replay(result: Result, explanation: Explanation) -> Replay:
     kept = [annotation.cell for annotation in explanation.needs]
     if _derived(result, kept, explanation):
         return Replay(True)
-    others = [cell for cell in sorted(result.program.initial) if cell not in kept]
+    others = [a.cell for a in result.record.annotations() if a.cell not in kept]
     also: list[int] = []
     while others:
         # The shortest run of others that does it with what is known to be needed; its last one is needed.
@@ -47,18 +51,22 @@ def replay(result: Result, explanation: Explanation) -> Replay:
 
 def without(result: Result, dropped: Iterable[int]) -> Result:
     """The run without the annotations of cells; its module is still the one of ``result``."""
-    cells = set(result.program.initial).difference(dropped)
-    kept = {c: result.program.initial[c] for c in sorted(cells)}
-    program, fixpoint = replace(result.program, initial=kept), again(result, cells)
+    cells = {a.cell for a in result.record.given_shardings()}.difference(dropped)
+    fixpoint = again(result, cells)
+    program = replace(result.program, initial=_kept(result, cells))
     written = shardings_of(program, result.book, fixpoint, closed=result.options.closed)
     return replace(result, program=program, fixpoint=fixpoint, written=written)
 
 
 def again(result: Result, cells: Collection[int]) -> Fixpoint:
     """The run with the annotations of ``cells`` only."""
-    initial = {cell: sharding for cell, sharding in result.program.initial.items() if cell in cells}
-    program = replace(result.program, initial=initial)
+    program = replace(result.program, initial=_kept(result, cells))
     return propagate(program, result.book, result.fixpoint.strategy, last=result.fixpoint.last)
+
+
+def _kept(result: Result, cells: Collection[int]) -> dict[int, Sharding]:
+    kept = {a.cell for a in result.record.given_shardings() if a.spec or a.cell in cells}
+    return {cell: sharding for cell, sharding in result.program.initial.items() if cell in kept}
 
 
 def _derived(result: Result, cells: Sequence[int], explanation: Explanation) -> bool:

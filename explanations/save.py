@@ -9,13 +9,14 @@ The tables, for those who look into the file with other tools:
     mesh(number, name, axes, devices)             atom(number, mesh, axis, low, high)
     stage(number, priority, level, strategy, turns, distinct_turns, changes)      pass(number, stage)
     unknown_op(name, count, location, reason)     ops without a rule
-    value(number, name, place, cell, type, shape, location, op, sharding)         sharding: atoms by dimension
+    value(number, name, place, cell, type, shape, location, op, sharding, manual)
+                                                  sharding: atoms by dimension; manual: see ``Value``
     name(name, value, rank)                       SSA names, result#0 and JAX paths
     op(number, name, location, class, source, known, position)                    what takes turns
     slot(op, slot, value, cell, role)             known(number, facts): what the op rules say of an op
     source(number, text)                          frame(source, file, line): where ops come from
     content(number, facts)                        cell(number, first, last): what cells held
-    annotation(cell, value, location, sharding)
+    annotation(cell, value, location, sharding, given_by)
     static(number, facts)                         turn(pass, class, static): of ops of a class in a pass
     change(number, pass, op, slot, cell, old, new, lost)                          the log
     loss(number, steps)                           what lost in the turn of a change
@@ -66,7 +67,7 @@ distinct_turns INTEGER, changes INTEGER)
     pass(number INTEGER PRIMARY KEY, stage INTEGER)
     unknown_op(name TEXT, count INTEGER, location TEXT, reason TEXT)
     value(number INTEGER PRIMARY KEY, name TEXT, place INTEGER, cell INTEGER, type TEXT, shape TEXT, \
-location TEXT, op INTEGER, sharding TEXT)
+location TEXT, op INTEGER, sharding TEXT, manual TEXT)
     name(name TEXT, value INTEGER, rank INTEGER, PRIMARY KEY (name, value)) WITHOUT ROWID
     op(number INTEGER PRIMARY KEY, name TEXT, location TEXT, class INTEGER, source INTEGER, \
 known INTEGER, position INTEGER)
@@ -77,7 +78,7 @@ PRIMARY KEY (op, slot)) WITHOUT ROWID
     frame(source INTEGER, file TEXT, line INTEGER)
     content(number INTEGER PRIMARY KEY, facts TEXT)
     cell(number INTEGER PRIMARY KEY, first INTEGER, last INTEGER)
-    annotation(cell INTEGER PRIMARY KEY, value TEXT, location TEXT, sharding TEXT)
+    annotation(cell INTEGER PRIMARY KEY, value TEXT, location TEXT, sharding TEXT, given_by TEXT)
     static(number INTEGER PRIMARY KEY, facts TEXT)
     turn(pass INTEGER, class INTEGER, static INTEGER, PRIMARY KEY (pass, class)) WITHOUT ROWID
     change(number INTEGER PRIMARY KEY, pass INTEGER, op INTEGER, slot INTEGER, cell INTEGER, old INTEGER, \
@@ -192,6 +193,7 @@ class _Tables:
                 value.where,
                 None if op < 0 else op,
                 sharding,
+                _json(value.manual) if value.manual else None,
             )
 
     def items(self) -> Iterator[int]:
@@ -226,8 +228,8 @@ class _Tables:
         yield "content", ((content, _json(record.facts(content))) for content in sorted(used))
         pairs = enumerate(zip(first, last, strict=True))
         yield "cell", ((cell, a, b) for cell, (a, b) in pairs if a or b)
-        found = record.annotations()
-        yield "annotation", ((a.cell, a.value, a.where, a.text) for a in found)
+        found = record.given_shardings()
+        yield "annotation", ((a.cell, a.value, a.where, a.text, a.by) for a in found)
 
     def statics(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
         graph = self.result.fixpoint.graph

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..api import Result
 
 APPLICATION = 0x53684C67  # "ShLg", in the header of the file
-FORMAT = 1
+FORMAT = 2
 _SQLITE = b"SQLite format 3\0"
 _AGAIN = "run it again: shardlog run MODULE --save FILE"
 
@@ -237,14 +237,15 @@ class Saved(Record):
         return Change(*columns)
 
     def annotation(self, cell: int) -> Annotation:
-        found = self._one("SELECT value, location, cell, sharding FROM annotation WHERE cell = ?", cell)
+        query = "SELECT value, location, cell, sharding, given_by FROM annotation WHERE cell = ?"
+        found = self._one(query, cell)
         if found is None:
             value = self.value(cell)
             return Annotation(value.name, value.where, cell, "")
         return Annotation(*found)
 
-    def annotations(self) -> list[Annotation]:
-        query = "SELECT value, location, cell, sharding FROM annotation ORDER BY cell"
+    def given_shardings(self) -> list[Annotation]:
+        query = "SELECT value, location, cell, sharding, given_by FROM annotation ORDER BY cell"
         return [Annotation(*row) for row in self._all(query)]
 
     # ---- Turns, and the run again -----------------------------------------------------------------------
@@ -328,12 +329,13 @@ class Saved(Record):
 
 _CHANGE = "pass, op, slot, cell, old, new"
 _FILE = "(file = ? OR file LIKE ? ESCAPE '!')"
-_VALUES = "SELECT number, name, place, type, shape, location, cell FROM value"
+_VALUES = "SELECT number, name, place, type, shape, location, manual, cell FROM value"
 
 
 def _value(row: tuple[Any, ...]) -> tuple[Value, int]:
-    number, name, place, type_, shape, where, cell = row
-    return Value(number, name, place, type_, tuple(json.loads(shape)), where), cell
+    number, name, place, type_, shape, where, manual, cell = row
+    inside = tuple(map(tuple, json.loads(manual))) if manual else ()
+    return Value(number, name, place, type_, tuple(json.loads(shape)), where, inside), cell
 
 
 def _facts(text: str) -> Facts:

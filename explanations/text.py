@@ -41,12 +41,12 @@ def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) ->
                 lines += [f"        {line}" for line in proof_lines(step.proof, None if full else depth)]
         elif i == head:
             lines.append(f"  ... {_more(left_out, 'step')}")
-    lines.append(annotation_text(origin, "  annotated"))
+    lines.append(annotation_text(origin, "  "))
     others = [annotation for annotation in explanation.needs if annotation.cell != origin.cell]
     if others:
         shown = others if full else others[:_MOST_OTHERS]
         lines.append("  which rests on the annotations of these too:")
-        lines += [annotation_text(annotation, "   ") for annotation in shown]
+        lines += [annotation_text(annotation, "    ", said=True) for annotation in shown]
         if len(shown) < len(others):
             lines.append(f"    ... {_more(len(others) - len(shown), 'annotation')}")
     return "\n".join(lines)
@@ -83,7 +83,7 @@ def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
 def short_why(explanation: Explanation) -> str:
     """Where an axis comes from, in a sentence."""
     steps, origin = explanation.steps, explanation.origin
-    said = f'"{explanation.axis}" comes from the annotation of {origin.value}{_at(origin.where)}'
+    said = f'"{explanation.axis}" comes from {origin}'
     if not steps:
         return said
     last = f"by {steps[0].op}{_at(steps[0].where)} from {_dim(steps[0].source)}"
@@ -117,9 +117,8 @@ def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
             f"  {conflict.bytes:,} bytes, {conflict.collective}: {conflict.tensor} : {conflict.type}",
             f"      {dims_text(conflict.has)} -> {dims_text(conflict.needs)} for {op}",
         ]
-        met = [origin for origin in (conflict.origin, conflict.against) if origin]
-        if met:
-            lines += wrapped("      ", f"by the annotations of {' and '.join(dict.fromkeys(met))}")
+        if conflict.given:
+            lines += wrapped("      ", given_text(conflict.given))
     if len(shown) < len(conflicts):
         lines.append(f"  ... {_more(len(conflicts) - len(shown), 'tensor')}")
     return "\n".join(lines)
@@ -214,9 +213,20 @@ def wrapped(indent: str, text: str) -> list[str]:
     return wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
 
 
-def annotation_text(annotation: Annotation, indent: str) -> str:
-    """An annotation after some words."""
-    return f"{indent} {annotation.value} {annotation.text}{_at(annotation.where)}"
+def annotation_text(annotation: Annotation, indent: str = "", *, said: bool = False) -> str:
+    """An annotation as a line; ``said``: that it is one has been said."""
+    if annotation.spec:
+        return f"{indent}{annotation}: {annotation.value} {annotation.text}"
+    word = "" if said else "annotated "
+    return f"{indent}{word}{annotation.value} {annotation.text}{_at(annotation.where)}"
+
+
+def given_text(annotations: Sequence[Annotation]) -> str:
+    """The annotations that meet: those of the user, then the specs of ``shard_map``s."""
+    own = [f"{a.value}{_at(a.where)}" for a in annotations if not a.spec]
+    specs = list(dict.fromkeys(str(a) for a in annotations if a.spec))
+    named = [f"the annotation{'s' * (len(own) > 1)} of {' and '.join(own)}"] if own else []
+    return f"by {' and '.join([*named, *specs])}"
 
 
 def stage_text(stage: Stage) -> str:

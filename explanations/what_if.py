@@ -50,10 +50,15 @@ def what_if(run: Run, annotate: Sequence[str] = (), drop: Sequence[str] = ()) ->
 
 def _annotated(run: Record, name: str) -> list[int]:
     """The annotated cells that a name or pattern stands for."""
-    known = run.annotations()
+    given, known = run.given_shardings(), run.annotations()
     found = {value.name: run.cell(value.place) for value in Values(run).matching(name)}
-    cells = [a.cell for a in known if a.value in found or a.cell in found.values()]
+    named = [a for a in given if a.value in found or a.cell in found.values()]
+    cells = [a.cell for a in named if a.by == "user"]
     if not cells:
+        if specs := [a for a in named if a.spec]:
+            message = f"{name} has its sharding by {specs[0]}, which cannot be dropped"
+            hint = "a shard_map needs its specs: change them in the program"
+            raise ShardlogError(message, where=run.name, hint=hint)
         hint = closest("", [annotation.value for annotation in known])
         raise ShardlogError(f"{name} has no annotation", where=run.name, hint=hint)
     return cells

@@ -45,13 +45,13 @@ def after_removal(run: Run, explanation: WhyNot) -> tuple[str, str] | None:
     Raises ShardlogError where nothing changes.
     """
     reasons = [*explanation.here, *(reason for stop in explanation.stops for reason in stop.reasons)]
-    cell = next((reason.cell for reason in reasons if reason.cell >= 0), -1)
-    if cell < 0 or not record(run).annotation(cell).text:
+    annotations = (record(run).annotation(reason.cell) for reason in reasons if reason.cell >= 0)
+    first = next((a for a in annotations if a.text and not a.spec), None)
+    if first is None:
         return None
     from .replay import without
 
-    site, axis = explanation.site, explanation.axis
-    culprit = record(run).annotation(cell).value
+    site, axis, culprit, cell = explanation.site, explanation.axis, first.value, first.cell
     try:
         again = why_not(without(record(run).result, [cell]), site.value, site.dim, axis)
         found = next(answer for answer in again if answer.site == site)
@@ -86,6 +86,9 @@ class Search:
                 where=value.where,
                 hint=hint,
             )
+        site = Site(value.name, value.type, dim, value.where)
+        if manual := self.manual(value):
+            return WhyNot(site, self.axis, (manual,), (), 0)
         self.visited: dict[tuple[int, int], int] = {}
         self.dead_ends: dict[int, None] = {}
         stops = tuple(islice(self.stops(cell, dim), most))
@@ -93,8 +96,15 @@ class Search:
         if not stops and not here:  # it may be on the other side of these
             ends = islice(self.dead_ends, _MOST_STOPS)
             here = tuple(self.no_rule(item, f" at {self.values.op(item).where}") for item in ends)
-        site = Site(value.name, value.type, dim, value.where)
         return WhyNot(site, self.axis, here, stops, len(self.visited))
+
+    def manual(self, value: Value) -> Reason | None:
+        """That the axis is manual where a value is."""
+        for axis, where in value.manual:
+            if axis == self.axis:
+                sentence = f"Manual axis of the shard_map at {where}"
+                return Reason("manual", f"{sentence}: inside, a tensor is a device's own part.", "", "")
+        return None
 
     def sharded(self, cell: int) -> list[tuple[int, int]]:
         """(dimension, atom) of a cell at the end."""
@@ -209,7 +219,10 @@ class Search:
                 *(self.origin(*rival) if rival else self.barrier(item, row)),
                 self.before(item, (slot, factor), near, row[3], rival) if rival else None,
             )
-        if not rows:
+        manual = self.manual(self.values.value(self.history.slots(item)[slot]))
+        if manual and not rows:
+            yield manual
+        elif not rows:
             yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
 
     def barrier(self, item: int, row: Sequence[Any]) -> tuple[str, int]:
@@ -298,7 +311,6 @@ class Search:
         """Where a dimension got an atom from, and the annotated cell."""
         turns, annotated = self.explainer.origin(cell, dim, atom)
         annotation = self.explainer.annotation(annotated)
-        where = f" at {annotation.where}" if annotation.where else ""
         name = self.values.name(cell)
         by = f", by {turns} turn{'s' if turns > 1 else ''}" if turns else ""
         atoms = self.explainer.meshes.atoms
@@ -306,7 +318,7 @@ class Search:
             [x for d, x in self.sharded(cell) if d == dim and atoms[x].axis == atoms[atom].axis]
         )
         return (
-            f'{name} dim {dim} has "{axis}" from the annotation of {annotation.value}{where}{by}',
+            f'{name} dim {dim} has "{axis}" from {annotation}{by}',
             annotated,
         )
 
@@ -315,5 +327,7 @@ class Search:
         annotation = self.explainer.annotation(cell)
         if not annotation.text:
             return "", -1
+        if annotation.spec:
+            return f"{annotation}: {annotation.value} {annotation.text}", cell
         where = f" at {annotation.where}" if annotation.where else ""
         return f"{annotation.value} is annotated {annotation.text}{where}", cell

@@ -68,8 +68,8 @@ def relations(program: Program, written: Written, names: Mapping[str, Names]) ->
 def value_names(program: Program, instance: Instance, names: Sequence[str]) -> list[str]:
     """A name for every value of an instance: ``%29``; ``@f#2:%29`` in the second call of a function.
 
-    What import adds to the module is called for what it stands for: the n-th copy of a constant, or constraint
-    on a value where it enters a computation, is ``%29'n``.
+    What import adds to the module is called for what it stands for: the n-th copy of a constant, or
+    constraint on a value where it enters a computation, is ``%29'n``.
     """
     function = instance.function
     prefix = ""

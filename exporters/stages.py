@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..importers.manual import values_inside
 from ..importers.meshes import axis_text
 from ..importers.places import argument_path, result_path, source_location
 from ..importers.schedule import Applied, Given, Left
@@ -34,6 +35,7 @@ class Tensor:
     """A tensor of the program.
 
     ``kind`` is "argument" or "result" of the main function, or "value". ``where`` says where it is computed.
+    Inside of a ``shard_map`` it is a device's own part along the axes in ``manual``.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Tensor:
     type: str
     shape: tuple[int, ...]
     bytes: int
+    manual: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class Account:
     ``given`` are the annotations that came into force, ``left`` what a tactic names but could not shard.
     ``axes`` counts the tensors that gained an axis, by axis and dimension, and ``gained`` these tensors.
     ``changed`` are the arguments and results that gained axes, with all that they have now. ``replicated``
-    are the tensors that no axis shards yet, largest first; scalars are not counted.
+    are the tensors that no axis shards yet, manual ones of a ``shard_map`` neither, largest first; scalars
+    are not counted.
     """
 
     name: str
@@ -119,7 +123,7 @@ class _Accountant:
             if tensor.kind != "value":
                 boundary += 1
                 changed += [Held(tensor, has)] if new else []
-            if not any(has):
+            if not any(has) and not tensor.manual:
                 replicated.append(tensor)
         tactic = self.tactics.get(priority, Applied("annotations", priority, tuple(self.given(priority)), ()))
         return Account(
@@ -159,6 +163,7 @@ class _Accountant:
             instance.place + int(instance.layout.place[v]): sharding
             for instance in self.graph.instances
             for v, sharding in instance.function.annotations.items()
+            if v not in instance.function.specs
         }
         returned = self.graph.main.function.result_annotations
         annotated |= {int(p): s for p, s in zip(self.graph.result_places, returned, strict=True) if s}
@@ -180,10 +185,13 @@ class _Accountant:
         types = {n: (str(type_), size_of(type_)) for type_, n in program.classes.signatures.types.items()}
         found: list[tuple[Tensor, int]] = []
 
-        def add(name: str, kind: str, where: str, type_: int, place: int) -> None:
-            shape = shapes[type_]
+        inside = values_inside(self.graph)
+
+        def add(name: str, kind: str, where: str, type_: int, place: int, number: int = -1) -> None:
+            shape, manual = shapes[type_], tuple(axis for axis, _ in inside.get(number, ()))
             if shape and prod(shape) > 1:
-                found.append((Tensor(name, kind, where, types[type_][0], shape, types[type_][1]), place))
+                tensor = Tensor(name, kind, where, types[type_][0], shape, types[type_][1], manual)
+                found.append((tensor, place))
 
         for instance in self.graph.instances:
             function, read = instance.function, names[instance.function.name]
@@ -192,13 +200,14 @@ class _Accountant:
             for v, argument in zip(function.arguments, function.op.arguments, strict=True):
                 kind = "argument" if instance is main else "value"
                 path = argument_path(argument.location) if instance is main else ""
-                add(path or called[v], kind, "", function.types[v], places[v])
+                add(path or called[v], kind, "", function.types[v], places[v], instance.place + v)
             for node in function.order:
                 where = read.locations[function.source(node)]
                 for v in function.results[node]:
-                    add(called[v], "value", source_location(where) or where, function.types[v], places[v])
+                    place = source_location(where) or where
+                    add(called[v], "value", place, function.types[v], places[v], instance.place + v)
             for v in (v for regions in function.regions.values() for r in regions for v in r.arguments):
-                add(called[v], "value", "", function.types[v], places[v])
+                add(called[v], "value", "", function.types[v], places[v], instance.place + v)
         returned = main.function.operands[main.function.terminator]
         for i, (place, v) in enumerate(zip(self.graph.result_places, returned, strict=True)):
             name = result_path(main.function.op, i) or f"result#{i}"

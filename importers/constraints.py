@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from .classes import Classes
 from .function import Function
+from .manual import spec_name
 from .shardings import Sharding
 from .uses import Uses
 
@@ -87,12 +88,16 @@ class _Constraints:
         if any(self.wanted_by[n][i] != sharding for n, i in others):
             return
         place = self.place.get(value, value)
+        spec = (node, spec_name("in_shardings", index)) if node in function.entering else None
         if value not in self.flows_into:
             function.annotations[place] = sharding
+            if spec:
+                function.specs[place] = spec
             self.fill(value, sharding.mesh)
             return
-        if node in function.entering:  # which cannot stand elsewhere: a constraint of its own does
+        if spec:  # the computation cannot stand elsewhere: a constraint of its own does
             node = create_constraint(function, self.classes, uses, node, index, sharding)
+            function.specs[function.results[node][0]] = spec
             self.nodes.add(node)
             self.wanted_by[node] = (sharding,)
         if sharding.unreduced:  # which does not propagate

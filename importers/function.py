@@ -155,6 +155,8 @@ class Function:
     manual: dict[int, Manual] = field(default_factory=dict)
     entering: dict[int, tuple[Sharding, ...]] = field(default_factory=dict)
     manual_axes: dict[int, list[str]] = field(default_factory=dict)
+    # Annotations that are specs of a manual computation, by value: its node, and which spec: "in_specs[0]".
+    specs: dict[int, tuple[int, str]] = field(default_factory=dict)
     originals: dict[int, int] = field(default_factory=dict)  # copy of a constant's node -> the node
     flows: set[int] = field(default_factory=set)  # values whose sharding is that of a data-flow edge
     removed: set[int] = field(default_factory=set)

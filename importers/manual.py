@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from jaxlib.mlir.dialects import sdy
 
@@ -18,7 +19,11 @@ from .function import Function, location
 from .meshes import Meshes, SubAxis
 from .shardings import Dimension, Sharding, Shardings
 
+if TYPE_CHECKING:
+    from .graph import Graph, Instance
+
 Axes = tuple[SubAxis, ...]
+Inside = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
             if label not in op.attributes:
                 continue
             entries = sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings
-            for value, entry in zip(values, entries, strict=True):
+            for index, (value, entry) in enumerate(zip(values, entries, strict=True)):
                 outer = shardings.read(entry, location(op))
                 if clean:
                     outer = _with_all(outer, names, shardings.meshes)
@@ -78,11 +83,52 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
                     function.manual[value] = Manual(manual, rows)
                 if value not in owners:
                     function.annotations[value] = inner if values is body else outer
+                    if "manual_axes" in op.attributes:
+                        function.specs[value] = node, spec_name(label, index)
                 if clean and names:
                     sizes = shardings.meshes.meshes[outer.mesh].sizes
                     function.manual_axes[node] = [n for n in sizes if n in names]
         if "manual_axes" in op.attributes:
             function.entering[node] = tuple(outside[: len(body)])
+
+
+def spec_name(label: str, index: int) -> str:
+    """What JAX's shard_map calls an entry of ``in_shardings`` or ``out_shardings``."""
+    return f"{label.partition('_')[0]}_specs[{index}]"
+
+
+def values_inside(graph: Graph) -> dict[int, Inside]:
+    """What is inside of manual computations, by place: the axes that are manual there, outermost first, each
+    with the computation, an op by its number."""
+    found: dict[int, Inside] = {}
+    called: dict[int, Inside] = {}  # instance -> what its call is inside of
+    for instance in graph.instances:
+        function, outside = instance.function, called.get(instance.number, ())
+        if not outside and not function.manual_axes:
+            continue
+        inside = _Inside(instance, outside)
+        called |= {
+            child.number: inside.of(function.parent[node]) for node, child in instance.children.items()
+        }
+        regions = ((node, region) for node, regions in function.regions.items() for region in regions)
+        around = dict.fromkeys(function.arguments, -1)
+        around |= {value: node for node, region in regions for value in region.arguments}
+        around |= {v: function.parent[node] for v, node in enumerate(function.definer) if node >= 0}
+        found |= {instance.place + v: axes for v, node in around.items() if (axes := inside.of(node))}
+    return found
+
+
+class _Inside:
+    def __init__(self, instance: Instance, outside: Inside) -> None:
+        self.instance, self.found = instance, {-1: outside}
+
+    def of(self, node: int) -> Inside:
+        """The manual axes in the regions of a node."""
+        if node not in self.found:
+            function = self.instance.function
+            own = ((axis, self.instance.item + node) for axis in function.manual_axes.get(node, ()))
+            self.found[node] = (*self.of(function.parent[node]), *own)
+        return self.found[node]
 
 
 def _with_all(sharding: Sharding, names: Sequence[str], meshes: Meshes) -> Sharding:

@@ -54,18 +54,8 @@ class Conflicts {
 /** A conflict in words: what moves, how, and the annotations that meet. */
 function conflictText(app, conflict) {
   const dims = (texts) => `[${texts.map((text) => `{${text}}`).join(", ")}]`;
-  const ends = [...new Set([conflict.origin, conflict.against])].filter((tensor) => tensor >= 0);
-  const link = (tensor) => {
-    const annotation = app.run.annotation(tensor);
-    return element(
-      "span",
-      { class: "annotated" },
-      tensorLink(app, tensor),
-      " ",
-      code(annotation?.text ?? ""),
-      annotation?.where ? ` at ${annotation.where}` : "",
-    );
-  };
+  const ends = [...new Set([conflict.origin, conflict.against])].filter((cell) => cell >= 0);
+  const link = (cell) => element("span", { class: "annotated" }, ...givenParts(app, originOf(app.run, cell)));
   return element(
     "div",
     { class: "conflict" },
@@ -86,7 +76,7 @@ function conflictText(app, conflict) {
           element(
             "p",
             { class: "meet" },
-            ends.length === 1 ? "By the annotation of " : "Annotations that meet: ",
+            ends.length === 1 ? "By " : "Annotations that meet: ",
             ...ends.flatMap((end, i) => [i ? " and " : "", link(end)]),
           ),
         ]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from math import prod
 from typing import Any
 
 from ... import __version__
@@ -40,6 +41,9 @@ class _Collector:
         self.record, self.history = self.explainer.record, self.explainer.history
         self.meshes = self.record.meshes
         self.string, self.roles, self.content = _Numbers(), _Numbers(), _Numbers()
+        self.sizes = {axis: size for mesh in self.meshes.meshes for axis, size in mesh.axes}
+        self.manual = _Numbers()  # axes, by name
+        self.manual(())
         self.tensor = _Numbers()  # by the number of the value
         self.item = _Numbers()
         self.ops_there = dict(self.record.ops())
@@ -73,6 +77,7 @@ class _Collector:
             "annotations": self.annotations(),
             "groups": [group.as_json() for group in self.groups(program)],
             "roles": list(self.roles.of),
+            "manual": list(self.manual.of),
             "contents": [self.sharding(content) for content in self.content.of],
             "strings": list(self.string.of),
         }
@@ -104,11 +109,16 @@ class _Collector:
         return {
             "name": [value.name for value in values],
             "type": [self.string(value.type) for value in values],
-            "bytes": [size_of(value.type) for value in values],
+            "bytes": [size_of(value.type) * self.parts_of(value) for value in values],
+            "manual": [self.manual(tuple(axis for axis, _ in value.manual)) for value in values],
             "where": [self.string(value.where) for value in values],
             "cell": cells,
             "first": [self.content(self.record.contents(cell)[0]) for cell in cells],
         }
+
+    def parts_of(self, value: Value) -> int:
+        """How many parts a tensor has along the manual axes around it, of which its type is one."""
+        return prod(self.sizes[axis] for axis, _ in value.manual)
 
     def ops(self) -> dict[str, list[Any]]:
         found = [self.op(item) for item in self.item.of]
@@ -140,20 +150,21 @@ class _Collector:
         return {"stage": stage, "start": start, "op": op, "kind": kind, "kinds": rows, "steps": kinds.steps}
 
     def annotations(self) -> list[list[Any]]:
-        """``[cell, tensor, text, where]`` of what the user annotated; tensor -1 is not there any more."""
+        """``[cell, tensor, text, where, by]`` of what was given; tensor -1 is not there any more."""
         names = self.record.names()
-        found = self.record.annotations()
-        return [[a.cell, self.tensor.of.get(names.get(a.value, -1), -1), a.text, a.where] for a in found]
+        found = [a for a in self.record.given_shardings() if a.by != "import"]
+        return [
+            [a.cell, self.tensor.of.get(names.get(a.value, -1), -1), a.text, a.where, a.by] for a in found
+        ]
 
     def conflicts(self) -> list[dict[str, Any]]:
-        """The conflicts, with the numbers of tensors for their names."""
-        names = {name: self.tensor.of[number] for name, number in self.record.names().items()}
+        """The conflicts, with the numbers of tensors for their names, and the cells of annotations."""
         rows = []
-        for conflict in conflicts(self.record):
-            row = asdict(conflict)
-            for end in ("origin", "against"):
-                row[end] = names.get(row[end].partition(" at ")[0], -1)
-            rows.append({**row, "tensor": names[conflict.tensor]})
+        for found in conflicts(self.record):
+            cells = {
+                end: a.cell if a else -1 for end, a in (("origin", found.origin), ("against", found.against))
+            }
+            rows.append({**found.as_json(), **cells, "tensor": self.tensor(found.number)})
         return rows
 
     def groups(self, program: int) -> list[Group]:

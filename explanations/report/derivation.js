@@ -22,8 +22,8 @@ function derivation(app, tensor, dim, one, open) {
   const { run } = app;
   const { steps, origin } = one.way;
   const annotation = originOf(run, origin);
-  const from =
-    steps.length === 0 ? "annotated here" : `${manyText(steps.length, "step")} from ${run.name(annotation.tensor)}`;
+  const here = isSpec(annotation) ? specText(annotation) : "annotated here";
+  const from = steps.length === 0 ? here : `${manyText(steps.length, "step")} from ${run.name(annotation.tensor)}`;
   const details = element(
     "details",
     { class: "derivation", open },
@@ -54,16 +54,20 @@ function fill(details, content) {
   once();
 }
 
-function originLine(app, { tensor, text, where }) {
-  return element(
-    "p",
-    { class: "origin" },
-    "annotated ",
-    tensorLink(app, tensor),
-    " ",
-    code(text),
-    where ? ` at ${where}` : "",
-  );
+function originLine(app, annotation) {
+  return element("p", { class: "origin" }, isSpec(annotation) ? "" : "annotated ", ...givenParts(app, annotation));
+}
+
+/** Whether a sharding is a spec of a shard_map, and not the user's annotation of the tensor. */
+const isSpec = (annotation) => (annotation.by ?? "user") !== "user";
+
+const specText = ({ by, where }) => `${by} of the shard_map${where ? ` at ${where}` : ""}`;
+
+/** A tensor with the sharding that it was given, and where. */
+function givenParts(app, annotation) {
+  const { tensor, text, where } = annotation;
+  const given = [tensorLink(app, tensor), " ", code(text)];
+  return isSpec(annotation) ? [`${specText(annotation)}: `, ...given] : [...given, where ? ` at ${where}` : ""];
 }
 
 function stepList(app, one, steps) {

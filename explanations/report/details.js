@@ -65,9 +65,9 @@ class Details {
       element(
         "p",
         { class: "annotation" },
-        element("b", {}, "Annotated by the user"),
+        element("b", {}, isSpec(annotation) ? specText(annotation) : "Annotated by the user"),
         ...(other ? [" with ", tensorLink(this.app, annotation.tensor)] : []),
-        annotation.where && annotation.where !== run.where(tensor) ? ` at ${annotation.where}` : "",
+        !isSpec(annotation) && annotation.where && annotation.where !== run.where(tensor) ? ` at ${annotation.where}` : "",
         element("br"),
         code(annotation.text),
       ),

@@ -137,9 +137,7 @@ function portNode(app, { tensors }) {
 const groupName = ([label, , first, end]) => label || `ops ${countText(first)}–${countText(end - 1)}`;
 
 function firstAxis(run, tensor, before) {
-  const dims = run.sharding(tensor, before)?.dims ?? {};
-  for (const parts of Object.values(dims)) if (parts.length > 0) return parts[0].axis;
-  return -1;
+  return run.axesOf(tensor, before)[0] ?? -1;
 }
 
 /** A tensor's dimensions in a row, with their sizes and axes, coloured by axis. */
@@ -177,7 +175,7 @@ function shareBar(app, first, end) {
   let [all, none] = [0, 0];
   run.eachResult(first, end, (tensor) => {
     const own = run.bytes(tensor);
-    const axes = run.axesOf[run.content(tensor, before)];
+    const axes = run.axesOf(tensor, before);
     all += own;
     for (const axis of axes) bytes[axis] += own / axes.length;
     if (axes.length === 0) none += own;

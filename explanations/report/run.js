@@ -65,7 +65,7 @@ class Run {
     this.readShardings(data);
     this.readOps(data);
     this.annotations = new Map(
-      data.annotations.map(([cell, tensor, text, where]) => [cell, { cell, tensor, text, where }]),
+      data.annotations.map(([cell, tensor, text, where, by]) => [cell, { cell, tensor, text, where, by }]),
     );
     const { log } = this;
     this.end = log.op.length;
@@ -105,20 +105,21 @@ class Run {
         fixed,
       };
     });
-    this.shards = this.contents.map((sharding) =>
+    this.contentShards = this.contents.map((sharding) =>
       sharding === null
         ? 1
         : Object.values(sharding.dims)
             .flat()
             .reduce((product, { size }) => product * size, 1),
     );
-    this.axesOf = this.contents.map((sharding) => [
+    this.contentAxes = this.contents.map((sharding) => [
       ...new Set(
         Object.values(sharding?.dims ?? {})
           .flat()
           .map(({ axis }) => axis),
       ),
     ]);
+    this.manual = data.manual.map((names) => names.map((name) => this.axes.findIndex((axis) => axis.name === name)));
     this.texts = new Map();
     this.shapes = this.strings.map((text) => {
       const match = /^tensor<((?:\d+x)*)/.exec(text);
@@ -299,9 +300,25 @@ class Run {
     return this.contents[this.content(tensor, before)];
   }
 
+  /** The axes of which a tensor is a part already, inside of a shard_map. */
+  manualAxes(tensor) {
+    return this.manual[this.tensors.manual[tensor]];
+  }
+
+  /** The axes that shard a tensor; inside of a shard_map its manual ones too. */
+  axesOf(tensor, before) {
+    return [...this.contentAxes[this.content(tensor, before)], ...this.manualAxes(tensor)];
+  }
+
+  /** How many shards of a tensor there are. */
+  shards(tensor, before) {
+    const size = this.manualAxes(tensor).reduce((product, axis) => product * this.axes[axis].size, 1);
+    return size * this.contentShards[this.content(tensor, before)];
+  }
+
   /** The bytes of a tensor that a device holds. */
   local(tensor, before) {
-    return Math.ceil(this.bytes(tensor) / this.shards[this.content(tensor, before)]);
+    return Math.ceil(this.bytes(tensor) / this.shards(tensor, before));
   }
 
   /** The parts of a dimension's axes. */
@@ -309,8 +326,15 @@ class Run {
     return this.sharding(tensor, before)?.dims[dim] ?? [];
   }
 
-  /** "[{data}, {}]", and "" for a tensor without a sharding. */
+  /** "[{data}, {}]", and "" for a tensor without a sharding; manual axes stand at the end. */
   text(tensor, before) {
+    const manual = this.manualAxes(tensor).map((axis) => this.axes[axis].name);
+    return [this.contentText(tensor, before), ...(manual.length > 0 ? [`manual ${manual.join(", ")}`] : [])]
+      .filter(Boolean)
+      .join(", ");
+  }
+
+  contentText(tensor, before) {
     const [content, rank] = [this.content(tensor, before), this.shape(tensor).length];
     const key = content * 64 + rank;
     if (!this.texts.has(key)) this.texts.set(key, this.shardingText(this.contents[content], rank));

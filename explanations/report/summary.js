@@ -43,7 +43,7 @@ class Summary {
       const [bytes, own] = [run.bytes(t), run.local(t, before)];
       all += bytes;
       local += own;
-      if (run.shards[run.content(t, before)] > 1) {
+      if (run.shards(t, before) > 1) {
         sharded += 1;
         shardedBytes += bytes;
       }
@@ -96,7 +96,7 @@ class Summary {
     let all = 0;
     for (let t = 0; t < run.shown; t++) {
       all += run.bytes(t);
-      for (const axis of run.axesOf[run.content(t, before)]) bytes[axis] += run.bytes(t);
+      for (const axis of run.axesOf(t, before)) bytes[axis] += run.bytes(t);
     }
     const row = (axis, i) => {
       const share = bytes[i] / (all || 1);
@@ -175,7 +175,7 @@ class Summary {
           {},
           element("td", {}, tensorLink(app, annotation.tensor)),
           element("td", {}, code(annotation.text)),
-          element("td", {}, annotation.where),
+          element("td", {}, isSpec(annotation) ? specText(annotation) : annotation.where),
           element("td", { class: "number" }, countText(tensors)),
           element("td", { class: "number" }, bytesText(bytes)),
         ),

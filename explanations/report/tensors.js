@@ -229,11 +229,11 @@ class Tensors {
     const earlier = run.before(Math.max(0, stage - 1));
     const kinds = {
       all: () => true,
-      sharded: (t) => run.shards[run.content(t, before)] > 1,
-      replicated: (t) => run.shards[run.content(t, before)] === 1,
+      sharded: (t) => run.shards(t, before) > 1,
+      replicated: (t) => run.shards(t, before) === 1,
       gained: (t) => stage > 0 && run.content(t, before) !== run.content(t, earlier),
       moves: (t) => run.moved[t] > 0,
-      annotated: (t) => Boolean(run.annotation(t)?.text),
+      annotated: (t) => run.annotation(t)?.by === "user" && run.annotation(t).text !== "",
       arguments: (t) => run.producer[t] < 0 || run.name(t).startsWith("result#"),
     };
     const tests = [
@@ -256,7 +256,7 @@ class Tensors {
     if (word.startsWith("axis:")) {
       const name = word.slice(5);
       return (t) =>
-        run.axesOf[run.content(t, before)].some((axis) => run.axes[axis].name.toLowerCase().startsWith(name));
+        run.axesOf(t, before).some((axis) => run.axes[axis].name.toLowerCase().startsWith(name));
     }
     if (word.startsWith("op:"))
       return (t) => run.producer[t] >= 0 && run.opName(run.producer[t]).includes(word.slice(3));
@@ -287,12 +287,15 @@ function shardingCell(app, tensor) {
   const { run, before } = app;
   const sharding = run.sharding(tensor, before);
   const cell = element("span", { class: "dims", title: run.text(tensor, before) || "no sharding" });
-  if (sharding === null) return cell;
-  run.shape(tensor).forEach((_, d) => {
-    const parts = sharding.dims[d] ?? [];
-    cell.append(
-      element("span", { class: "cell" }, ...(parts.length > 0 ? parts.map((part) => axisChip(app, part)) : ["·"])),
-    );
-  });
+  const manual = run.manualAxes(tensor).map((axis) => axisChip(app, { axis, text: run.axes[axis].name }));
+  if (sharding !== null) {
+    run.shape(tensor).forEach((_, d) => {
+      const parts = sharding.dims[d] ?? [];
+      cell.append(
+        element("span", { class: "cell" }, ...(parts.length > 0 ? parts.map((part) => axisChip(app, part)) : ["·"])),
+      );
+    });
+  }
+  if (manual.length > 0) cell.append(element("span", { class: "cell" }, "manual ", ...manual));
   return cell;
 }

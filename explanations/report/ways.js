@@ -82,11 +82,11 @@ function waysOf(run, tensor, dim, before) {
   });
 }
 
-/** The annotation of a cell, or the tensor that has it where the user gave none. */
+/** What gave a cell its sharding, or the tensor that has it where nothing did. */
 function originOf(run, cell) {
   const found = run.annotations.get(cell);
   if (found && found.tensor >= 0) return found;
-  return { tensor: run.tensors.cell.indexOf(cell), text: found?.text ?? "", where: found?.where ?? "" };
+  return { text: "", where: "", ...found, tensor: run.tensors.cell.indexOf(cell) };
 }
 
 /** How many tensors, and bytes, have axes from each annotation: `{annotation, tensors, bytes}`, the most first. */

@@ -47,5 +47,4 @@ def test_what_is_there_is_cut_without_moving() -> None:
 def test_where_influences_meet() -> None:
     (conflict,) = found('[{"a"}, {}]', '[{}, {"a"}]')
     assert (conflict.tensor, conflict.has, conflict.needs) == ("%arg0", ("a", ""), ("", ""))
-    assert conflict.origin.startswith("%arg0")
-    assert conflict.against.startswith("%arg1")
+    assert [given.value for given in conflict.given] == ["%arg0", "%arg1"]

@@ -1,7 +1,7 @@
 """A transformer with experts on their own devices, in `jax.shard_map`: tokens go to them and come back.
 
-Operands of the computations come from calls, loops and branches, as they do in real programs, the attention is
-manual along some axes of the mesh only, and ops with several results stand before and inside of them.
+Operands of the computations come from calls, loops and branches, as they do in real programs, the attention
+is manual along some axes of the mesh only, and ops with several results stand before and inside of them.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ LAYER = {
 }
 
 
-def manual(axes: set[str], inside: Any, outside: Any) -> Any:
-    """`jax.shard_map` over the mesh, manual along `axes`."""
-    return partial(
-        jax.shard_map, mesh=MESH, in_specs=inside, out_specs=outside, axis_names=axes, check_vma=False
-    )
-
-
-@manual({"data"}, (P("data"), P("data"), P("data")), P("data"))  # the other axes are left to propagation
-def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     """Attention on a part of the batch."""
     weights = jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", q, k), -1)
     return jnp.einsum("bqk,bkd->bqd", weights, v)
 
 
-@manual({"data", "fsdp", "model"}, (P(("data", "fsdp")), P("model"), P("model")), P(("data", "fsdp")))
 def experts(x: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
     """The experts of a device, on what all devices send them."""
-    shares = x.reshape(x.shape[0], EXPERTS, -1, WIDTH)
-    sent = jax.lax.all_to_all(shares, "model", 1, 2, tiled=True)
+
+    def exchanged(x: jax.Array, split: int, joined: int) -> Any:
+        return jax.lax.all_to_all(x, "model", split, joined, tiled=True)  # type: ignore[no-untyped-call]
+
+    sent = exchanged(x.reshape(x.shape[0], EXPERTS, -1, WIDTH), 1, 2)
     hidden = jax.nn.relu(jnp.einsum("betd,edh->beth", sent, up))
     found = jnp.einsum("beth,ehd->betd", hidden, down)
     best, _ = jax.lax.top_k(found, 2)  # several results, inside
-    found = found + best.sum(-1, keepdims=True)
-    return jax.lax.all_to_all(found, "model", 2, 1, tiled=True).reshape(x.shape)
+    return jnp.reshape(exchanged(found + best.sum(-1, keepdims=True), 2, 1), x.shape)
+
+
+manual: Any = partial(jax.shard_map, mesh=MESH, check_vma=False)
+DATA, BATCH, MODEL = P("data"), P(("data", "fsdp")), P("model")  # type: ignore[no-untyped-call]
+# The other axes are left to propagation.
+attend = manual(attention, in_specs=(DATA, DATA, DATA), out_specs=DATA, axis_names={"data"})
+exchange = manual(experts, in_specs=(BATCH, MODEL, MODEL), out_specs=BATCH)
 
 
 @jax.jit
@@ -72,13 +72,9 @@ def block(x: jax.Array, p: dict[str, jax.Array]) -> jax.Array:
     q, k, v = jnp.split(y @ p["attention"], 3, -1)
     y = attend(jax.nn.relu(q), jax.nn.silu(k), jnp.where(v > 0, v, 0.1 * v))
     y, _ = jax.lax.scan(lambda c, _: (jnp.tanh(c), None), x + y, None, length=2)
-    routed = experts(gate(y, p["router"]), p["up"], p["down"])
-    return x + attend(routed, halved_forward(routed), routed)
-
-
-def halved_forward(x: jax.Array) -> jax.Array:
-    """`halved`, through which no gradient goes."""
-    return halved(jax.lax.stop_gradient(x))
+    routed = exchange(gate(y, p["router"]), p["up"], p["down"])
+    mixed: jax.Array = x + attend(routed, halved(jax.lax.stop_gradient(routed)), routed)
+    return mixed
 
 
 def loss(params: dict[str, Any], tokens: jax.Array) -> jax.Array:
