@@ -9,12 +9,12 @@ a collective-permute everything. What a device has already is cut out without mo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..importers.elements import size_of
 from ..importers.meshes import axis_text
 from .explanation import Annotation
 from .record import Key, Op, Run
@@ -24,7 +24,6 @@ Axes = Mapping[tuple[int, int], tuple[int, ...]]  # (slot, factor) -> the atoms 
 Dims = Mapping[int, Mapping[tuple[int, int], int]]  # slot -> (dimension, position) -> factor
 Wanted = dict[int, tuple[int, tuple[int, ...]]]  # factor -> the slot that decides on it, its atoms
 End = tuple[int, int, int]  # a slot, a dimension of it and an atom
-_BITS = re.compile(r"(complex<)?[a-z]+(\d+)")
 _FACTS = ["on", "maps", "factor", "tensor"]
 
 
@@ -223,11 +222,3 @@ class _Finder:
 def _places(dims: Iterable[tuple[int, ...]]) -> dict[int, int]:
     """The dimension of each atom."""
     return {x: d for d, atoms in enumerate(dims) for x in atoms}
-
-
-def size_of(type_: str) -> int:
-    """The bytes of a tensor type."""
-    *sizes, element = type_.removeprefix("tensor<").removesuffix(">").split(",")[0].split("x")
-    match = _BITS.match(element)
-    bits = int(match[2]) * (2 if match[1] else 1) if match else 8
-    return prod(map(int, sizes)) * max(bits, 8) // 8

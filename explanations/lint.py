@@ -9,7 +9,8 @@ from math import prod
 from typing import Any
 
 from ..errors import ShardlogError, closest
-from .conflicts import conflicts, size_of
+from ..importers.elements import size_of
+from .conflicts import conflicts
 from .record import Run, Value, record
 from .text import dims_text, given_text, short_why_not, wrapped
 from .why import Explainer

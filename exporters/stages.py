@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..importers.elements import size_of
 from ..importers.manual import values_inside
 from ..importers.meshes import axis_text
 from ..importers.places import argument_path, result_path, source_location
 from ..importers.schedule import Applied, Given, Left
 from ..importers.shardings import Sharding
-from ..importers.signature import size_of
 from .relations import value_names
 
 if TYPE_CHECKING:
@@ -182,7 +182,9 @@ class _Accountant:
         program, main = self.result.program, self.graph.main
         names = self.result.names
         shapes = program.classes.signatures.shapes
-        types = {n: (str(type_), size_of(type_)) for type_, n in program.classes.signatures.types.items()}
+        types = {
+            n: (str(type_), size_of(str(type_))) for type_, n in program.classes.signatures.types.items()
+        }
         found: list[tuple[Tensor, int]] = []
 
         inside = values_inside(self.graph)

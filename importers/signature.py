@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
+
+from .elements import bits_of
 
 Rows = list[tuple[Any, ...]]
 Facts = dict[str, Rows]
@@ -165,20 +166,7 @@ def _tensor(kind: ir.Type) -> Tensor:
     if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
         return -1, (), ()
     element = kind.element_type
-    return kind.rank, tuple(enumerate(kind.shape)), (str(element), _bits(element))
-
-
-def _bits(element: ir.Type) -> int:
-    if isinstance(element, ir.ComplexType):
-        return 2 * _bits(element.element_type)
-    return getattr(element, "width", 0)
-
-
-def size_of(kind: ir.Type) -> int:
-    """The bytes of a tensor, where an element takes one at least; 0 for what is no tensor of static shape."""
-    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
-        return 0
-    return prod(kind.shape) * max(_bits(kind.element_type), 8) // 8
+    return kind.rank, tuple(enumerate(kind.shape)), (str(element), bits_of(str(element)))
 
 
 def _regions(op: ir.Operation) -> Rows:

@@ -9,8 +9,9 @@ from math import prod
 from typing import Any
 
 from ... import __version__
+from ...importers.elements import size_of
 from ...importers.meshes import axis_text
-from ..conflicts import conflicts, size_of
+from ..conflicts import conflicts
 from ..record import Op, Run, Value
 from ..why import Explainer
 from .folding import PART, Group, fold, scope

@@ -1,0 +1,33 @@
+"""The sizes of tensors, by their types as MLIR writes them: runs that were saved have nothing else."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from math import prod
+
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>")
+_WIDTH = re.compile(r"(?:bf|tf|ui|si|f|i)(\d+)")
+_WIDTHS = {"index": 64, "tf32": 32}  # which are not as wide as they are called
+
+
+@cache
+def bits_of(element: str) -> int:
+    """The bits of an element: f32, bf16, f8E4M3FN, i1, ui4, complex<f32>, a quantised type; 0 for what has
+    none."""
+    if element.startswith("complex<"):
+        return 2 * bits_of(element.removeprefix("complex<").removesuffix(">"))
+    if element.startswith("!quant."):  # stored as !quant.uniform<i8:f32, ...> says
+        element = element.partition("<")[2]
+    element = re.split(r"[,:<]", element)[0]
+    match = _WIDTH.match(element)
+    return _WIDTHS.get(element) or (int(match[1]) if match else 0)
+
+
+@cache
+def size_of(type_: str) -> int:
+    """The bytes of a tensor, where an element takes whole bytes; 0 for what is no tensor of static shape."""
+    match = _TENSOR.fullmatch(type_)
+    if match is None or match[2].startswith(("?", "*")):
+        return 0
+    return prod(map(int, match[1].split("x")[:-1])) * -(-bits_of(match[2]) // 8)
