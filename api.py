@@ -20,11 +20,12 @@ from .exporters.op_rules import attach_rules
 from .exporters.relations import Names, arrays, read_names, relations
 from .exporters.shardings import Written
 from .importers.annotate import apply_annotations, replace_mesh
+from .importers.asked import annotation_texts, mesh_text, meshes_of
 from .importers.function import location
 from .importers.jax import lowered
 from .importers.program import Program, import_program
 from .importers.schedule import Applied, Held, apply_schedule, last_priority
-from .importers.source import Text, parse_module, read_source
+from .importers.source import Text, parse_module, read_source, symbols
 from .options import NAMES, Options, described, listed
 from .propagation import Fixpoint, Stage, propagate
 from .rulebook import RuleBook
@@ -208,12 +209,14 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
     module = parse_module(text)
     try:
         with module.context, ir.Location.unknown():
+            text, options = _asked(text, options, module)
             if options.mesh is not None:
                 replace_mesh(module, options.mesh)
             if b"mhlo.sharding" in text.data:
                 from .importers.gspmd import read_gspmd
 
                 read_gspmd(module)
+            options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
             apply_annotations(module, tuple(options.annotate))
         order = None if options.op_priorities is None else Path(options.op_priorities)
         book = RuleBook(options.files, order)
@@ -244,6 +247,21 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
     return Result(
         module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, options
     )
+
+
+def _asked(text: Text, options: Options, module: ir.Module) -> tuple[Text, Options]:
+    """The program with the meshes that are given as JAX's, and the options with the mesh as text.
+
+    Where neither the module nor the options have a mesh, it is that of the annotations.
+    """
+    mesh, meshes = options.mesh, meshes_of(options.annotate)
+    if mesh is None and meshes and not symbols(module, "sdy.mesh"):
+        mesh = meshes[0]
+    if mesh is None:
+        return text, options
+    known = (*([] if isinstance(mesh, str) else [mesh]), *meshes, *text.interface.meshes)
+    interface = replace(text.interface, meshes=known)
+    return replace(text, interface=interface), replace(options, mesh=mesh_text(mesh))
 
 
 def _tactics(

@@ -22,7 +22,7 @@ def common_arguments() -> argparse.ArgumentParser:
     add = common.add_argument
     add("module", metavar="MODULE", help="StableHLO as MLIR text or bytecode; - is standard input")
     add("--mesh", metavar="AXES", help="the mesh of the module, as in data=2,model=4")
-    annotate = """annotate a value of the main function, as in '%%arg0=[{"data"}, {}]'; may be repeated"""
+    annotate = """annotate a value, by name or JAX path, as in '%%arg0=[{"data"}, {}]'; may be repeated"""
     add("--annotate", metavar="VALUE=SHARDING", action="append", default=[], help=annotate)
     add_rules(common)
     add("--op-priorities", metavar="FILE", help="a list of ops in the order in which they propagate")

@@ -1,0 +1,147 @@
+"""Meshes and annotations that are given as JAX's objects, as the texts that say the same.
+
+A run keeps the texts, so that a saved run says what it was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError
+from .annotate import Targets
+from .jax import Interface, visible
+from .meshes import quoted
+
+if TYPE_CHECKING:
+    from jax.sharding import PartitionSpec
+
+Given = str | Mapping[str, Any] | Sequence[Any]
+_EXPECTED = 'expected a jax.sharding.PartitionSpec or NamedSharding, or a text as in [{"data"}, {}]'
+
+
+def mesh_text(mesh: Any) -> str:
+    """``data=2,model=4`` for a text, a ``jax.sharding.Mesh`` or an ``AbstractMesh``.
+
+    Raises ShardlogError for what is none of them.
+    """
+    if isinstance(mesh, str):
+        return mesh
+    try:
+        axes = [(str(name), int(size)) for name, size in mesh.shape.items()]
+    except (AttributeError, TypeError, ValueError):
+        hint = "expected a text as in data=2,model=4, a jax.sharding.Mesh or an AbstractMesh"
+        raise ShardlogError(f"a mesh from a {type(mesh).__name__}", where="mesh", hint=hint) from None
+    return ",".join(f"{quoted(name)}={size}" if _odd(name) else f"{name}={size}" for name, size in axes)
+
+
+def _odd(name: str) -> bool:
+    return not name.isidentifier()
+
+
+def meshes_of(given: Given) -> list[Any]:
+    """JAX's meshes of the shardings in what is given as annotations."""
+    if _are_texts(given):
+        return []
+    from jax import tree
+
+    found = tree.leaves(dict(given) if isinstance(given, Mapping) else given, is_leaf=_is_leaf)
+    return list(dict.fromkeys(sharding.mesh for sharding in found if hasattr(sharding, "spec")))
+
+
+def annotation_texts(module: ir.Module, given: Given, interface: Interface) -> tuple[str, ...]:
+    """What is given as annotations (see ``Options.annotate``) as texts, ``name=[{"axis"}, {}]``.
+
+    Raises ShardlogError for values that do not exist, and for what is no sharding or fits no argument.
+    """
+    if _are_texts(given):
+        return (given,) if isinstance(given, str) else tuple(given)
+    targets = Targets(module)
+    entries: Iterable[tuple[str, Any]]
+    if isinstance(given, Mapping):
+        entries = chain.from_iterable(_flat(str(name), spec) for name, spec in given.items())
+    else:
+        entries = _arguments(targets, given, interface)
+    return tuple(f"{name}={_text(targets, name, spec)}" for name, spec in entries if spec is not None)
+
+
+def _are_texts(given: Given) -> TypeGuard[str | Sequence[str]]:
+    sequence = isinstance(given, Sequence) and all(isinstance(entry, str) for entry in given)
+    return isinstance(given, str) or sequence
+
+
+def _is_leaf(x: Any) -> bool:
+    return x is None or isinstance(x, str) or hasattr(x, "spec") or hasattr(x, "unreduced")
+
+
+def _flat(name: str, specs: Any) -> Iterator[tuple[str, Any]]:
+    """The shardings of a tree whose root has a name, by the names of its leaves."""
+    if _is_leaf(specs):
+        yield name, specs
+        return
+    from jax.tree_util import keystr, tree_flatten_with_path
+
+    for path, spec in tree_flatten_with_path(specs, is_leaf=_is_leaf)[0]:
+        yield name + keystr(path), spec
+
+
+def _arguments(targets: Targets, given: Any, interface: Interface) -> Iterator[tuple[str, Any]]:
+    """The shardings of a tree that is a prefix of that of the positional arguments, by the arguments' names.
+
+    Those of arguments that ``jax.jit`` drops are left out.
+    """
+    from jax import tree
+
+    numbers = visible(targets.main, "arg_attrs")
+    if interface.arguments is None:
+        arguments: tuple[Any, ...] = tuple(range(len(numbers)))
+        kept = arguments
+    else:
+        arguments = interface.arguments.unflatten(range(interface.arguments.num_leaves))[0]
+        kept = interface.kept
+    try:
+        specs = tree.leaves(tree.broadcast(given, arguments, is_leaf=_is_leaf), is_leaf=_is_leaf)
+    except ValueError as error:
+        hint = "expected a tree like that of the arguments, or a prefix of it, as for in_shardings of jax.jit"
+        raise ShardlogError(
+            f"annotations that fit no arguments: {error}", where="annotate", hint=hint
+        ) from None
+    places = dict(zip(kept, numbers, strict=True))
+    for number, spec in zip(tree.leaves(arguments), specs, strict=True):
+        if number in places:
+            yield targets.argument(places[number]), spec
+
+
+def _text(targets: Targets, name: str, spec: Any) -> str:
+    if isinstance(spec, str):
+        return spec
+    where = f"annotate {name}"
+    if hasattr(spec, "spec"):
+        if tuple(spec.mesh.shape.items()) not in targets.meshes():
+            hint = "the module has another one, or none; see the option mesh"
+            raise ShardlogError(f"a sharding on the mesh {mesh_text(spec.mesh)}", where=where, hint=hint)
+        spec = spec.spec
+    if not hasattr(spec, "unreduced"):
+        raise ShardlogError(f"a sharding from a {type(spec).__name__}", where=where, hint=_EXPECTED)
+    rank = targets.rank(name, where)
+    if len(spec) > rank:
+        message = f"{spec} has {len(spec)} dimensions, and {name} has {rank}"
+        raise ShardlogError(message, where=where, hint="give one entry for each dimension")
+    dims = [*map(_dimension, spec), *["{}"] * (rank - len(spec))]
+    return f"[{', '.join(dims)}]{_unreduced(spec)}"
+
+
+def _dimension(entry: Any) -> str:
+    """An entry of a PartitionSpec as Shardy has it; as with JAX, other axes are added to none but
+    ``P.UNCONSTRAINED``."""
+    if entry is None:
+        return "{}"
+    names = (entry,) if isinstance(entry, str) else entry
+    return "{" + ", ".join(map(quoted, names)) + "}" if isinstance(names, tuple | list) else "{?}"
+
+
+def _unreduced(spec: PartitionSpec) -> str:
+    return f", unreduced={{{', '.join(map(quoted, sorted(spec.unreduced)))}}}" if spec.unreduced else ""
