@@ -5,16 +5,20 @@ from shardlog import interrupt
 interrupt.install()  # before imports that take time
 
 import gc  # noqa: E402
+import os  # noqa: E402
 import sys  # noqa: E402
+from typing import NoReturn  # noqa: E402
 
 from shardlog.cli import main as _main  # noqa: E402
 
 
-def main() -> int:
-    """Runs the command line in a process of its own; returns the exit status."""
+def main() -> NoReturn:
+    """Runs the command line in a process of its own, and ends it."""
     gc.set_threshold(50_000, 20, 20)  # a run makes many objects and hardly any garbage
-    return _main()
+    status = _main()
+    sys.stderr.flush()
+    os._exit(status)  # Python's own end takes time, and a signal would show in it
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

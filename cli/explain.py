@@ -28,7 +28,6 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     graph = why.add_mutually_exclusive_group()
     graph.add_argument("--dot", action="store_true", help="print the derivation as a graph for Graphviz")
     graph.add_argument("--mermaid", action="store_true", help="print the derivation as a Mermaid flowchart")
-    why.add_argument("--schema", action=_Schema, help="print the JSON schema of all explanations")
     why.set_defaults(carry_out=_why)
     why_not = commands.add_parser(
         "why-not", parents=[common], help="say why a value is not sharded on an axis"
@@ -62,21 +61,6 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     what_if.set_defaults(carry_out=_what_if)
 
 
-class _Schema(argparse.Action):
-    """Prints the schema and ends, as ``--help`` does."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, nargs=0)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        import json
-
-        from ..explanations.explanation import SCHEMA
-
-        print(json.dumps(SCHEMA, indent=2))
-        parser.exit()
-
-
 def _value(parser: argparse.ArgumentParser) -> None:
     names = "an SSA name (%%29, %%arg3, %%29#1), result#0, a JAX path (params['w']) or a place (model.py:42)"
     parser.add_argument("value", metavar="VALUE", help=names)
@@ -85,7 +69,7 @@ def _value(parser: argparse.ArgumentParser) -> None:
 
 def _output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="leave nothing out")
-    add_json(parser, "print JSON; docs/explanations.md has the schema")
+    add_json(parser, "print JSON instead of text")
 
 
 def _why(options: argparse.Namespace) -> None:

@@ -43,8 +43,22 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, about: str) -> None:
-    """Adds ``--json``."""
+    """Adds ``--json`` and ``--schema``."""
     parser.add_argument("--json", action="store_true", help=about)
+    parser.add_argument("--schema", action=_Schema, help="print the schema of what --json prints")
+
+
+class _Schema(argparse.Action):
+    """Prints the schema and ends, as ``--help`` does."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, nargs=0)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from .schemas import schema
+
+        print_json(schema(parser.prog.rpartition(" ")[2]))
+        parser.exit()
 
 
 def print_json(found: Any, file: TextIO | None = None) -> None:

@@ -75,7 +75,7 @@ class Diff:
     partings: tuple[Parting, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The difference as ``explanation.SCHEMA`` has it."""
+        """The difference as JSON has it."""
         return {
             "runs": list(self.names),
             "compared": self.compared,

@@ -54,7 +54,7 @@ class Difference:
     causes: tuple[Cause, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The difference as ``explanation.SCHEMA`` has it."""
+        """The difference as JSON has it."""
         names = ("where", "key", "value", "type", "place", "expected", "found")
         return {name: getattr(self, name) for name in names} | {
             "causes": [

@@ -1,4 +1,4 @@
-"""Explanations as data. Text and JSON are views of them; ``SCHEMA`` is the JSON's schema."""
+"""Explanations as data. Text and JSON are views of them; ``cli/schemas.py`` has the schema of the JSON."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Explanation:
     needs: tuple[Annotation, ...]
 
     def as_json(self, *, proofs: bool = False) -> dict[str, Any]:
-        """The explanation as ``SCHEMA`` has it, with the proof of every step on demand."""
+        """The explanation as JSON has it, with the proof of every step on demand."""
         return {
             "site": asdict(self.site),
             "axis": self.axis,
@@ -201,7 +201,7 @@ class WhyNot:
     visited: int
 
     def as_json(self) -> dict[str, Any]:
-        """The explanation as ``SCHEMA`` has it."""
+        """The explanation as JSON has it."""
         return {
             "site": asdict(self.site),
             "axis": self.axis,
@@ -298,117 +298,3 @@ def _words(reason: Reason) -> dict[str, str]:
 def _annotation(annotation: Annotation) -> dict[str, Any]:
     names = {"value": annotation.value, "where": annotation.where, "sharding": annotation.text}
     return {**names, "by": annotation.by}
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _array(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _optional(value: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [value, {"type": "null"}]}
-
-
-_TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
-_SITE = _object(value=_TEXT, type=_TEXT, dim=_NUMBER, where=_TEXT)
-_GIVEN = _object(value=_TEXT, where=_TEXT, sharding=_TEXT, by=_TEXT)
-_STAGE = _object(priority=_NUMBER, level={"type": ["integer", "null"]}, strategy=_TEXT)
-_WORDS = {"reason": _TEXT, "sentence": _TEXT, "rule": _TEXT, "culprit": _TEXT}
-_BEFORE = _object(stage=_STAGE, op=_TEXT, where=_TEXT, site=_SITE, reasons=_array(_object(**_WORDS)))
-_REASON = _object(**_WORDS, before=_optional(_BEFORE))
-_LOSS = _object(axis=_TEXT, site=_SITE, source=_SITE, factor=_TEXT, reason=_TEXT, sentence=_TEXT, rule=_TEXT)
-_PROOF = _object(tuple=_TEXT, rule=_TEXT, sentence=_TEXT, premises=_array(_NUMBER), counted=_array(_NUMBER))
-_STEP = _object(
-    kind={"enum": ["propagation", "priority"]},
-    site=_SITE,
-    axis=_TEXT,
-    op=_TEXT,
-    where=_TEXT,
-    source=_SITE,
-    from_slot=_TEXT,
-    to_slot=_TEXT,
-    factor=_TEXT,
-    stage=_STAGE,
-    change=_NUMBER,
-    sentence=_TEXT,
-    rule=_TEXT,
-    rests_on=_array(_TEXT),
-    lost=_array(_LOSS),
-)
-_STEP["properties"]["proof"] = _array(_PROOF)  # with --full
-_STOP = _object(
-    op=_TEXT, where=_TEXT, near=_SITE, far=_SITE, factor=_TEXT, distance=_NUMBER, reasons=_array(_REASON)
-)
-_WHY = _object(site=_SITE, axis=_TEXT, steps=_array(_STEP), origin=_GIVEN, needs=_array(_GIVEN))
-_WHY_NOT = _object(site=_SITE, axis=_TEXT, here=_array(_REASON), stops=_array(_STOP), visited=_NUMBER)
-# With --verify.
-_WHY["properties"]["verified"] = _object(
-    proof_steps=_NUMBER, derived_again={"type": "boolean"}, also_needed=_array(_TEXT)
-)
-_WHY_NOT["properties"]["verified"] = _object(without=_TEXT, then=_TEXT)
-_CONFLICT = _object(
-    op=_TEXT,
-    where=_TEXT,
-    tensor=_TEXT,
-    type=_TEXT,
-    slot=_TEXT,
-    has=_array(_TEXT),
-    needs=_array(_TEXT),
-    collective=_TEXT,
-    bytes=_NUMBER,
-    origin=_TEXT,
-    against=_TEXT,
-)
-_CAUSE = _object(
-    dim=_NUMBER,
-    axis=_TEXT,
-    missing={"type": "boolean"},
-    sentence=_TEXT,
-    explanation={"anyOf": [_WHY, _WHY_NOT, {"type": "null"}]},
-)
-_DIFFERENCE = _object(
-    where=_TEXT,
-    key=_TEXT,
-    value=_TEXT,
-    type=_TEXT,
-    place=_TEXT,
-    expected=_TEXT,
-    found={"type": ["string", "null"]},
-    causes=_array(_CAUSE),
-)
-_FINDING = _object(lint=_TEXT, what=_TEXT, where=_TEXT, bytes=_NUMBER, sentence=_TEXT, because=_array(_TEXT))
-_TENSOR = _object(
-    value=_TEXT, other=_TEXT, type=_TEXT, where=_TEXT, first=_array(_TEXT), second=_array(_TEXT)
-)
-_PARTING = _object(
-    has={"enum": [1, 2]},
-    axis=_TEXT,
-    site=_SITE,
-    op=_TEXT,
-    where=_TEXT,
-    why=_TEXT,
-    why_not=_TEXT,
-    dims=_array(_object(value=_TEXT, dim=_NUMBER)),
-)
-_DIFF = _object(
-    runs=_array(_TEXT),
-    compared=_NUMBER,
-    alone=_array(_NUMBER),
-    tensors=_array(_TENSOR),
-    partings=_array(_PARTING),
-)
-_WHAT_IF = _object(bytes=_object(before=_NUMBER, after=_NUMBER), diff=_DIFF)
-SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "shardlog explanations: an entry of what why, why-not, conflicts and expect print as JSON, "
-    "and all of what diff and what-if do",
-    "anyOf": [_WHY, _WHY_NOT, _CONFLICT, _DIFFERENCE, _FINDING, _DIFF, _WHAT_IF],
-}

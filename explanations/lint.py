@@ -36,7 +36,7 @@ class Finding:
     because: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as ``explanation.SCHEMA`` has it."""
+        """The finding as JSON has it."""
         return {**asdict(self), "because": list(self.because)}
 
     def __str__(self) -> str:

@@ -29,7 +29,7 @@ class WhatIf:
         return sum(c.bytes for c in self.before), sum(c.bytes for c in self.after)
 
     def as_json(self) -> dict[str, Any]:
-        """The change as ``explanation.SCHEMA`` has it."""
+        """The change as JSON has it."""
         before, after = self.bytes
         return {"bytes": {"before": before, "after": after}, "diff": self.diff.as_json()}
 

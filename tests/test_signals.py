@@ -21,7 +21,7 @@ func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
 COMMANDS = (
     ["run", "m.mlir", "-o", "out", "--save", "saved", "--mesh", "data=2"],
     ["report", "m.mlir", "-o", "out"],
-    ["facts", "m.mlir", "-o", "out"],
+    ["facts", "m.mlir", "-o", "folder"],
     ["why", "m.mlir", "%0"],
 )
 TRIES = int(os.environ.get("SHARDLOG_INTERRUPTS", "8"))

@@ -9,9 +9,9 @@ import pytest
 import shardlog
 from jsonschema import validate
 from shardlog.cli import main
+from shardlog.cli.schemas import schema
 from shardlog.explanations.diff import diff
 from shardlog.explanations.diff_text import diff_text
-from shardlog.explanations.explanation import SCHEMA
 
 from .. import models, oracle
 
@@ -156,6 +156,6 @@ def test_as_is(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_json(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(module), str(module), "--json"]) == 0
-    validate(json.loads(capsys.readouterr().out), SCHEMA)
+    validate(json.loads(capsys.readouterr().out), schema("diff"))
     found = diff(shardlog.run(DOT), shardlog.run(DOT, annotate=[COLUMNS])).as_json()
-    validate(json.loads(json.dumps(found)), SCHEMA)
+    validate(json.loads(json.dumps(found)), schema("diff"))

@@ -9,9 +9,9 @@ import pytest
 import shardlog
 from jsonschema import validate
 from shardlog.cli import main
+from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
 from shardlog.explanations.expect import check, update
-from shardlog.explanations.explanation import SCHEMA
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -210,5 +210,4 @@ def test_on_the_command_line(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     ]
     (missing, extra) = found["differences"][0]["causes"]
     assert (missing["axis"], missing["missing"], extra["axis"]) == ("data", False, "model")
-    for difference in found["differences"]:
-        validate(difference, SCHEMA)
+    validate(found, schema("expect"))

@@ -9,9 +9,9 @@ import pytest
 import shardlog
 from jsonschema import validate
 from shardlog.cli import main
+from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
 from shardlog.explanations.conflicts import conflicts
-from shardlog.explanations.explanation import SCHEMA
 from shardlog.explanations.record import Run
 from shardlog.explanations.what_if import what_if
 
@@ -112,4 +112,4 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert first == f"{before} bytes must move to each device before, {after} after: {after - before:+}"
     assert second == f"{len(found.diff.tensors)} of 6 tensors are sharded otherwise"
     assert main(["what-if", str(module), "--drop", "%arg2", "--json"]) == 0
-    validate(json.loads(capsys.readouterr().out), SCHEMA)
+    validate(json.loads(capsys.readouterr().out), schema("what-if"))

@@ -1,0 +1,168 @@
+"""The JSON schema of what each command prints with ``--json``: a schema of the whole document.
+
+Data classes that are printed as they are have their schema from their fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from ..api import UnknownOp
+from ..explanations.conflicts import Conflict
+from ..explanations.diff import Tensor
+from ..explanations.explanation import Loss, Site, Stage
+from ..explanations.lint import Finding
+from ..exporters import stages
+from ..propagation import Stage as Statistics
+
+Schema = dict[str, Any]
+
+
+def schema(command: str) -> Schema:
+    """The schema of what a command prints."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"what shardlog {command} --json prints",
+        **_DOCUMENTS[command],
+    }
+
+
+def _of(kind: Any) -> Schema:
+    """The schema of a type."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return _object(**{field.name: _of(hints[field.name]) for field in fields(kind)})
+    if origin in (Union, UnionType):
+        return {"anyOf": [_of(argument) for argument in arguments]}
+    if origin is tuple and arguments[-1:] == (Ellipsis,):
+        return _array(_of(arguments[0]))
+    if origin is tuple:
+        items = [_of(argument) for argument in arguments]
+        return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+    return {"type": _PLAIN[kind]}
+
+
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+
+
+def _object(optional: Schema | None = None, /, **required: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": required | (optional or {}),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _or_null(value: Schema) -> Schema:
+    return {"anyOf": [value, _of(NoneType)]}
+
+
+_TEXT, _NUMBER, _FLAG = _of(str), _of(int), _of(bool)
+_TEXTS, _NUMBERS = _array(_TEXT), _array(_NUMBER)
+_SITE, _STAGE = _of(Site), _of(Stage)
+
+_GIVEN = _object(value=_TEXT, where=_TEXT, sharding=_TEXT, by=_TEXT)
+_PROOF = _object(tuple=_TEXT, rule=_TEXT, sentence=_TEXT, premises=_NUMBERS, counted=_NUMBERS)
+_STEP = _object(
+    {"proof": _array(_PROOF)},  # with --full
+    kind={"enum": ["propagation", "priority"]},
+    site=_SITE,
+    axis=_TEXT,
+    op=_TEXT,
+    where=_TEXT,
+    source=_SITE,
+    from_slot=_TEXT,
+    to_slot=_TEXT,
+    factor=_TEXT,
+    stage=_STAGE,
+    change=_NUMBER,
+    sentence=_TEXT,
+    rule=_TEXT,
+    rests_on=_TEXTS,
+    lost=_array(_of(Loss)),
+)
+_PROVED = _object(proof_steps=_NUMBER, derived_again=_FLAG, also_needed=_TEXTS)
+_WHY = _object(
+    {"verified": _PROVED},  # with --verify
+    site=_SITE,
+    axis=_TEXT,
+    steps=_array(_STEP),
+    origin=_GIVEN,
+    needs=_array(_GIVEN),
+)
+
+_WORDS = {"reason": _TEXT, "sentence": _TEXT, "rule": _TEXT, "culprit": _TEXT}
+_BEFORE = _object(stage=_STAGE, op=_TEXT, where=_TEXT, site=_SITE, reasons=_array(_object(**_WORDS)))
+_REASONS = _array(_object(**_WORDS, before=_or_null(_BEFORE)))
+_STOP = _object(
+    op=_TEXT, where=_TEXT, near=_SITE, far=_SITE, factor=_TEXT, distance=_NUMBER, reasons=_REASONS
+)
+_WHY_NOT = _object(
+    {"verified": _object(without=_TEXT, then=_TEXT)},  # with --verify
+    site=_SITE,
+    axis=_TEXT,
+    here=_REASONS,
+    stops=_array(_STOP),
+    visited=_NUMBER,
+)
+
+_CAUSE = _object(
+    dim=_NUMBER,
+    axis=_TEXT,
+    missing=_FLAG,
+    sentence=_TEXT,
+    explanation={"anyOf": [_WHY, _WHY_NOT, _of(NoneType)]},
+)
+_DIFFERENCE = _object(
+    where=_TEXT,
+    key=_TEXT,
+    value=_TEXT,
+    type=_TEXT,
+    place=_TEXT,
+    expected=_TEXT,
+    found=_or_null(_TEXT),
+    causes=_array(_CAUSE),
+)
+_FINDINGS = _array(_of(Finding))
+
+_PARTING = _object(
+    has={"enum": [1, 2]},
+    axis=_TEXT,
+    site=_SITE,
+    op=_TEXT,
+    where=_TEXT,
+    why=_TEXT,
+    why_not=_TEXT,
+    dims=_array(_object(value=_TEXT, dim=_NUMBER)),
+)
+_DIFF = _object(
+    runs=_TEXTS,
+    compared=_NUMBER,
+    alone=_NUMBERS,
+    tensors=_array(_of(Tensor)),
+    partings=_array(_PARTING),
+)
+
+_DOCUMENTS = {
+    "run": _object(
+        {"priorities": _array(_of(stages.Account)), "findings": _FINDINGS},  # with --stages and --fail-on
+        stages=_array(_of(Statistics)),
+        unknown_ops=_array(_of(UnknownOp)),
+    ),
+    "query": _array({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
+    "why": _array(_WHY),
+    "why-not": _array(_WHY_NOT),
+    "conflicts": _array(_of(Conflict)),
+    "diff": _DIFF,
+    "what-if": _object(bytes=_object(before=_NUMBER, after=_NUMBER), diff=_DIFF),
+    "expect": _object(differences=_array(_DIFFERENCE), findings=_FINDINGS),
+    "ops": _array(_object(op=_TEXT, signatures=_NUMBER, rule=_TEXT, says=_TEXT)),
+}
