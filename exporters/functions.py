@@ -91,7 +91,14 @@ def choose_versions(
     return [versions[i.number] for i in in_order if i.number in versions]
 
 
-def _inner_first(instance: Instance) -> Iterator[Instance]:
-    for child in instance.children.values():
-        yield from _inner_first(child)
-        yield child
+def _inner_first(root: Instance) -> Iterator[Instance]:
+    """The instances below ``root``, callees before callers."""
+    around = [(root, iter(root.children.values()))]
+    while around:
+        instance, children = around[-1]
+        if (child := next(children, None)) is not None:
+            around.append((child, iter(child.children.values())))
+        else:
+            around.pop()
+            if instance is not root:
+                yield instance

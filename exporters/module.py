@@ -74,10 +74,11 @@ class _Module(Context):
         for version, func, ops in bodies:
             Body(self, version, func, ops).write()
             func.attributes["sym_name"] = ir.StringAttr.get(version.name)
+        last = list(self.module.body.operations)[-1].operation
         for _, func, _ in bodies[1:]:
-            last = list(self.module.body.operations)[-1]
-            if last.operation != func.operation:
-                func.operation.move_after(last.operation)
+            if last != func.operation:
+                func.operation.move_after(last)
+            last = func.operation
 
 
 def _ops(func: Any) -> list[Any]:
@@ -353,7 +354,9 @@ class Body:
 
     def reshard(self, call: Any, index: int, sharding: Sharding) -> None:
         result = call.results[index]
-        reshard = sdy.ReshardOp(result, self.written.attribute(sharding), loc=call.location, ip=_after(call))
+        reshard = sdy.ReshardOp(
+            result, self.written.attribute(sharding), loc=call.location, ip=ir.InsertionPoint.after(call)
+        )
         result.replace_all_uses_except(reshard.results[0], reshard.operation)
 
     def set_boundary(self) -> None:
@@ -420,14 +423,3 @@ def _placed(sharding: Sharding | None) -> Any:
 
 def _replicated(sharding: Sharding) -> Sharding:
     return Sharding(sharding.mesh, (Dimension(closed=True),) * len(sharding.dimensions))
-
-
-def _after(op: Any) -> Any:
-    """Right after an op."""
-    operations = op.operation.block.operations
-    found = False
-    for other in operations:
-        if found:
-            return ir.InsertionPoint(other)
-        found = other.operation == op.operation
-    raise AssertionError("an op has no successor in its block")

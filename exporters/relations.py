@@ -74,9 +74,8 @@ def value_names(program: Program, instance: Instance, names: Sequence[str]) -> l
     function = instance.function
     prefix = ""
     if instance is not program.graph.main:
-        calls = [i for i in program.graph.instances if i.function is function]
-        number = next(n for n, i in enumerate(calls) if i is instance)
-        prefix = f"@{function.name}:" if len(calls) == 1 else f"@{function.name}#{number + 1}:"
+        number, calls = program.graph.calls[instance.number]
+        prefix = f"@{function.name}:" if calls == 1 else f"@{function.name}#{number}:"
     found = [prefix + name for name in names]
     copies: dict[int, int] = {}
     for value in range(len(names), len(function.types)):

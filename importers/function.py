@@ -25,6 +25,7 @@ RESULT_SHARDING = ("sharding", "out_sharding")
 # ... and those of what enters a computation with a body and leaves it.
 _BOUNDARIES = ("in_shardings", "out_shardings")
 _EDGES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
+_DEEPEST = 100  # levels of regions; what walks over them recurses
 _ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
 
 
@@ -241,7 +242,7 @@ class _Reader:
     def __init__(self, function: Function, signatures: Signatures) -> None:
         self.function, self.signatures = function, signatures
         self.numbers: dict[Any, int] = {}  # by ir.Value
-        self.regions = 0
+        self.regions = self.depth = 0
 
     def read_region(self, region: Any, parent: int, around: Any) -> Region:
         function, signatures, numbers = self.function, self.signatures, self.numbers
@@ -327,7 +328,12 @@ class _Reader:
 
     def _read_regions(self, regions: Any, node: int, op: Any) -> Hashable:
         function = self.function
-        read = tuple(self.read_region(region, node, op) for region in regions)
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            hint = f"at most {_DEEPEST} levels; put what is inside into a function, and call it"
+            raise ShardlogError("regions nest too deeply", where=location(op), hint=hint)
+        read = tuple([self.read_region(region, node, op) for region in regions])
+        self.depth -= 1
         function.regions[node] = read
         return tuple((len(r.arguments), len(function.operands[r.nodes[-1]]) if r.nodes else 0) for r in read)
 

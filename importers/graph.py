@@ -8,8 +8,10 @@ results. Values of an instance are *places*; all arrays are numbered over the in
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +59,16 @@ class Graph:
     def main(self) -> Instance:
         return self.instances[0]
 
+    @cached_property
+    def calls(self) -> tuple[tuple[int, int], ...]:
+        """Which call of its function an instance is, and of how many."""
+        seen: Counter[int] = Counter()
+        number = []
+        for instance in self.instances:
+            seen[id(instance.function)] += 1
+            number.append(seen[id(instance.function)])
+        return tuple((n, seen[id(i.function)]) for n, i in zip(number, self.instances, strict=True))
+
 
 class _Builder:
     def __init__(
@@ -84,21 +96,32 @@ class _Builder:
         self.places += len(function.types)
         self.items += len(layout.classes)
         self.instances.append(instance)
-        for node in layout.result_items:
-            callee = function.calls[node]
-            again = callee in self.called
-            self.called.add(callee)
-            copied = cloned or again or node in function.originals
-            instance.children[node] = self.instantiate(callee, cloned=copied)
         return instance
 
-    def order(self, instance: Instance) -> list[Ints]:
+    def instantiate_all(self, name: str) -> Instance:
+        """An instance of a function, and of all that it calls, depth first."""
+        root = self.instantiate(name, cloned=False)
+        waiting = [(root, node) for node in reversed(root.layout.result_items)]
+        while waiting:  # calls may nest more deeply than Python's stack
+            caller, node = waiting.pop()
+            callee = caller.function.calls[node]
+            again = callee in self.called
+            self.called.add(callee)
+            copied = caller.cloned or again or node in caller.function.originals
+            caller.children[node] = made = self.instantiate(callee, cloned=copied)
+            waiting.extend((made, inner) for inner in reversed(made.layout.result_items))
+        return root
+
+    def order(self, root: Instance) -> list[Ints]:
         parts: list[Ints] = []
-        for segment in instance.layout.order:
-            if isinstance(segment, int):
-                parts.extend(self.order(instance.children[segment]))
+        waiting: list[tuple[Instance, Ints | int]] = [(root, part) for part in reversed(root.layout.order)]
+        while waiting:
+            instance, part = waiting.pop()
+            if isinstance(part, int):
+                child = instance.children[part]
+                waiting.extend((child, inner) for inner in reversed(child.layout.order))
             else:
-                parts.append(segment + instance.item)
+                parts.append(part + instance.item)
         return parts
 
 
@@ -111,7 +134,7 @@ def build_graph(
 ) -> Graph:
     """The graph of the functions in ``roots``, one of which is ``main``, and of all that they call."""
     builder = _Builder(functions, structures, classes)
-    built = {name: builder.instantiate(name, cloned=False) for name in dict.fromkeys((main, *roots))}
+    built = {name: builder.instantiate_all(name) for name in dict.fromkeys((main, *roots))}
     instances = builder.instances
     slots = [i.layout.slots + i.place for i in instances]
     neighbours = [i.layout.neighbours + i.item for i in instances]

@@ -256,7 +256,7 @@ class _Reader:
         attributes["sdy.sharding"] = _per_value([self.checked(o, s, result.type) for o, s, result in given])
         for result, sharding in zip(results, shardings, strict=True):
             if sharding.group is not None:
-                self.group(result, sharding, _after(op))
+                self.group(result, sharding, ir.InsertionPoint.after(op))
 
     def set_constraint(self, place: _Place) -> None:
         """``@Sharding`` is a constraint, and one that only names a group is no more than that."""
@@ -325,8 +325,3 @@ def _per_value(shardings: list[ir.Attribute]) -> ir.Attribute:
 
 def _rank(kind: ir.Type) -> int:
     return kind.rank if isinstance(kind, ir.RankedTensorType) else 0
-
-
-def _after(op: Any) -> ir.InsertionPoint:
-    operations = list(op.operation.block.operations)
-    return ir.InsertionPoint(operations[operations.index(op.operation.opview) + 1])

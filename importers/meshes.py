@@ -72,7 +72,8 @@ def axis_text(axis: SubAxis, mesh: Mesh) -> str:
     return axis.name if axis.size == mesh.sizes[axis.name] else f"{axis.name}:({axis.pre}){axis.size}"
 
 
-def _divisors(n: int) -> list[int]:
+def divisors(n: int) -> list[int]:
+    """The divisors of a number, in order."""
     small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
     return sorted({*small, *(n // d for d in small)})
 
@@ -97,7 +98,7 @@ class Meshes:
             self._runs.update({(number, axis): self._runs[same, axis] for axis, _ in mesh.axes})
             return number
         for axis, size in mesh.axes:
-            cuts = _divisors(size) if size > 1 else [1, 1]
+            cuts = divisors(size) if size > 1 else [1, 1]
             run = [
                 Atom(len(self.atoms) + i, number, axis, lo, hi) for i, (lo, hi) in enumerate(pairwise(cuts))
             ]

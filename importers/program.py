@@ -17,12 +17,14 @@ from .classes import Classes
 from .function import Function, Signatures, location, read_function
 from .graph import Graph, build_graph
 from .manual import read_boundaries
-from .meshes import Meshes
+from .meshes import Meshes, symbol
 from .shardings import Sharding, Shardings, read_mesh
 from .signature import Tensor, describe, looks_at
 from .source import main_function, public, symbols
 from .splitting import split_constants
 from .structure import Structure, prepare
+
+_MOST_OPS = 50_000_000  # which take tens of gigabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ class Reader:
     def read_meshes(self) -> Shardings:
         meshes, names = Meshes([]), dict[str, int]()
         for name, op in symbols(self.module, "sdy.mesh").items():
-            mesh = read_mesh(name, op.attributes["mesh"])
+            mesh = read_mesh(name, op.attributes["mesh"], location(op))
             devices = [(other.axes, other.device_ids) for other in meshes.meshes]
             known = (mesh.axes, mesh.device_ids) in devices
             first = devices.index((mesh.axes, mesh.device_ids)) if known else -1
@@ -136,8 +138,7 @@ class Reader:
 
     def read(self) -> Program:
         functions, classes = self.functions, self.classes
-        for name in functions:
-            self.check_recursion(name, ())
+        self.check_calls()
         structures = self.structures()
         graph = build_graph(functions, structures, self.main, self.roots(), classes)
         for function in functions.values():
@@ -175,13 +176,30 @@ class Reader:
         names = (name for name in reversed(symbols(self.module, "func.func")) if name in self.functions)
         return [n for n in names if n == self.main or (n not in called and public(self.functions[n].op))]
 
-    def check_recursion(self, name: str, around: tuple[str, ...]) -> None:
-        if name in around:
-            cycle = " -> ".join(f"@{n}" for n in (*around[around.index(name) :], name))
-            where = location(self.functions[name].op)
-            raise ShardlogError(f"recursive call: {cycle}", where=where, hint="a loop is a stablehlo.while")
-        for callee in dict.fromkeys(self.functions[name].calls.values()):
-            self.check_recursion(callee, (*around, name))
+    def check_calls(self) -> None:
+        """Raises ShardlogError where functions call themselves, and for too many ops when each call counts
+        those of its function."""
+        sizes: dict[str, int] = {}  # of what is done
+        for root, function in self.functions.items():
+            around = {root: iter(function.calls.values())}  # the functions that call one another
+            while around:
+                name, callees = next(reversed(around.items()))
+                callee = next(callees, None)
+                if callee is None:
+                    del around[name]
+                    calls = self.functions[name].calls.values()
+                    sizes[name] = len(self.functions[name].ops) + sum(sizes[other] for other in calls)
+                elif callee in around:
+                    names = [*around]
+                    cycle = " -> ".join(map(symbol, (*names[names.index(callee) :], callee)))
+                    where, hint = location(self.functions[callee].op), "a loop is a stablehlo.while"
+                    raise ShardlogError(f"recursive call: {cycle}", where=where, hint=hint)
+                elif callee not in sizes:
+                    around[callee] = iter(self.functions[callee].calls.values())
+        if sizes[self.main] > _MOST_OPS:
+            message = f"{sizes[self.main]:,} ops, where every call counts the ops of its function"
+            hint = f"at most {_MOST_OPS:,}; call functions less often, or in a stablehlo.while"
+            raise ShardlogError(message, where=location(self.functions[self.main].op), hint=hint)
 
     def annotate_calls(self) -> None:
         """A call without shardings has those of the function's results. Where one result or argument of a

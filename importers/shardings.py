@@ -11,9 +11,11 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
-from .meshes import Mesh, Meshes, SubAxis, quoted, symbol
+from .meshes import Mesh, Meshes, SubAxis, divisors, quoted, symbol
 
 Facts = dict[str, list[tuple[Any, ...]]]
+
+_MOST_DIVISORS = 100  # what is found out of an axis grows with the cube of their number
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Shardings:
                 )
             return self.names[reference.value]
         if reference not in self._inlined:
-            mesh = read_mesh("", reference)
+            mesh = read_mesh("", reference, where)
             same = [
                 m
                 for m, other in enumerate(self.meshes.meshes)
@@ -203,10 +205,21 @@ class Shardings:
         return name if whole else f"{name}:({axis.pre}){axis.size}"
 
 
-def read_mesh(name: str, attribute: ir.Attribute) -> Mesh:
-    """The mesh that a ``#sdy.mesh`` attribute says."""
+def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:
+    """The mesh that a ``#sdy.mesh`` attribute says. Raises ShardlogError at ``where`` for axes that cannot be
+    cut into atoms."""
     mesh = sdy.MeshAttr(attribute)
     axes = tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes))
+    for axis, size in axes:
+        if size >= 1 << 31:
+            hint = "expected a number of devices"
+            raise ShardlogError(f"the axis {quoted(axis)} has size {size:,}", where=where, hint=hint)
+        if (count := len(divisors(size))) > _MOST_DIVISORS:
+            message = (
+                f"the axis {quoted(axis)} of size {size:,} has {count} divisors, each of them a sub-axis"
+            )
+            hint = f"at most {_MOST_DIVISORS}; split the axis into two"
+            raise ShardlogError(message, where=where, hint=hint)
     return Mesh(name, axes, tuple(mesh.device_ids))
 
 

@@ -185,3 +185,60 @@ def test_a_folder_as_standard_input(tmp_path: Path) -> None:
         os.close(folder)
     assert done.returncode != 0
     assert "directory" in done.stderr.lower()
+
+
+def test_an_axis_of_too_many_parts() -> None:
+    text = 'sdy.mesh @mesh = <["x"={}]>\n' + CALL.format('"my.op"', "").replace("{", "{{").replace("}", "}}")
+    shardlog.run(text.format(2**31 - 1))  # a prime
+    assert refused(text.format(720_720)) == (
+        '<text>:1:1: error: the axis "x" of size 720,720 has 240 divisors, each of them a sub-axis\n'
+        "  hint: at most 100; split the axis into two"
+    )
+    for size in (2**31, 2**63 - 25):
+        assert refused(text.format(size)) == (
+            f'<text>:1:1: error: the axis "x" has size {size:,}\n  hint: expected a number of devices'
+        )
+
+
+def test_regions_nest_deeply() -> None:
+    for levels, works in ((100, True), (101, False)):
+        inner = "%x = stablehlo.abs %arg1 : tensor<8xf32> stablehlo.return %x : tensor<8xf32>"
+        for level in range(levels):
+            end = "return" if level == levels - 1 else "stablehlo.return"
+            inner = (
+                f'%{level} = "stablehlo.case"(%arg0) ({{ {inner} }}) : (tensor<i32>) -> tensor<8xf32>'
+                f" {end} %{level} : tensor<8xf32>"
+            )
+        text = f"func.func @main(%arg0: tensor<i32>, %arg1: tensor<8xf32>) -> tensor<8xf32> {{ {inner} }}"
+        if works:
+            assert shardlog.run(text).text("gspmd").count("stablehlo.case") == levels
+        else:
+            hint = "at most 100 levels; put what is inside into a function, and call it"
+            assert refused(text).endswith(f"error: regions nest too deeply\n  hint: {hint}")
+
+
+def test_calls_nest_deeply() -> None:
+    call = "%0 = call @f{0}(%arg0) : (tensor<8xf32>) -> tensor<8xf32> return %0 : tensor<8xf32>"
+    type_ = "(%arg0: tensor<8xf32>) -> tensor<8xf32>"
+    count = 1_500
+    functions = [f"func.func private @f{i}{type_} {{ {call.format(i + 1)} }}" for i in range(count)]
+    end = f"func.func private @f{count}{type_} {{ return %arg0 : tensor<8xf32> }}"
+    sharded = type_.replace("f32>)", 'f32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>})')
+    main = MESH + f"func.func @main{sharded} {{ {call.format(0)} }}"
+    found = shardlog.run("\n".join([main, *functions, end])).text()
+    assert found.count('sdy.sharding_per_value<[<@mesh, [{"data"}]>]>') == count + 1
+
+
+def test_calls_that_count_too_many_ops() -> None:
+    """Every function calls the next one twice."""
+    call = "func.call @f{0}(%arg0) : (tensor<8xf32>) -> tensor<8xf32>"
+    functions = [
+        f"func.func {'private' * (i > 0)} @{f'f{i}' if i else 'main'}(%arg0: tensor<8xf32>) -> tensor<8xf32> "
+        f"{{ %0 = {call.format(i + 1)} %1 = {call.format(i + 1)} return %1 : tensor<8xf32> }}"
+        for i in range(40)
+    ]
+    last = "func.func private @f40(%arg0: tensor<8xf32>) -> tensor<8xf32> { return %arg0 : tensor<8xf32> }"
+    assert refused("\n".join([*functions, last])) == (
+        f"<text>:1:1: error: {4 * 2**40 - 3:,} ops, where every call counts the ops of its function\n"
+        "  hint: at most 50,000,000; call functions less often, or in a stablehlo.while"
+    )
