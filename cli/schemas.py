@@ -10,7 +10,6 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..api import UnknownOp
-from ..explanations.conflicts import Conflict
 from ..explanations.diff import Tensor
 from ..explanations.explanation import Loss, Site, Stage
 from ..explanations.lint import Finding
@@ -114,6 +113,20 @@ _WHY_NOT = _object(
     visited=_NUMBER,
 )
 
+_CONFLICT = _object(
+    op=_TEXT,
+    where=_TEXT,
+    tensor=_TEXT,
+    type=_TEXT,
+    slot=_TEXT,
+    has=_TEXTS,
+    needs=_TEXTS,
+    collective=_TEXT,
+    bytes=_NUMBER,
+    origin=_TEXT,
+    against=_TEXT,
+)
+
 _CAUSE = _object(
     dim=_NUMBER,
     axis=_TEXT,
@@ -160,7 +173,7 @@ _DOCUMENTS = {
     "query": _array({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
     "why": _array(_WHY),
     "why-not": _array(_WHY_NOT),
-    "conflicts": _array(_of(Conflict)),
+    "conflicts": _array(_CONFLICT),
     "diff": _DIFF,
     "what-if": _object(bytes=_object(before=_NUMBER, after=_NUMBER), diff=_DIFF),
     "expect": _object(differences=_array(_DIFFERENCE), findings=_FINDINGS),

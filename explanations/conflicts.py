@@ -54,7 +54,7 @@ class Conflict:
         return tuple(dict.fromkeys(given for given in (self.origin, self.against) if given))
 
     def as_json(self) -> dict[str, Any]:
-        """The conflict as ``explanation.SCHEMA`` has it."""
+        """The conflict as JSON has it."""
         names = ("op", "where", "tensor", "type", "slot", "collective", "bytes")
         found = {name: getattr(self, name) for name in names}
         found |= {"has": list(self.has), "needs": list(self.needs)}
