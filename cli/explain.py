@@ -140,7 +140,8 @@ def _diff(options: argparse.Namespace) -> int:
     """Returns 1 where tensors are sharded otherwise."""
     from ..explanations.diff import diff
     from ..explanations.diff_text import diff_text
-    from ..explanations.saved import is_saved, open_saved
+    from ..explanations.saved import open_saved
+    from ..explanations.saved_file import is_saved
 
     runs = []
     for name, as_is in ((options.module, False), (options.other, options.as_is)):

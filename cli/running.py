@@ -104,7 +104,8 @@ def open_or_run(options: argparse.Namespace) -> Run:
 
     Raises ShardlogError where a saved run is asked to be another one.
     """
-    from ..explanations.saved import is_saved, open_saved
+    from ..explanations.saved import open_saved
+    from ..explanations.saved_file import is_saved
 
     if not is_saved(Path(options.module)):
         return result_of(options)

@@ -22,7 +22,7 @@ The tables, for those who look into the file with other tools:
     loss(number, steps)                           what lost in the turn of a change
     proof(neighbourhood, steps)                   why the turns of the log changed what they did
 
-Shapes, facts and steps are JSON. The same run gives the same bytes.
+Shapes, facts and steps are JSON. The same run gives the same bytes. A checksum stands behind the database.
 """
 
 from __future__ import annotations
@@ -49,44 +49,10 @@ from .history import History
 from .live import Live
 from .obstacles import Obstacles
 from .record import Change, Key, Row
-from .saved import APPLICATION, FORMAT
+from .saved_file import APPLICATION, FORMAT, INDICES, TABLES, seal
 
 if TYPE_CHECKING:
     from ..api import Result
-
-_TABLES = """
-    run(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID
-    module(data BLOB, options TEXT)
-    rule_file(name TEXT, text TEXT)
-    rule(number INTEGER PRIMARY KEY, file TEXT, line INTEGER, text TEXT, sentence TEXT)
-    plan(data BLOB)
-    mesh(number INTEGER PRIMARY KEY, name TEXT, axes TEXT, devices TEXT)
-    atom(number INTEGER PRIMARY KEY, mesh INTEGER, axis TEXT, low INTEGER, high INTEGER)
-    stage(number INTEGER PRIMARY KEY, priority INTEGER, level INTEGER, strategy TEXT, turns INTEGER, \
-distinct_turns INTEGER, changes INTEGER)
-    pass(number INTEGER PRIMARY KEY, stage INTEGER)
-    unknown_op(name TEXT, count INTEGER, location TEXT, reason TEXT)
-    value(number INTEGER PRIMARY KEY, name TEXT, place INTEGER, cell INTEGER, type TEXT, shape TEXT, \
-location TEXT, op INTEGER, sharding TEXT, manual TEXT)
-    name(name TEXT, value INTEGER, rank INTEGER, PRIMARY KEY (name, value)) WITHOUT ROWID
-    op(number INTEGER PRIMARY KEY, name TEXT, location TEXT, class INTEGER, source INTEGER, \
-known INTEGER, position INTEGER)
-    known(number INTEGER PRIMARY KEY, facts TEXT)
-    slot(op INTEGER, slot INTEGER, value INTEGER, cell INTEGER, role TEXT, \
-PRIMARY KEY (op, slot)) WITHOUT ROWID
-    source(number INTEGER PRIMARY KEY, text TEXT)
-    frame(source INTEGER, file TEXT, line INTEGER)
-    content(number INTEGER PRIMARY KEY, facts TEXT)
-    cell(number INTEGER PRIMARY KEY, first INTEGER, last INTEGER)
-    annotation(cell INTEGER PRIMARY KEY, value TEXT, location TEXT, sharding TEXT, given_by TEXT)
-    static(number INTEGER PRIMARY KEY, facts TEXT)
-    turn(pass INTEGER, class INTEGER, static INTEGER, PRIMARY KEY (pass, class)) WITHOUT ROWID
-    change(number INTEGER PRIMARY KEY, pass INTEGER, op INTEGER, slot INTEGER, cell INTEGER, old INTEGER, \
-new INTEGER, lost INTEGER)
-    loss(number INTEGER PRIMARY KEY, steps TEXT)
-    proof(neighbourhood TEXT PRIMARY KEY, steps TEXT) WITHOUT ROWID
-"""
-_INDICES = ("change(cell)", "slot(cell)", "frame(line)", "op(source)", "value(op)")
 
 
 def save(result: Result, path: Path) -> None:
@@ -110,18 +76,19 @@ def _write(result: Result, path: Path) -> None:
         execute("PRAGMA synchronous = OFF")
         execute("PRAGMA journal_mode = OFF")
         execute("BEGIN")
-        for table in _TABLES.strip().splitlines():
-            execute(f"CREATE TABLE {table}")
+        for table in TABLES:
+            execute(table)
         for table, rows in _Tables(result).all():
             listed = list(rows)
             if listed:
                 marks = ", ".join("?" * len(listed[0]))
                 database.executemany(f"INSERT INTO {table} VALUES ({marks})", listed)
-        for index in _INDICES:
-            execute(f"CREATE INDEX by_{index.replace('(', '_').rstrip(')')} ON {index}")
+        for index in INDICES:
+            execute(index)
         execute("COMMIT")
     finally:
         database.close()
+    seal(path)
 
 
 class _Tables:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,50 +20,15 @@ from ..errors import ShardlogError
 from ..importers.meshes import Mesh, Meshes
 from .explanation import Annotation, Stage
 from .record import Change, Facts, Key, Op, Record, Row, Value
+from .saved_file import AGAIN, Database
 
 if TYPE_CHECKING:
     from ..api import Result
 
-APPLICATION = 0x53684C67  # "ShLg", in the header of the file
-FORMAT = 2
-_SQLITE = b"SQLite format 3\0"
-_AGAIN = "run it again: shardlog run MODULE --save FILE"
-
-
-def is_saved(path: Path) -> bool:
-    """Whether a file is a saved run, or was one before it was damaged."""
-    try:
-        if not path.is_file():  # what comes from a pipe can be read only once
-            return False
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
-    except OSError:
-        return False
-
 
 def open_saved(path: str | Path) -> Saved:
     """The run that a file keeps. Raises ShardlogError where it keeps none that this version can read."""
-    path = Path(path)
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            header = file.read(100)
-    except OSError as error:
-        raise ShardlogError(f"cannot read the run: {error.strerror}", where=str(path)) from error
-    if not header.startswith(_SQLITE):
-        raise ShardlogError("this is not a saved run", where=str(path), hint=_AGAIN)
-    if len(header) == 100:
-        if int.from_bytes(header[68:72]) != APPLICATION:
-            message = "this SQLite database is not a saved run"
-            raise ShardlogError(message, where=str(path), hint=_AGAIN)
-        version = int.from_bytes(header[60:64])
-        if version != FORMAT:
-            message = f"the run is saved in format {version}, this version of shardlog reads format {FORMAT}"
-            raise ShardlogError(message, where=str(path), hint=_AGAIN)
-    pages, page = int.from_bytes(header[28:32]), int.from_bytes(header[16:18])
-    if len(header) < 100 or size < pages * (page if page > 1 else 65536):
-        raise ShardlogError("the file is cut short", where=str(path), hint=f"copy it again, or {_AGAIN}")
-    return Saved(path)
+    return Saved(Path(path))
 
 
 class Saved(Record):
@@ -73,10 +36,8 @@ class Saved(Record):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            self._database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=1)
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
+        self._file = Database(path)
+        self._all = self._file.all
         about = dict(self._all("SELECT name, value FROM run"))
         self.name, self.strategy, self.version = about["module"], about["strategy"], about["shardlog"]
         self.end, self.items = int(about["changes"]), int(about["items"])
@@ -95,19 +56,6 @@ class Saved(Record):
         self._slots: dict[int, list[int]] = {}
         self._proofs: dict[Key, Mapping[Row, Proof]] = {}
         self._sources: dict[int, Source] = {}
-
-    def _unreadable(self, error: sqlite3.Error) -> ShardlogError:
-        if getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            hint = "close the program that writes to it"
-            return ShardlogError("the file is locked", where=str(self.path), hint=hint)
-        message = f"the file is damaged: {error}"
-        return ShardlogError(message, where=str(self.path), hint=f"copy it again, or {_AGAIN}")
-
-    def _all(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        try:
-            return self._database.execute(query, arguments).fetchall()
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
 
     def _one(self, query: str, *arguments: Any) -> tuple[Any, ...] | None:
         found = self._all(query, *arguments)
@@ -257,7 +205,7 @@ class Saved(Record):
     def _program(self) -> Program:
         ((data,),) = self._all("SELECT data FROM plan")
         rules = self._all("SELECT file, line, text, sentence FROM rule ORDER BY number")
-        plan = Plan.from_json(zlib.decompress(data).decode())
+        plan = Plan.from_json(self._file.unpacked(data).decode())
         return Program(replace(plan, sources=tuple(Source(*rule) for rule in rules)))
 
     def proofs(self, key: Key) -> Mapping[Row, Proof]:
@@ -301,7 +249,7 @@ class Saved(Record):
         result = self.again()
         if result.record.end != self.end or self._changed(result):
             message = "the run does not come out as it was saved: the rules or shardlog have changed"
-            hint = f"it was saved by shardlog {self.version}, this is {__version__}; {_AGAIN}"
+            hint = f"it was saved by shardlog {self.version}, this is {__version__}; {AGAIN}"
             raise ShardlogError(message, where=str(self.path), hint=hint)
         return result
 
@@ -319,7 +267,7 @@ class Saved(Record):
                 files[-1].write_text(text, encoding="utf-8")
             given["annotate"] = (*given["annotate"], *annotate)
             options = Options(**given, rules=tuple(files))
-            return run_with(Text(zlib.decompress(data), self.name), options)
+            return run_with(Text(self._file.unpacked(data), self.name), options)
 
     def _changed(self, result: Result) -> bool:
         """Whether the log of a run is another one than that of the file."""

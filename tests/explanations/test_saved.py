@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +17,8 @@ from shardlog.errors import ShardlogError
 from shardlog.explanations.conflicts import conflicts
 from shardlog.explanations.record import Record
 from shardlog.explanations.replay import replay
-from shardlog.explanations.saved import is_saved, open_saved
+from shardlog.explanations.saved import open_saved
+from shardlog.explanations.saved_file import is_saved, seal
 from shardlog.explanations.why import Explainer
 from shardlog.explanations.why_not import after_removal, why_not
 
@@ -130,6 +133,7 @@ def test_other_rules(file: Path, tmp_path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("UPDATE change SET old = old + 1")
     database.close()
+    seal(path)
     saved = shardlog.open(path)
     with pytest.raises(ShardlogError, match="the run does not come out as it was saved"):
         _ = saved.result
@@ -199,13 +203,62 @@ def test_another_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert f"{path}: error: this SQLite database is not a saved run" in refused(path, capsys)
 
 
-def test_locked(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "locked.shardlog"
+@pytest.mark.parametrize("seed", range(4))
+def test_every_flipped_bit_is_noticed(file: Path, tmp_path: Path, seed: int) -> None:
+    path, data, random = tmp_path / "bad.shardlog", file.read_bytes(), Random(seed)
+    for _ in range(100):
+        at = random.randrange(8 * len(data))
+        flipped = bytearray(data)
+        flipped[at // 8] ^= 1 << at % 8
+        path.write_bytes(flipped)
+        with pytest.raises(ShardlogError):
+            open_saved(path)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i FROM n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE VIEW more AS SELECT 1",
+        "CREATE TRIGGER again AFTER INSERT ON run BEGIN DELETE FROM run; END",
+        f"DROP TABLE change; CREATE VIEW change AS {ENDLESS}",
+        "ALTER TABLE value ADD COLUMN more TEXT",
+        "DROP INDEX by_op_source",
+    ],
+)
+def test_other_tables(file: Path, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = edited(file, tmp_path, change)
+    assert f"{path}: error: the file is damaged: it has other tables than a saved run" in refused(
+        path, capsys
+    )
+
+
+def test_what_unpacks_to_far_more(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardlog.explanations.saved_file._UNPACKED", 1 << 20)
+    packed = zlib.compress(bytes(2 << 20)).hex()
+    saved = open_saved(edited(file, tmp_path, f"UPDATE module SET data = x'{packed}'"))
+    with pytest.raises(ShardlogError, match="a column has more than 1 MiB unpacked"):
+        saved.again()
+
+
+def test_rows_without_end(file: Path, tmp_path: Path) -> None:
+    """A query gives up where the file cannot have as much as it goes through."""
+    saved = open_saved(file)
+    with pytest.raises(ShardlogError, match="the file is damaged"):
+        saved._all(ENDLESS)
+
+
+def edited(file: Path, folder: Path, script: str) -> Path:
+    """A copy of a saved run with another database under a right checksum."""
+    path = folder / "edited.shardlog"
     path.write_bytes(file.read_bytes())
-    database = sqlite3.connect(path, isolation_level=None)
-    database.execute("BEGIN EXCLUSIVE")
-    assert f"{path}: error: the file is locked" in refused(path, capsys)
+    database = sqlite3.connect(path)
+    database.executescript(script)
     database.close()
+    seal(path)
+    return path
 
 
 def test_not_a_run(tmp_path: Path) -> None:

@@ -1,0 +1,164 @@
+"""The file of a saved run: an SQLite database of known tables, with a checksum behind it.
+
+A file is checked once, when it is opened, so that all that reads it later can trust what it finds: every byte
+is as it was written, and there are the tables that ``save`` describes, no views or triggers in their place.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..errors import ShardlogError
+
+APPLICATION = 0x53684C67  # "ShLg", in the header of the file
+FORMAT = 3
+AGAIN = "run it again: shardlog run MODULE --save FILE"
+_SQLITE = b"SQLite format 3\0"
+_CHECKSUM = 4  # bytes, of the CRC-32 of the database
+_PART = 1 << 18  # bytes read at a time: few enough to stay in a cache
+_UNPACKED = 1 << 30  # bytes that a packed column may have
+_EVERY = 1_000_000  # instructions of SQLite's machine between two looks at how many a query has run
+_COLUMNS = """
+    run(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID
+    module(data BLOB, options TEXT)
+    rule_file(name TEXT, text TEXT)
+    rule(number INTEGER PRIMARY KEY, file TEXT, line INTEGER, text TEXT, sentence TEXT)
+    plan(data BLOB)
+    mesh(number INTEGER PRIMARY KEY, name TEXT, axes TEXT, devices TEXT)
+    atom(number INTEGER PRIMARY KEY, mesh INTEGER, axis TEXT, low INTEGER, high INTEGER)
+    stage(number INTEGER PRIMARY KEY, priority INTEGER, level INTEGER, strategy TEXT, turns INTEGER, \
+distinct_turns INTEGER, changes INTEGER)
+    pass(number INTEGER PRIMARY KEY, stage INTEGER)
+    unknown_op(name TEXT, count INTEGER, location TEXT, reason TEXT)
+    value(number INTEGER PRIMARY KEY, name TEXT, place INTEGER, cell INTEGER, type TEXT, shape TEXT, \
+location TEXT, op INTEGER, sharding TEXT, manual TEXT)
+    name(name TEXT, value INTEGER, rank INTEGER, PRIMARY KEY (name, value)) WITHOUT ROWID
+    op(number INTEGER PRIMARY KEY, name TEXT, location TEXT, class INTEGER, source INTEGER, \
+known INTEGER, position INTEGER)
+    known(number INTEGER PRIMARY KEY, facts TEXT)
+    slot(op INTEGER, slot INTEGER, value INTEGER, cell INTEGER, role TEXT, \
+PRIMARY KEY (op, slot)) WITHOUT ROWID
+    source(number INTEGER PRIMARY KEY, text TEXT)
+    frame(source INTEGER, file TEXT, line INTEGER)
+    content(number INTEGER PRIMARY KEY, facts TEXT)
+    cell(number INTEGER PRIMARY KEY, first INTEGER, last INTEGER)
+    annotation(cell INTEGER PRIMARY KEY, value TEXT, location TEXT, sharding TEXT, given_by TEXT)
+    static(number INTEGER PRIMARY KEY, facts TEXT)
+    turn(pass INTEGER, class INTEGER, static INTEGER, PRIMARY KEY (pass, class)) WITHOUT ROWID
+    change(number INTEGER PRIMARY KEY, pass INTEGER, op INTEGER, slot INTEGER, cell INTEGER, old INTEGER, \
+new INTEGER, lost INTEGER)
+    loss(number INTEGER PRIMARY KEY, steps TEXT)
+    proof(neighbourhood TEXT PRIMARY KEY, steps TEXT) WITHOUT ROWID
+"""
+TABLES = tuple(f"CREATE TABLE {table.strip()}" for table in _COLUMNS.strip().splitlines())
+_INDEXED = {"change": "cell", "slot": "cell", "frame": "line", "op": "source", "value": "op"}
+INDICES = tuple(f"CREATE INDEX by_{t}_{column} ON {t}({column})" for t, column in _INDEXED.items())
+
+
+def is_saved(path: Path) -> bool:
+    """Whether a file is a saved run, or was one before it was damaged."""
+    try:
+        if not path.is_file():  # what comes from a pipe can be read only once
+            return False
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
+
+
+def seal(path: Path) -> None:
+    """Puts the checksum behind a database."""
+    with path.open("r+b") as file:
+        size = _size(file.read(100))
+        checksum = _checksum(file, size)
+        file.truncate(size)
+        file.write(checksum)
+
+
+def _checksum(file: BinaryIO, size: int) -> bytes:
+    """The checksum of the first ``size`` bytes, after which the file then stands."""
+    file.seek(0)
+    checksum = 0
+    for start in range(0, size, _PART):
+        checksum = zlib.crc32(file.read(min(_PART, size - start)), checksum)
+    return checksum.to_bytes(_CHECKSUM)
+
+
+def _size(header: bytes) -> int:
+    """The bytes of the database with this header."""
+    pages, page = int.from_bytes(header[28:32]), int.from_bytes(header[16:18])
+    return pages * (page if page > 1 else 65536)
+
+
+class Database:
+    """The tables of a saved run. Raises ShardlogError where a file keeps none that this version can read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                self._check(file, size)
+        except OSError as error:
+            raise ShardlogError(f"cannot read the run: {error.strerror}", where=str(path)) from error
+        # Whose bytes are known needs no locks, and no journal beside it is read.
+        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        self._database = sqlite3.connect(uri, uri=True)
+        self._steps = 0
+        self._most = 10 + 8 * size // _EVERY  # more than any query over all rows takes
+        self._database.set_progress_handler(self._goes_on, _EVERY)
+        found = self.all("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+        if found != [(statement,) for statement in (*TABLES, *INDICES)]:
+            raise self.damaged("it has other tables than a saved run")
+
+    def _check(self, file: BinaryIO, length: int) -> None:
+        def wrong(message: str, hint: str = AGAIN) -> ShardlogError:
+            return ShardlogError(message, where=str(self.path), hint=hint)
+
+        header = file.read(100)
+        if not header.startswith(_SQLITE):
+            raise wrong("this is not a saved run")
+        if len(header) == 100:
+            if int.from_bytes(header[68:72]) != APPLICATION:
+                raise wrong("this SQLite database is not a saved run")
+            if (version := int.from_bytes(header[60:64])) != FORMAT:
+                raise wrong(
+                    f"the run is saved in format {version}, this version of shardlog reads format {FORMAT}"
+                )
+        size = _size(header)
+        if len(header) < 100 or length < size + _CHECKSUM:
+            raise wrong("the file is cut short", f"copy it again, or {AGAIN}")
+        if _checksum(file, size) != file.read():
+            raise self.damaged("its checksum is another one")
+
+    def damaged(self, why: object) -> ShardlogError:
+        """The error for a file that is not as it was written."""
+        message = f"the file is damaged: {why}"
+        return ShardlogError(message, where=str(self.path), hint=f"copy it again, or {AGAIN}")
+
+    def _goes_on(self) -> bool:
+        self._steps += 1
+        return self._steps > self._most
+
+    def all(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        self._steps = 0
+        try:
+            return self._database.execute(query, arguments).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self.damaged(error) from error
+
+    def unpacked(self, data: bytes) -> bytes:
+        """A column that was packed with zlib."""
+        unpacking = zlib.decompressobj()
+        try:
+            text = unpacking.decompress(data, _UNPACKED)
+        except (zlib.error, TypeError) as error:
+            raise self.damaged(error) from error
+        if not unpacking.eof:
+            raise self.damaged(f"a column has more than {_UNPACKED >> 20} MiB unpacked")
+        return text
