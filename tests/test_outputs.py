@@ -14,7 +14,7 @@ import pytest
 import shardlog
 from shardlog import ShardlogError
 from shardlog.cli import main
-from shardlog.explanations.saved import is_saved
+from shardlog.explanations.saved_file import is_saved
 from shardlog.outputs import output, output_folder
 
 MODULE = """\

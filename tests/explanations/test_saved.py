@@ -271,7 +271,7 @@ def test_not_a_run(tmp_path: Path) -> None:
 
 
 def test_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(ShardlogError, match="cannot write the run: No such file"):
+    with pytest.raises(ShardlogError, match="cannot write: No such file"):
         shardlog.run(MODULE).save(tmp_path / "none" / "run.shardlog")
 
 
