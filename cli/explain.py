@@ -86,17 +86,20 @@ def _why(options: argparse.Namespace) -> None:
 
         print(dot(found) if options.dot else mermaid(found))
         return
-    from ..explanations.text import why_text
+    from ..explanations.text import folded, why_text
 
-    texts = [] if found else [_nothing(explainer, options)]
+    if not found:
+        print(_nothing(explainer, options))
+        return
+    texts = []
     for explanation, verdict in zip(found, verdicts, strict=True):
         text = why_text(explanation, depth=options.depth, full=options.full)
         texts.append(f"{text}\n{_verdict_text(verdict)}" if verdict else text)
-    print("\n\n".join(texts))
+    print(folded([explanation.site for explanation in found], texts, full=options.full))
 
 
 def _why_not(options: argparse.Namespace) -> None:
-    from ..explanations.text import why_not_text
+    from ..explanations.text import folded, why_not_text
     from ..explanations.why_not import after_removal, why_not
 
     result = open_or_run(options)
@@ -113,7 +116,7 @@ def _why_not(options: argparse.Namespace) -> None:
     if options.json:
         print_json(entries)
     else:
-        print("\n\n".join(texts))
+        print(folded([explanation.site for explanation in found], texts, full=options.full))
 
 
 def _conflicts(options: argparse.Namespace) -> None:
@@ -197,5 +200,8 @@ def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
         else "why-not --dim D --axis A says what stopped an axis"
     )
     found = f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
-    parts = [f'along "{name}", by the shard_map at {place}' for name, place in value.manual]
-    return f"{found}\nit is a device's own part {' and '.join(parts)}" if parts else found
+    if not value.manual:
+        return found
+    axes = ", ".join(f'"{name}"' for name, _ in value.manual)
+    places = " and ".join(dict.fromkeys(place for _, place in value.manual))
+    return f"{found}\nit is a device's own part along {axes}, inside of the shard_map at {places}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from .alike import groups, left_out, others
 from .diff import Diff, Parting, Tensor
 from .text import dims_text, wrapped
 from .what_if import WhatIf
@@ -16,11 +19,14 @@ def diff_text(found: Diff, *, labels: tuple[str, str] = ("1", "2"), full: bool =
     alone = [f"{n} are in {label} only" for label, n in zip(labels, found.alone, strict=True) if n]
     differ = f"{len(found.tensors)} of {found.compared} tensors are sharded otherwise"
     lines = ["; ".join([differ, *alone])]
-    shown = found.partings if full else found.partings[:_MOST_PARTINGS]
-    for parting in shown:
-        lines += _parting(parting, labels, full=full)
-    if len(shown) < len(found.partings):
-        lines.append(f"  ... {len(found.partings) - len(shown)} more places {_ALL}")
+    alike = [[p] for p in found.partings]
+    if not full:
+        alike = groups(found.partings, lambda p: "\n".join(_told(p, labels)))
+    shown = alike if full else alike[:_MOST_PARTINGS]
+    for first, *same in shown:
+        lines += _parting(first, same, labels, full=full)
+    if len(shown) < len(alike):
+        lines.append(f"  {left_out(sum(map(len, alike[len(shown) :])), 'place')}")
     if full:
         lines += map(_tensor, found.tensors)
     return "\n".join(lines)
@@ -33,18 +39,27 @@ def what_if_text(found: WhatIf, *, full: bool = False) -> str:
     return f"{moved}\n{diff_text(found.diff, labels=('before', 'after'), full=full)}"
 
 
-def _parting(parting: Parting, labels: tuple[str, str], *, full: bool) -> list[str]:
+def _parting(parting: Parting, alike: Sequence[Parting], labels: tuple[str, str], *, full: bool) -> list[str]:
+    found = [dim for one in (parting, *alike) for dim in one.dims]
+    dims = found if full else found[:_MOST_DIMS]
+    differ = ", ".join(f"{value} dim {dim}" for value, dim in dims)
+    rest = len(found) - len(dims)
+    more = f", ... {rest} more {_ALL}" if rest else ""
+    same = [f"{one.site.value} dim {one.site.dim}" for one in alike]
+    return [
+        *_told(parting, labels),
+        *(wrapped("      ", f"so it is of {others(same)}") if same else []),
+        *wrapped("      ", f"so differ {differ}{more}"),
+    ]
+
+
+def _told(parting: Parting, labels: tuple[str, str]) -> list[str]:
     has, lacks = labels[parting.has - 1], labels[2 - parting.has]
     site, at = parting.site, f" at {parting.where}" if parting.where else ""
-    dims = parting.dims if full else parting.dims[:_MOST_DIMS]
-    differ = ", ".join(f"{value} dim {dim}" for value, dim in dims)
-    rest = len(parting.dims) - len(dims)
-    more = f", ... {rest} more {_ALL}" if rest else ""
     return [
         f'  {has} only: "{parting.axis}" on {site.value} dim {site.dim}, by {parting.op}{at}',
         *wrapped("      ", f"{has}: {parting.why}"),
         *wrapped("      ", f"{lacks}: {parting.why_not}"),
-        *wrapped("      ", f"so differ {differ}{more}"),
     ]
 
 

@@ -11,7 +11,7 @@ from ..errors import ShardlogError
 from .conflicts import Conflict, conflicts
 from .explanation import Explanation, WhyNot
 from .record import Record, Run
-from .text import conflicts_text
+from .text import conflicts_text, folded
 from .views import dot, mermaid
 from .visualize import Picture, picture_of
 from .why import Explainer
@@ -26,7 +26,8 @@ class Answers(tuple[T, ...], Generic[T]):
     _nothing = "nothing"
 
     def __repr__(self) -> str:
-        return "\n\n".join(map(str, self)) or self._nothing
+        sites = [entry.site for entry in self]  # type: ignore[attr-defined]
+        return folded(sites, list(map(str, self))) or self._nothing
 
     def _repr_html_(self) -> str:
         found = (entry._repr_html_() for entry in self)  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ..engine.proof import Proof
+from .alike import groups, left_out, others
 from .conflicts import Conflict
 from .explanation import (
     Annotation,
@@ -23,6 +24,7 @@ from .explanation import (
 _WIDTH = 100
 _MOST_STEPS = 6
 _MOST_OTHERS = 4
+_MOST_TEXTS = 8
 
 
 def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) -> str:
@@ -110,18 +112,44 @@ def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
     total = sum(conflict.bytes for conflict in conflicts)
     tensors = f"{len(conflicts)} tensor{'' if len(conflicts) == 1 else 's'}"
     lines = [f"{tensors} must move, {total:,} bytes to each device"]
-    shown = conflicts if full else conflicts[:_MOST_STEPS]
-    for conflict in shown:
-        op = f"{conflict.op}{_at(conflict.where)}, {conflict.slot}"
-        lines += [
-            f"  {conflict.bytes:,} bytes, {conflict.collective}: {conflict.tensor} : {conflict.type}",
-            f"      {dims_text(conflict.has)} -> {dims_text(conflict.needs)} for {op}",
-        ]
-        if conflict.given:
-            lines += wrapped("      ", given_text(conflict.given))
-    if len(shown) < len(conflicts):
-        lines.append(f"  ... {_more(len(conflicts) - len(shown), 'tensor')}")
+    found = [[c] for c in conflicts] if full else groups(conflicts, lambda c: "\n".join(_conflict(c, 1)))
+    found.sort(key=lambda same: -same[0].bytes * len(same))
+    shown = found if full else found[:_MOST_STEPS]
+    for first, *alike in shown:
+        lines += _conflict(first, 1 + len(alike))
+        if alike:
+            lines += wrapped("      ", f"so do {others([conflict.tensor for conflict in alike])}")
+    if len(shown) < len(found):
+        lines.append(f"  {left_out(sum(map(len, found[len(shown) :])), 'tensor')}")
     return "\n".join(lines)
+
+
+def _conflict(conflict: Conflict, times: int) -> list[str]:
+    size = f"{times} times {conflict.bytes:,} bytes" if times > 1 else f"{conflict.bytes:,} bytes"
+    op = f"{conflict.op}{_at(conflict.where)}, {conflict.slot}"
+    lines = [
+        f"  {size}, {conflict.collective}: {conflict.tensor} : {conflict.type}",
+        f"      {dims_text(conflict.has)} -> {dims_text(conflict.needs)} for {op}",
+    ]
+    return lines + (wrapped("      ", given_text(conflict.given)) if conflict.given else [])
+
+
+def folded(sites: Sequence[Site], texts: Sequence[str], *, full: bool = False) -> str:
+    """Explanations as text, with what is said of several tensors in the same words once.
+
+    ``sites`` are what they are about, ``texts`` what they say. Of a line of a large program there are
+    thousands: a screen or two of them are shown.
+    """
+    if full:
+        return "\n\n".join(texts)
+    found = groups(list(zip(sites, texts, strict=True)), lambda pair: pair[1])
+    shown = []
+    for (_, text), *alike in found[:_MOST_TEXTS]:
+        names = others([_dim(site) for site, _ in alike])
+        shown.append("\n".join([text, *(wrapped("  ", f"so it is of {names}") if alike else [])]))
+    if len(found) > len(shown):
+        shown.append(left_out(sum(map(len, found[len(shown) :])), "explanation"))
+    return "\n\n".join(shown)
 
 
 def proof_lines(proof: Proof, depth: int | None = None) -> Iterator[str]:

@@ -1,0 +1,41 @@
+"""What is said of several tensors in the same words, as of those of repeated layers, is said once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_NAMES = 4  # of those that are not shown
+# SSA names, numbers of results, indices in JAX paths and in what modules are called.
+_VARIES = re.compile(
+    r"(?:@[^\s:]+:)?%\w+(?:#\d+)?(?:'\d+)?|(?<=result#)\d+|(?<!_specs)\[\d+\]|(?<=[a-z]_)\d+\b"
+)
+_ALL = "(--full shows all)"
+
+
+def pattern(text: str) -> str:
+    """A text without what differs between repeated layers."""
+    return " ".join(_VARIES.sub("*", text).split())
+
+
+def groups(things: Sequence[T], said: Callable[[T], str]) -> list[list[T]]:
+    """Things of which the same is said, in the order of the first of each group."""
+    found: dict[str, list[T]] = {}
+    for thing in things:
+        found.setdefault(pattern(said(thing)), []).append(thing)
+    return list(found.values())
+
+
+def others(names: Sequence[str]) -> str:
+    """The names of those that are like one that is shown."""
+    distinct = list(dict.fromkeys(names))
+    more = f", ... ({len(distinct) - _NAMES} more)" if len(distinct) > _NAMES else ""
+    return f"{', '.join(distinct[:_NAMES])}{more}"
+
+
+def left_out(count: int, what: str) -> str:
+    """That there are more of something."""
+    return f"... {count:,} more {what}{'' if count == 1 else 's'} {_ALL}"
