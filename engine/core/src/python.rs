@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::budget;
 use crate::error::Error;
 
-pyo3::import_exception!(shardlog.engine.diagnostics, EngineError);
+pyo3::import_exception!(shardlog.engine, EngineError);
 
 #[pymodule]
 mod _core {
