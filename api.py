@@ -19,7 +19,7 @@ from .exporters.module import annotate as write_module
 from .exporters.op_rules import attach_rules
 from .exporters.relations import Names, arrays, read_names, relations
 from .exporters.shardings import Written
-from .importers.annotate import apply_annotations, replace_mesh
+from .importers.annotate import apply_annotations, to_sdy
 from .importers.asked import annotation_texts, mesh_text, meshes_of
 from .importers.function import location
 from .importers.jax import lowered
@@ -118,7 +118,8 @@ class Result:
     @cached_property
     def names(self) -> dict[str, Names]:
         """What values are called and where ops are, in the program as it was read, by function."""
-        return read_names(self.source, (instance.function for instance in self.program.graph.instances))
+        functions = (instance.function for instance in self.program.graph.instances)
+        return read_names(self.source, self.options.mesh, functions)
 
     @cached_property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -210,12 +211,7 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
     try:
         with module.context, ir.Location.unknown():
             text, options = _asked(text, options, module)
-            if options.mesh is not None:
-                replace_mesh(module, options.mesh)
-            if b"mhlo.sharding" in text.data:
-                from .importers.gspmd import read_gspmd
-
-                read_gspmd(module)
+            to_sdy(module, text, options.mesh)
             options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
             apply_annotations(module, tuple(options.annotate))
         order = None if options.op_priorities is None else Path(options.op_priorities)

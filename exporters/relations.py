@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from ..importers.annotate import to_sdy
 from ..importers.function import Function, location
 from ..importers.graph import Instance
 from ..importers.meshes import axis_text
@@ -141,9 +142,10 @@ def arrays(rows: dict[str, Rows]) -> dict[str, npt.NDArray[Any]]:
     return found
 
 
-def read_names(text: Text, functions: Iterable[Function]) -> dict[str, Names]:
-    """The names of the values and the places of the ops of each function, as ``text`` has them."""
+def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> dict[str, Names]:
+    """The names of the values and the places of the ops of each function, as ``text`` has them in sdy."""
     module = parse_module(text)
+    to_sdy(module, text, mesh)
     state = ir.AsmState(module.operation)
     names: dict[str, Names] = {}
 

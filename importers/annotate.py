@@ -17,7 +17,7 @@ from .function import RESULT_SHARDING
 from .meshes import Mesh, symbol
 from .places import argument_path, result_path
 from .shardings import mesh_attribute
-from .source import main_function, symbols
+from .source import Text, main_function, symbols
 
 _NAME = r'(?:[^\s=,:"@]+|"(?:[^"\\]|\\.)*")'
 _AXIS = rf"{_NAME}\s*=\s*\d+"
@@ -28,6 +28,18 @@ _ANNOTATION = re.compile(
     r"""\s*(?P<value>(?:[^='"\s]|'[^']*'|"[^"]*")(?:[^='"]|'[^']*'|"[^"]*")*?)\s*=\s*(?P<sharding>[\[<].*\S)\s*""",
     re.DOTALL,
 )
+
+
+def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> None:
+    """Makes a module, in place, the one whose values and ops are numbered and named: with the mesh that is
+    given, and with sdy's shardings in place of GSPMD's."""
+    with module.context, ir.Location.unknown():
+        if mesh is not None:
+            replace_mesh(module, mesh)
+        if b"mhlo.sharding" in text.data:
+            from .gspmd import read_gspmd
+
+            read_gspmd(module)
 
 
 def replace_mesh(module: ir.Module, text: str) -> None:

@@ -177,7 +177,7 @@ def test_a_long_string_is_read() -> None:
 
 
 def test_a_folder_as_standard_input(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "shardlog.cli", "run", "-"]
+    command = [sys.executable, "-m", "shardlog", "run", "-"]
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
         done = subprocess.run(command, stdin=folder, capture_output=True, text=True, check=False)
