@@ -98,15 +98,15 @@ class Result:
 
         return Live(self)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, progress: Callable[[str, float], None] | None = None) -> None:
         """Keeps the run in a file that ``shardlog.open`` opens, and ``why``, ``diff`` and others take for a
-        module.
+        module. ``progress`` is that of ``run``.
 
         Raises ShardlogError where the file cannot be written.
         """
         from .explanations.save import save
 
-        save(self, Path(path))
+        save(self, Path(path), progress)
 
     @cached_property
     def accounts(self) -> tuple[Account, ...]:

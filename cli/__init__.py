@@ -7,10 +7,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from . import checks, explain, programs, rules
+from .colours import show
 from .running import common_arguments
 
 if TYPE_CHECKING:
@@ -48,12 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or what is left is written at exit
         if isinstance(error, BrokenPipeError):
             return 141  # as a process that SIGPIPE ends
-        print(f"<stdout>: error: cannot write: {error.strerror}", file=sys.stderr)
+        show(f"<stdout>: error: cannot write: {error.strerror}", sys.stderr)
         return 2
     except Exception as error:
         if not _bad_input(error):
             raise
-        print(error, file=sys.stderr)
+        show(error, sys.stderr)
         return 2
     return status
 
@@ -63,8 +65,14 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
 
     from .running import warn
 
+    top = parser()
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what can come next
+        with suppress(ImportError):
+            from argcomplete import autocomplete
+
+            autocomplete(top)
     try:
-        options = parser().parse_args(arguments)
+        options = top.parse_args(arguments)
     except SystemExit as end:  # of --help, --version and --schema, or with what is wrong with the arguments
         assert isinstance(end.code, int)
         return end.code

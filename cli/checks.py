@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from .colours import show
 from .running import add_json, open_or_run, print_json
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def lint(run: Run, wanted: list[Lint]) -> list[Any]:
 def report(found: list[Any], file: TextIO) -> int:
     """Prints what was found; returns the exit status."""
     for entry in found:
-        print(entry, file=file)
+        show(entry, file)
     return _FAILED if found else 0
 
 

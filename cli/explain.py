@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .running import add_json, inputs, open_or_run, print_json, result_of
+from .colours import show
+from .running import Progress, add_json, inputs, open_or_run, print_json, result_of
 
 if TYPE_CHECKING:
     from ..explanations.explanation import Explanation
@@ -95,7 +96,7 @@ def _why(options: argparse.Namespace) -> None:
     for explanation, verdict in zip(found, verdicts, strict=True):
         text = why_text(explanation, depth=options.depth, full=options.full)
         texts.append(f"{text}\n{_verdict_text(verdict)}" if verdict else text)
-    print(folded([explanation.site for explanation in found], texts, full=options.full))
+    show(folded([explanation.site for explanation in found], texts, full=options.full))
 
 
 def _why_not(options: argparse.Namespace) -> None:
@@ -116,7 +117,7 @@ def _why_not(options: argparse.Namespace) -> None:
     if options.json:
         print_json(entries)
     else:
-        print(folded([explanation.site for explanation in found], texts, full=options.full))
+        show(folded([explanation.site for explanation in found], texts, full=options.full))
 
 
 def _conflicts(options: argparse.Namespace) -> None:
@@ -127,7 +128,7 @@ def _conflicts(options: argparse.Namespace) -> None:
     if options.json:
         print_json([conflict.as_json() for conflict in found])
         return
-    print(conflicts_text(found, full=options.full))
+    show(conflicts_text(found, full=options.full))
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -136,7 +137,9 @@ def _report(options: argparse.Namespace) -> None:
 
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) as file:
-        file.write_text(report(open_or_run(options)), encoding="utf-8")
+        run = open_or_run(options)
+        with Progress() as progress:
+            file.write_text(report(run, progress), encoding="utf-8")
 
 
 def _diff(options: argparse.Namespace) -> int:
@@ -155,7 +158,7 @@ def _diff(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.as_json())
     else:
-        print(diff_text(found, full=options.full))
+        show(diff_text(found, full=options.full))
     return int(bool(found.tensors))
 
 
@@ -168,7 +171,7 @@ def _what_if(options: argparse.Namespace) -> None:
     if options.json:
         print_json(found.as_json())
     else:
-        print(what_if_text(found, full=options.full))
+        show(what_if_text(found, full=options.full))
 
 
 def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:

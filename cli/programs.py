@@ -8,7 +8,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from . import checks
-from .running import add_json, inputs, print_json, result_of
+from .colours import show
+from .running import Progress, add_json, inputs, print_json, result_of
 
 if TYPE_CHECKING:
     from ..api import Result
@@ -59,7 +60,8 @@ def _run(options: argparse.Namespace) -> int:
         elif module:
             sys.stdout.buffer.write(result.text(notation).encode())
     if options.save:
-        result.save(options.save)
+        with Progress() as progress:
+            result.save(options.save, progress)
     report = sys.stderr if module and not options.output else sys.stdout  # it may be the module's
     found = checks.lint(result, lints)
     if options.json:
@@ -72,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.stages:
         from ..exporters.stages import accounts_text
 
-        print(accounts_text(result.accounts), file=report)
+        show(accounts_text(result.accounts), report)
     if options.stats:
         print(stages_table(result), file=report)
     return checks.report(found, report)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .colours import show
 from .running import add_json, add_rules, print_json
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _check(options: argparse.Namespace) -> None:
 
     references = dict(_reference(text) for text in options.reference)
     report = check_rules([Path(p) for p in options.rules], [Path(p) for p in options.examples], references)
-    print(report)
+    show(report)
     if not report.cases:
         hint = "give ops to check it on: --examples MODULE"
         raise ShardlogError("nothing was checked beyond types", where=", ".join(options.rules), hint=hint)
@@ -90,7 +91,7 @@ def _ops(options: argparse.Namespace) -> None:
 
 def _show(options: argparse.Namespace) -> None:
     from ..rulebook import RuleBook
-    from ..rulekit.show import show
+    from ..rulekit.show import show as show_rules
 
     book = RuleBook(Path(p) for p in options.rules)
-    print(show(options.name, book, [Path(p) for p in options.examples]))
+    print(show_rules(options.name, book, [Path(p) for p in options.examples]))

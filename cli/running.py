@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from .colours import show
+
 if TYPE_CHECKING:
     from ..api import Result
     from ..explanations.record import Run
@@ -70,7 +72,7 @@ def print_json(found: Any, file: TextIO | None = None) -> None:
 
 def warn(message: str) -> None:
     """Prints a warning."""
-    print(f"shardlog: warning: {message}", file=sys.stderr)
+    show(f"shardlog: warning: {message}", sys.stderr)
 
 
 def inputs(options: argparse.Namespace) -> list[str]:
@@ -88,7 +90,7 @@ def result_of(options: argparse.Namespace, *, closed: bool = True) -> Result:
 
     asked = {name: value for name, value in vars(options).items() if name in NAMES}
     source = "-" if options.module == "-" else Path(options.module)
-    with _Progress() as progress:
+    with Progress() as progress:
         result = run_with(source, Options(**asked | {"closed": closed}), progress)
     for op in result.unknown_ops:
         times = "once" if op.count == 1 else f"{op.count:,} times"
@@ -119,14 +121,14 @@ def open_or_run(options: argparse.Namespace) -> Run:
     return open_saved(options.module)
 
 
-class _Progress:
+class Progress:
     """A bar on the terminal that says how far a run is; nothing where no terminal watches."""
 
     def __init__(self) -> None:
         self.quiet_until = time.monotonic() + _QUIET_SECONDS if sys.stderr.isatty() else float("inf")
         self.shown = False
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> Progress:
         return self
 
     def __call__(self, what: str, done: float) -> None:

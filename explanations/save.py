@@ -30,7 +30,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import count, repeat
 from pathlib import Path
@@ -55,19 +55,19 @@ if TYPE_CHECKING:
     from ..api import Result
 
 
-def save(result: Result, path: Path) -> None:
-    """Writes a run to a file, which appears whole or not at all.
+def save(result: Result, path: Path, progress: Callable[[str, float], None] | None = None) -> None:
+    """Writes a run to a file, which appears whole or not at all. ``progress`` is that of ``run``.
 
     Raises ShardlogError where it cannot be written.
     """
     try:
         with output(path) as written:
-            _write(result, written)
+            _write(result, written, progress or (lambda what, done: None))
     except sqlite3.Error as error:
         raise ShardlogError(f"cannot write the run: {error}", where=str(path)) from error
 
 
-def _write(result: Result, path: Path) -> None:
+def _write(result: Result, path: Path, tell: Callable[[str, float], None]) -> None:
     database = sqlite3.connect(path, isolation_level=None)
     try:
         execute = database.execute
@@ -78,7 +78,9 @@ def _write(result: Result, path: Path) -> None:
         execute("BEGIN")
         for table in TABLES:
             execute(table)
-        for table, rows in _Tables(result).all():
+        tell("saving", 0.0)
+        for position, (table, rows) in enumerate(_Tables(result).all()):
+            tell("saving", position / len(TABLES))
             listed = list(rows)
             if listed:
                 marks = ", ".join("?" * len(listed[0]))

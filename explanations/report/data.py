@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from math import prod
 from typing import Any
@@ -21,9 +21,13 @@ _FEW = 8  # results that need no group of their own
 _CALLED = re.compile(r"@([^:#]+)")  # what stands before the names of values in functions that are called
 
 
-def collect(run: Run) -> dict[str, Any]:
-    """Everything about a run that the page needs; ``run.js`` says what the page makes of it."""
-    return _Collector(run).all()
+def collect(run: Run, tell: Callable[[str, float], None] = lambda what, done: None) -> dict[str, Any]:
+    """Everything about a run that the page needs; ``run.js`` says what the page makes of it.
+
+    ``tell`` is told how much of the page is done.
+    """
+    tell("reading the run", 0.0)
+    return _Collector(run, tell).all()
 
 
 class _Numbers:
@@ -37,7 +41,8 @@ class _Numbers:
 
 
 class _Collector:
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, tell: Callable[[str, float], None]) -> None:
+        self.tell = tell
         self.explainer = Explainer(run)
         self.record, self.history = self.explainer.record, self.explainer.history
         self.meshes = self.record.meshes
@@ -61,6 +66,7 @@ class _Collector:
         log = self.log()  # which may have ops that are not there any more
         ops = self.ops()
         tensors = self.tensors()
+        self.tell("looking for conflicts", 0.65)
         return {
             "version": __version__,
             "module": record.name,
@@ -142,6 +148,8 @@ class _Collector:
         history, kinds = self.history, Kinds(self.explainer)
         stage, start, op, kind = [], [], [], []
         for number in range(history.end):
+            if number % 256 == 0:
+                self.tell("explaining", 0.1 + 0.5 * number / history.end)
             event = history.event(number)
             stage.append(event.stage)
             start.append(history.start(event))

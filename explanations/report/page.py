@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import ShardlogError
@@ -24,8 +25,12 @@ _SCRIPTS = (
 )
 
 
-def report(run: Run) -> str:
-    """A run as an HTML page that needs nothing but a browser, not even a network."""
+def report(run: Run, progress: Callable[[str, float], None] | None = None) -> str:
+    """A run as an HTML page that needs nothing but a browser, not even a network.
+
+    ``progress`` is that of ``shardlog.run``.
+    """
+    tell = progress or (lambda what, done: None)
     environment = Environment(
         loader=FileSystemLoader(_FOLDER, encoding="utf-8"),
         autoescape=True,
@@ -34,7 +39,8 @@ def report(run: Run) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    data = json.dumps(collect(run), separators=(",", ":"), ensure_ascii=False).encode()
+    data = json.dumps(collect(run, tell), separators=(",", ":"), ensure_ascii=False).encode()
+    tell("writing", 0.95)
     return environment.get_template("page.html.j2").render(
         title=Path(record(run).name).name,
         data=base64.b64encode(zlib.compress(data, 9)).decode(),
