@@ -90,7 +90,7 @@ def _why(options: argparse.Namespace) -> None:
     from ..explanations.text import folded, why_text
 
     if not found:
-        print(_nothing(explainer, options))
+        show(_nothing(explainer, options))
         return
     texts = []
     for explanation, verdict in zip(found, verdicts, strict=True):
