@@ -12,7 +12,10 @@ from .errors import ShardlogError
 from .rulekit.about import names, speak_of
 from .rulekit.discover import discovered
 from .rulekit.einsum import SUFFIXES, compile_lines, read_text
+from .rulekit.invalid import RELATIONS as INVALID
+from .rulekit.invalid import Invalid, find_invalid
 from .rulekit.priorities import compile_priorities, parse_priorities, unknown_names
+from .rulekit.written import fact_places
 
 RULES = Path(__file__).parent / "rules"
 Facts = Mapping[str, Any]
@@ -31,6 +34,11 @@ def _answers() -> tuple[Solver, dict[Hashable, dict[str, list[tuple[Any, ...]]]]
     return _ops().solver({}), {}
 
 
+def builtin_ops() -> tuple[Program, Solver]:
+    """The op rules that shardlog comes with, and their solver."""
+    return _ops(), _answers()[0]
+
+
 def load_ops(files: Iterable[Path], op_priorities: Path | None = None) -> Program:
     """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
     the list of op priorities in a file."""
@@ -42,7 +50,21 @@ def load_ops(files: Iterable[Path], op_priorities: Path | None = None) -> Progra
     texts = {str(f): rule_text(f) for f in lines}
     if op_priorities is not None:
         texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
-    return load([*_OPS, *(f for f in files if f not in lines)], key="sig", texts=texts)
+    program = load([*_OPS, *(f for f in files if f not in lines)], key="sig", texts=texts)
+    _check_heads(program)
+    return program
+
+
+def _check_heads(program: Program) -> None:
+    """Raises ShardlogError for a rule that adds to what an op is."""
+    plan = program.plan
+    for rule in plan.rules:
+        relation, source = plan.relations[rule.head], plan.sources[rule.source]
+        own = not source.file.startswith(str(RULES))
+        if own and relation.input and not relation.name.startswith("rule_"):
+            message = f"a rule cannot add to {relation.name}, which is what shardlog tells of an op"
+            hint = "conclude a relation of your own, declared with .decl"
+            raise ShardlogError(message, where=f"{source.file}:{source.line}", hint=hint)
 
 
 def rule_text(file: Path) -> str:
@@ -54,6 +76,10 @@ def rule_text(file: Path) -> str:
 @cache
 def _propagation(name: str, key: str | None = None) -> Program:
     return load([RULES / f"propagation/{name}.dl"], key=key)
+
+
+def _key(signature: Facts) -> Hashable:
+    return tuple((name, tuple(rows)) for name, rows in signature.items())
 
 
 class RuleBook:
@@ -69,6 +95,8 @@ class RuleBook:
         self.op_priorities = op_priorities
         own = bool(self.files) or op_priorities is not None
         self.ops = load_ops(self.files, op_priorities) if own else _ops()
+        self._invalid: set[Hashable] = set()  # signatures about which the rules say what makes no sense
+        self.texts = {str(file): read_text(file) for file in self.files}
         self.asked: dict[str, list[Facts]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good,
         # unless more rules are about it.
@@ -101,14 +129,34 @@ class RuleBook:
         return list(unknown_names(entries, self.ops.plan, ops))
 
     def classify(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
-        """What the op rules say about a signature; see ``rules/ops/schema.dl``."""
+        """What the op rules say about a signature; see ``rules/ops/schema.dl``.
+
+        Raises ShardlogError where the rules of a user or a package say what makes no sense."""
+        said = self.said(signature)
+        for invalid in self.invalid(signature):
+            raise invalid.error(signature)
+        return said
+
+    def said(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """``classify`` for rules that may be wrong."""
         self._note("ops", signature)
-        key = tuple((name, tuple(rows)) for name, rows in signature.items())
-        more = speak_of(self._about, signature)
-        solver, answers = (self._ops, self._answers) if more else _answers()
+        key = _key(signature)
+        own = speak_of(self._about, signature)
+        solver, answers = (self._ops, self._answers) if own else _answers()
         if key not in answers:
-            answers[key] = solver.solve(signature)
+            answers[key] = solver.solve(signature, [*self.ops.outputs, *INVALID] if own else None)
+            wrong = [answers[key].pop(name, []) for name in INVALID]
+            if any(wrong):
+                self._invalid.add(key)
         return answers[key]
+
+    def invalid(self, signature: Facts) -> tuple[Invalid, ...]:
+        """What is wrong with what the rules of a user or a package say about a signature, once it was asked
+        for."""
+        if _key(signature) not in self._invalid:
+            return ()
+        found = find_invalid(self.ops, signature, fact_places(self.texts), str(RULES))
+        return tuple(invalid for invalid in found if invalid.place)
 
     def turn(self, shared: Facts) -> Solver:
         """What the slots of one op gain in one turn; ``shared`` are the facts about the axes."""

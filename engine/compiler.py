@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .checks import check_atoms, check_grounded
 from .diagnostics import DatalogError, Diagnostic, EngineError, Reporter, did_you_mean
+from .domains import check_domains, declared_domains
 from .keys import check_key, drop_key
 from .parser import parse
 from .plan import Column, Expression, Plan, Relation, Rule, Source, Stratum
@@ -198,6 +199,7 @@ class _Compiler:
         """The clauses that name known relations, with the kinds of their variables."""
         kinds = {name: tuple(types.kinds[t] for t in names) for name, names in columns.items()}
         inference = Inference(types, kinds, self.reporter)
+        domains = declared_domains(self.module.clauses)
         checked = []
         for written in self.module.clauses:
             try:
@@ -208,6 +210,7 @@ class _Compiler:
                     check_grounded(clause, self.reporter)
                     if len(self.reporter) == errors:
                         check_subtypes(clause, columns, types, self.reporter)
+                    check_domains(clause, columns, domains, self.reporter)
                     if self.key is not None:
                         check_key(clause, keyed, self.key, self.reporter)
             except RecursionError:

@@ -18,6 +18,7 @@ from ..importers.signature import describe, looks_at
 from ..importers.source import parse_module, read_source
 from ..rulebook import RuleBook
 from .einsum import SUFFIXES, Line, parse_lines, read_text
+from .invalid import Invalid
 
 Array = npt.NDArray[Any]
 Reference = Callable[..., Any]  # of the operands, as NumPy arrays; one result or a sequence of them
@@ -33,7 +34,8 @@ class Case:
     """An op, as the op rules see it.
 
     ``facts`` are its signature, ``said`` is what the rules say. ``operation`` is the op where there is one;
-    it lives as long as its ``module``. ``reference`` is a function that computes the results.
+    it lives as long as its ``module``. ``reference`` is a function that computes the results, ``invalid`` is
+    what is wrong with the rules of a user.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Case:
     operation: ir.Operation | None = None
     module: ir.Module | None = None
     reference: Reference | None = None
+    invalid: tuple[Invalid, ...] = ()
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
@@ -95,14 +98,21 @@ class Case:
         return f"factor {f} (size {self.factors[f]}: {dims})"
 
 
-def file_cases(source: Any, book: RuleBook, references: Mapping[str, Reference] = NONE) -> list[Case]:
-    """The cases of a module in a file, or any other source that ``shardlog.run`` takes."""
+def file_cases(
+    source: Any, book: RuleBook, references: Mapping[str, Reference] = NONE, *, lenient: bool = False
+) -> list[Case]:
+    """The cases of a module in a file, or any other source that ``shardlog.run`` takes.
+
+    Raises ShardlogError where rules say what makes no sense, unless ``lenient``.
+    """
     text = read_source(source)
     module = parse_module(text)
-    return module_cases(module, book, lambda op: text.place(location(op)), references)
+    return module_cases(module, book, lambda op: text.place(location(op)), references, lenient=lenient)
 
 
-def line_cases(book: RuleBook, references: Mapping[str, Reference] = NONE) -> list[Case]:
+def line_cases(
+    book: RuleBook, references: Mapping[str, Reference] = NONE, *, lenient: bool = False
+) -> list[Case]:
     """The cases of the lines of einsum notation in the files of a book."""
     lines = [
         line
@@ -110,7 +120,7 @@ def line_cases(book: RuleBook, references: Mapping[str, Reference] = NONE) -> li
         if path.suffix in SUFFIXES
         for line in parse_lines(str(path), read_text(path))
     ]
-    return [line_case(line, book, references) for line in lines]
+    return [line_case(line, book, references, lenient=lenient) for line in lines]
 
 
 def module_cases(
@@ -118,6 +128,8 @@ def module_cases(
     book: RuleBook,
     place: Callable[[Any], str],
     references: Mapping[str, Reference] = NONE,
+    *,
+    lenient: bool = False,
 ) -> list[Case]:
     """A case for each distinct signature in a module; ``place`` says where an op stands."""
     around = looks_at(book.looks_at)
@@ -126,12 +138,15 @@ def module_cases(
         facts = describe(op, False, around)
         key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
         if key not in found:
-            name, said = _name(facts), book.classify(facts)
-            found[key] = Case(name, place(op), facts, said, op, module, references.get(name))
+            said = (book.said if lenient else book.classify)(facts)
+            name, invalid = _name(facts), book.invalid(facts)
+            found[key] = Case(name, place(op), facts, said, op, module, references.get(name), invalid)
     return list(found.values())
 
 
-def line_case(line: Line, book: RuleBook, references: Mapping[str, Reference] = NONE) -> Case:
+def line_case(
+    line: Line, book: RuleBook, references: Mapping[str, Reference] = NONE, *, lenient: bool = False
+) -> Case:
     """The case of a line of einsum notation, with small shapes that fit it."""
     sizes = dict(line.sizes)
     rows: dict[str, list[tuple[Any, ...]]] = {"slot": [], "dim": [], "element": []}
@@ -150,7 +165,8 @@ def line_case(line: Line, book: RuleBook, references: Mapping[str, Reference] = 
     else:
         rows["op"] = [(line.name,)]
     name = _name(rows)
-    return Case(name, line.place, rows, book.classify(rows), reference=references.get(name))
+    said = (book.said if lenient else book.classify)(rows)
+    return Case(name, line.place, rows, said, reference=references.get(name), invalid=book.invalid(rows))
 
 
 def _name(facts: Rows) -> str:

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from pathlib import Path
 
 from ..errors import ShardlogError, closest
-from ..rulebook import RuleBook
+from ..rulebook import RuleBook, builtin_ops
 from .case import EXAMPLES, Case, Reference, file_cases, line_cases
-from .claims import claims, fits, guesses, verify
+from .claims import claims, guesses, verify
 from .execute import NotExecutableError
+from .invalid import RELATIONS, find_invalid
 
+_JUDGED = ("factor", "kind", "maps", "blocked", "edge", "edge_owner", "edge_source", "edge_target")
 KINDS = ("pass_through", "reduction", "need_replication", "permutation")
 
 
@@ -79,9 +80,9 @@ def check_rules(
     files that are no rules.
     """
     book = RuleBook(rules)
-    cases = line_cases(book, references or {})
+    cases = line_cases(book, references or {}, lenient=True)
     for path in (*examples, *(() if rules else (EXAMPLES,))):
-        cases += file_cases(path, book, references or {})
+        cases += file_cases(path, book, references or {}, lenient=True)
     known = {case.name for case in cases}
     for name in references or {}:
         if name not in known:
@@ -94,7 +95,7 @@ def check(cases: Sequence[Case]) -> Report:
     """Checks what the rules say about each case."""
     report = Report()
     for case in cases:
-        if not case.said["factor"] and not case.said["maps"]:
+        if not case.said["factor"] and not case.said["maps"] and not case.invalid:
             continue
         report.cases += 1
         errors = [Finding(case.place, case.name, message, True) for message in static_errors(case)]
@@ -105,51 +106,18 @@ def check(cases: Sequence[Case]) -> Report:
 
 
 def static_errors(case: Case) -> Iterator[str]:
-    """What makes no sense in the factors of a case, whatever the op computes."""
-    for f, kind in sorted(case.said["kind"]):
-        if kind not in KINDS:
-            yield f"factor {f} has the unknown kind {kind!r}; there are: {', '.join(KINDS)}"
-        if f not in case.factors:
-            yield f"factor {f} has a kind but no size"
-    for f in sorted(case.factors):
-        kinds = [kind for g, kind in case.said["kind"] if g == f]
-        sizes = {size for g, size in case.said["factor"] if g == f}
-        if len(kinds) > 1:
-            yield f"factor {f} has several kinds: {', '.join(sorted(kinds))}"
-        if len(sizes) > 1:
-            yield f"factor {f} has several sizes: {', '.join(map(str, sorted(sizes)))}"
-        dims = case.dims(f)
-        slots = [t for t, _ in dims]
-        for t in slots:
-            if "reduction" in kinds and t >= case.operands:
-                yield f"{case.label(f)} is reduction, but {case.slot(t)} has it: it is not reduced"
-        if "reduction" in kinds and set(range(case.operands, len(case.shapes))) <= set(slots):
-            yield f"{case.label(f)} is reduction, but all results have it: nothing is left to reduce"
-        if not dims:
-            yield f"factor {f} shows in no dimension"
-        for t in sorted({t for t in slots if slots.count(t) > 1}):
-            yield f"{case.label(f)} stands twice in {case.slot(t)}: a factor shards one dimension of a tensor"
-    for (t, d), factors in sorted(case.maps.items()):
-        shape = case.shapes[t] if t < len(case.shapes) else None
-        if shape is None or d >= len(shape):
-            where = case.slot(t) if t < len(case.shapes) else f"slot {t}"
-            yield f"dimension {d} of {where} has factors, but there is no such dimension"
-            continue
-        size = prod(case.factors.get(f, 0) for f in factors)
-        # Windows, slices and joins may change the size of a dimension; what is passed through keeps it. A
-        # factor of size one is never sharded.
-        kept = all(case.kinds.get(f) == "pass_through" for f in factors)
-        known = all(_shows_whole(case, f) for f in factors)
-        if size not in (1, shape[d]) and (kept or not known):
-            made = " x ".join(str(case.factors.get(f)) for f in factors)
-            yield f"dimension {d} of {case.slot(t)} has size {shape[d]}, but its factors make {made}"
-
-
-def _shows_whole(case: Case, f: int) -> bool:
-    """Some dimension along factor ``f`` has the size that its factors make up, or is cut into windows."""
-    compound = [case.maps[place] for place in case.dims(f) if len(case.maps[place]) > 1]
-    moves = any(case.kinds.get(g) == "permutation" for factors in compound for g in factors)
-    return moves or any(fits(case, t, d) for t, d in case.dims(f))
+    """What makes no sense in what the rules say about a case, whatever the op computes: see
+    ``rules/ops/invalid.dl``."""
+    if case.invalid:
+        yield from map(str, case.invalid)
+        return
+    named = ("slot", "dim", "region")
+    facts = {name: case.facts[name] for name in named if name in case.facts}
+    facts |= {name: rows for name, rows in case.said.items() if name in _JUDGED}
+    program, solver = builtin_ops()
+    said = solver.solve(facts, RELATIONS)
+    if any(said.values()):
+        yield from (invalid.what for invalid in find_invalid(program, facts, {}, ""))
 
 
 def _check_numbers(case: Case, report: Report) -> None:

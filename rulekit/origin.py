@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from ..engine.proof import Derivations, Proof
 from ..rulebook import RULES, RuleBook
 from .case import Case
 from .einsum import SUFFIXES, parse_lines, read_text
+from .written import Place, fact_places
 
 # What every op shares: the vocabulary, and the numbering of factors.
 _SHARED = {RULES / "ops" / name for name in ("schema.dl", "factors.dl")} | {
@@ -29,7 +29,6 @@ _SAID = (
     "no_rule",
     "known",
 )
-_FACT = re.compile(r'(\w+)\("([^"]+)"[^:]*?\)\s*\.')
 
 
 @dataclass(frozen=True, order=True)
@@ -90,15 +89,10 @@ class Origins:
         return sorted(name for known, name in self._facts if known == relation)
 
     @cached_property
-    def _facts(self) -> dict[tuple[str, str], tuple[str, int, str]]:
+    def _facts(self) -> dict[tuple[str, str], Place]:
         """Facts about names: (relation, name) -> place and text."""
         files = (*sorted(RULES.rglob("ops/**/*.dl")), *self._book.files)
-        found: dict[tuple[str, str], tuple[str, int, str]] = {}
-        for path in files:
-            for number, line in enumerate(read_text(path).splitlines(), 1):
-                for match in _FACT.finditer(line.partition("//")[0]) if ":-" not in line else ():
-                    found.setdefault((match[1], match[2]), (str(path), number, match[0]))
-        return found
+        return fact_places({str(path): read_text(path) for path in files})
 
     @cached_property
     def _lines(self) -> dict[tuple[str, int], str]:

@@ -610,6 +610,27 @@ ERRORS = {
           hint: every `sig` in the first column is the same variable, and it stands nowhere else
         """,
     ),
+    "a word that its type does not have": (
+        """
+        .type colour <: symbol
+        .decl domain(type: symbol, value: symbol)
+        domain("colour", "green").
+        domain("colour", "red").
+        .decl painted(n: number, c: colour)
+        painted(1, "grene").
+        painted(2, c) :- painted(_, c), c != "blue", c != "green".
+        """,
+        """
+        t.dl:6:12: error[E0307]: "grene" is no `colour`
+            painted(1, "grene").
+                       ^
+          hint: did you mean `green`?
+        t.dl:7:38: error[E0307]: "blue" is no `colour`
+            painted(2, c) :- painted(_, c), c != "blue", c != "green".
+                                                 ^
+          hint: there are: "green", "red"
+        """,
+    ),
 }
 
 

@@ -1,0 +1,105 @@
+"""Rules that make no sense: found when they are loaded where they can be, else at an op they are about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardlog import ShardlogError, run
+from shardlog.engine import DatalogError
+
+MODULE = """func.func @main(%0: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %1 = "my.op"(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+"""
+RULED = 'ruled(s) :- op(s, "my.op").\n'
+PLACE = 'op(s, "my.op")'
+
+
+def with_rules(tmp_path: Path, text: str) -> str:
+    """The message about rules."""
+    rules = tmp_path / "mine.dl"
+    rules.write_text(text)
+    with pytest.raises((ShardlogError, DatalogError)) as caught:
+        run(MODULE, rules=[rules])
+    return str(caught.value).removeprefix(f"{tmp_path}/")
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (f'needs(s, 0, "reduce") :- {PLACE}.', '"reduce" is no `factor_kind`'),
+        (f'needs(s, 0, k) :- {PLACE}, (k = "sum" ; k = "reduction").', '"sum" is no `factor_kind`'),
+        ('looks_at("my.op", "operand").', '"operand" is no `surrounding`'),
+        ('passes_op("my.op", "forwards").', '"forwards" is no `flow_direction`'),
+        ('op_priority(0, 0, "my.op", "sum", "any", "both").', '"sum" is no `priority_kind`'),
+        (f'edge_owner(s, 0, "results", 0, 0) :- {PLACE}.', '"results" is no `edge_end`'),
+    ],
+)
+def test_words_are_checked_when_rules_are_loaded(tmp_path: Path, rule: str, message: str) -> None:
+    found = with_rules(tmp_path, RULED + rule)
+    assert found.startswith("mine.dl:2:")
+    assert f"error[E0307]: {message}" in found
+
+
+def test_the_nearest_word_is_named(tmp_path: Path) -> None:
+    assert "did you mean `reduction`?" in with_rules(tmp_path, f'needs(s, 0, "reduce") :- {PLACE}.')
+
+
+@pytest.mark.parametrize(
+    ("rules", "line", "message"),
+    [
+        ("{R}along(s, 0, 0, 7) :- {P}.", 2, "dimension 7 of operand 0 has factors, but its rank is 2"),
+        ("{R}along(s, 0, 9, 0) :- {P}.", 2, "slot 9 has factors, but the op has only 2 operands and results"),
+        ("{R}along(s, 0, 0, 0) :- {P}.\nsized(s, 0, -3) :- {P}.", 3, "the size of factor 0 is -3"),
+        ("{R}sized(s, 0, 8) :- {P}.", 2, "factor 0 has a size, but no dimension belongs to it"),
+        ("along(s, 0, 0, 0) :- {P}.", 1, "the op has factors, but no rule: ruled(s) does not hold"),
+        (
+            "{R}along(s, 0, 0, 0) :- {P}.\nsized(s, 0, x) :- {P}, (x = 4 ; x = 8).",
+            3,
+            "factor 0 has two sizes, 4 and 8",
+        ),
+        (
+            "{R}along(s, k, 0, 0) :- {P}, (k = 0 ; k = 1).\nsized(s, k, 3) :- {P}, (k = 0 ; k = 1).",
+            2,
+            "dimension 0 of operand 0 has size 8, but its factors make 9",
+        ),
+        (
+            'known(s) :- {P}.\nmaps(s, 0, 0, 1, 0), factor(s, 0, 8), kind(s, 0, "pass_through") :- {P}.',
+            2,
+            "dimension 0 of operand 0 has a factor at position 1, but none before it",
+        ),
+        ("known(s) :- {P}.\nedge(s, 0) :- {P}.", 2, "data-flow edge 0 has no owner"),
+        (
+            'known(s), edge(s, 0) :- {P}.\nedge_owner(s, 0, "result", 0, 3) :- {P}.',
+            2,
+            "data-flow edge 0 connects result 3 (region 0), which the op does not have",
+        ),
+    ],
+)
+def test_what_depends_on_the_op_is_checked_for_it(
+    tmp_path: Path, rules: str, line: int, message: str
+) -> None:
+    found = with_rules(tmp_path, rules.replace("{R}", RULED).replace("{P}", PLACE))
+    op = "my.op (8x4xf32) -> (8x4xf32)"
+    assert found.startswith(
+        f"mine.dl:{line}: error: wrong rule for {op}: {message}\n  hint: it follows from: "
+    )
+
+
+def test_facts_have_places_too(tmp_path: Path) -> None:
+    rules = tmp_path / "mine.dl"
+    rules.write_text('\nelementwise_op("my.op").\n')
+    module = MODULE.replace("-> tensor<8x4xf32>", "-> tensor<8x3xf32>").replace(
+        "%1 : tensor<8x4", "%1 : tensor<8x3"
+    )
+    with pytest.raises(ShardlogError, match="has size 3, but its factors make 4") as caught:
+        run(module, rules=[rules])
+    assert caught.value.where == f"{rules}:2"
+
+
+def test_a_rule_adds_nothing_to_the_op(tmp_path: Path) -> None:
+    found = with_rules(tmp_path, f"dim(s, 0, 2, 5) :- {PLACE}.")
+    message = "a rule cannot add to dim, which is what shardlog tells of an op"
+    assert found.startswith(f"mine.dl:1: error: {message}")
