@@ -16,7 +16,9 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from . import Result, run
 from .cli.programs import stages_table
+from .explanations.report import report
 from .exporters.table import table
+from .outputs import write
 from .tests import oracle
 from .tests.bench.bench import fixpoint, whole
 from .tests.compare import differences
@@ -24,6 +26,18 @@ from .tests.compare import differences
 LAYERS, VOCABULARY, WIDTH, HEADS, HIDDEN, BATCH, SEQUENCE = 24, 4096, 512, 8, 2048, 16, 128
 MESH = AbstractMesh((2, 2, 2), ("data", "fsdp", "model"))
 FOLDER = Path("build/demo")
+NEXT = """
+What to look at next:
+  {page}
+      the page, in a browser: the program, every tensor's sharding, what must move
+  .venv/bin/shardlog why {run} "m['layers'][0]['query']"
+      why the first moment of a weight is sharded as it is, step by step back to an annotation
+  .venv/bin/shardlog why {run} demo.py:{line} --axis model
+      the same of what a line of the program computes: the scores of attention
+  .venv/bin/shardlog why-not {run} "params['embedding']" --dim 1 --axis model
+      what stopped an axis
+  .venv/bin/shardlog conflicts {run}
+      which tensors must move between devices, most bytes first"""
 
 
 def array(shape: tuple[int, ...], *spec: Any, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
@@ -100,31 +114,53 @@ def written(result: Result) -> Counter[str]:
     )
 
 
+def say(text: str) -> None:
+    """Prints at once what comes next, which may take a while."""
+    print(text, flush=True)
+
+
 def main() -> None:
     """Runs the demo; fails where our module is not Shardy's."""
-    start = perf_counter()
+    say(f"JAX lowers a transformer's train step with {LAYERS} layers (Adam, gradients and all) ...")
     lowered, names = lower()
-    text = lowered.as_text()
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "train_step.mlir").write_text(text)
-    annotated = sum(argument.sharding is not None for argument in [*jax.tree.leaves(PARAMS), TOKENS])
-    print(
-        f"A transformer's train step with {LAYERS} layers, lowered by JAX in {perf_counter() - start:.1f} s"
-    )
+    text, program, decided = lowered.as_text(), FOLDER / "train_step.mlir", FOLDER / "annotated.mlir"
+    write(program, lowered.as_text(debug_info=True).encode())  # with the lines of this file
+    given = sum(argument.sharding is not None for argument in [*jax.tree.leaves(PARAMS), TOKENS])
     ops = sum(line.lstrip().startswith("%") for line in text.splitlines())
-    print(f"  {ops:,} ops; {annotated} of {len(names)} arguments are annotated")
-    print(f"  mesh {', '.join(f'{name}={size}' for name, size in MESH.shape.items())}")
-    print(f"  written to {FOLDER / 'train_step.mlir'}\n")
+    mesh = ", ".join(f"{name}={size}" for name, size in MESH.shape.items())
+    say(f"  {ops:,} ops; {given} of {len(names)} arguments are annotated, for the mesh {mesh}: {program}")
 
+    say("\nshardlog reads it, propagates, and writes the annotated module ...")
     start = perf_counter()
     result = run(lowered)
-    annotated_text = result.text()
-    seconds = perf_counter() - start
-    (FOLDER / "annotated.mlir").write_text(annotated_text)
-    print(f"shardlog reads it, propagates and writes the annotated module in {seconds:.2f} s")
-    print(f"  written to {FOLDER / 'annotated.mlir'}\n")
-    print(stages_table(result))
+    annotated = result.text()
+    say(f"  in {perf_counter() - start:.2f} s: {decided}\n")
+    write(decided, annotated.encode())
+    show_result(result, names)
 
+    say("\nShardy, which jaxlib carries, does the same in this process, and the two are compared ...")
+    found = differences(annotated, oracle.propagate(text))
+    if found:
+        raise SystemExit("\n".join(["the modules differ:", *found]))
+    say(f"  equal on every value, {len(result.facts['value']):,} of them, and on every op")
+    say("and both are timed, three times each ...")
+    for what, pair in (("fixpoint alone", fixpoint(text, 3)), ("from text to text", whole(text, 3))):
+        say(f"  {what}: {pair.ours:.3f} s, Shardy {pair.theirs:.3f} s, ratio {pair.ratio:.2f}")
+
+    say("\nThe run is kept in a file, and shown on a page ...")
+    saved, page = FOLDER / "train_step.run", FOLDER / "report.html"
+    result.save(saved)
+    write(page, report(result).encode())
+    say(f"  {saved}, {page}")
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    scores = next(number for number, line in enumerate(lines, 1) if "scores = " in line)
+    print(NEXT.format(page=page, run=saved, line=scores))
+
+
+def show_result(result: Result, names: list[str]) -> None:
+    """Prints what was decided: stages, how many tensors have which sharding, some arguments."""
+    print(stages_table(result))
     counts = written(result)
     print(f"\n{counts.total():,} tensors have {len(counts)} different shardings:\n")
     print(table(("tensors", "sharding"), [(f"{n:,}", sharding) for sharding, n in counts.most_common(8)]))
@@ -136,14 +172,6 @@ def main() -> None:
         for name, sharding in zip(names, jax.tree.leaves(result.argument_shardings), strict=True)
     }
     print(table(("argument", "sharding"), [(a + b, specs[a + b]) for b in shown for a in ("params", "m")]))
-
-    print("\nShardy, in this process, on the same module:\n")
-    found = differences(annotated_text, oracle.propagate(text))
-    if found:
-        raise SystemExit("\n".join(["the modules differ:", *found]))
-    print(f"  equal on every value, {len(result.facts['value']):,} of them, and on every op")
-    for what, pair in (("fixpoint alone", fixpoint(text, 3)), ("from text to text", whole(text, 3))):
-        print(f"  {what}: {pair.ours:.3f} s, Shardy {pair.theirs:.3f} s, ratio {pair.ratio:.2f}")
 
 
 if __name__ == "__main__":
