@@ -28,6 +28,7 @@ from .importers.schedule import Applied, Held, apply_schedule, last_priority
 from .importers.source import Text, parse_module, read_source, symbols
 from .options import NAMES, Options, described, listed
 from .propagation import Fixpoint, Stage, propagate
+from .questions import Questions
 from .rulebook import RuleBook
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ class UnknownOp:
     reason: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a run decided.
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Questions):
+    """What a run decided, and what can be asked about it (see ``Questions``).
 
     ``module`` is the annotated module, ``stages`` the statistics of every stage, ``unknown_ops`` the ops
     without a rule, one entry per name, ``tactics`` what became of the schedule.
@@ -66,6 +67,22 @@ class Result:
     fixpoint: Fixpoint
     written: Written
     options: Options
+
+    def __repr__(self) -> str:
+        function = self.program.graph.main.function
+        arguments, results = len(function.arguments), len(function.operands[function.terminator])
+        meshes = "; ".join(
+            f"mesh @{mesh.name}: {', '.join(f'{name}={size}' for name, size in mesh.axes)}"
+            for mesh in self.program.shardings.meshes.meshes
+            if mesh.axes
+        )
+        size = f"{arguments:,} arguments, {results:,} results"
+        return f"<Result of {self.source.name}: {size}; {meshes or 'no mesh'}>"
+
+    def _repr_html_(self) -> str:
+        from .explanations.notebook import result_html
+
+        return result_html(self)
 
     def text(self, notation: Notation = "sdy") -> str:
         """The annotated module as MLIR text, with sdy's shardings or GSPMD's (``mhlo.sharding``).
@@ -97,16 +114,6 @@ class Result:
         from .explanations.live import Live
 
         return Live(self)
-
-    def save(self, path: str | Path, progress: Callable[[str, float], None] | None = None) -> None:
-        """Keeps the run in a file that ``shardlog.open`` opens, and ``why``, ``diff`` and others take for a
-        module. ``progress`` is that of ``run``.
-
-        Raises ShardlogError where the file cannot be written.
-        """
-        from .explanations.save import save
-
-        save(self, Path(path), progress)
 
     @cached_property
     def accounts(self) -> tuple[Account, ...]:

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority", "basic-then-aggressive")
 
 
+class Several(tuple[Any, ...]):
+    """Annotations that are given more than once, each in a form of its own."""
+
+
+Given = str | Mapping[str, Any] | Sequence[Any]  # annotations, see ``Options.annotate``
+
+
 def _about(text: str) -> dict[str, str]:
     return {"about": text}
 
@@ -47,7 +54,7 @@ class Options:
             "an `AbstractMesh`"
         ),
     )
-    annotate: str | Mapping[str, Any] | Sequence[Any] = field(
+    annotate: Given = field(
         default=(),
         metadata=_about(
             "shardings for values: `{\"params['w']\": P(None, 'model')}` by JAX path or SSA name, a pytree "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 from ..errors import ShardlogError
@@ -60,7 +61,7 @@ class Parting:
     dims: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diff:
     """What differs between two runs.
 
@@ -73,6 +74,14 @@ class Diff:
     alone: tuple[int, int]
     tensors: tuple[Tensor, ...]
     partings: tuple[Parting, ...]
+
+    def __repr__(self) -> str:
+        from .diff_text import diff_text
+
+        return diff_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     def as_json(self) -> dict[str, Any]:
         """The difference as JSON has it."""

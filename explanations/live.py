@@ -22,6 +22,7 @@ from .record import Change, Facts, Key, Op, Record, Value
 if TYPE_CHECKING:
     from ..api import Result
     from ..engine import Program
+    from ..options import Given
 
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule")
 
@@ -58,11 +59,12 @@ class Live(Record):
     def result(self) -> Result:
         return self._result
 
-    def again(self, annotate: Sequence[str] = ()) -> Result:
+    def again(self, annotate: Given = ()) -> Result:
         from ..api import run_with
+        from ..options import Several
 
         options = self._result.options
-        return run_with(self._result.source, replace(options, annotate=(*options.annotate, *annotate)))
+        return run_with(self._result.source, replace(options, annotate=Several((options.annotate, annotate))))
 
     # ---- Names ------------------------------------------------------------------------------------------
 

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Union
 from ..engine import Program
 from ..engine.proof import Proof
 from ..importers.meshes import Meshes
+from ..questions import Questions
 from .explanation import Annotation, Stage
 
 if TYPE_CHECKING:
     from ..api import Result
+    from ..options import Given
 
 Facts = dict[str, list[tuple[Any, ...]]]
 Row = tuple[Any, ...]
@@ -66,7 +68,7 @@ class Change:
     new: int
 
 
-class Record(ABC):
+class Record(Questions, ABC):
     """A run, as explanations read it. Nothing is read before it is asked for."""
 
     name: str  # of the module
@@ -204,7 +206,7 @@ class Record(ABC):
         """The run in memory."""
 
     @abstractmethod
-    def again(self, annotate: Sequence[str] = ()) -> Result:
+    def again(self, annotate: Given = ()) -> Result:
         """The module is run once more, with more annotations. Raises what ``shardlog.run`` does."""
 
 

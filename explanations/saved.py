@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -24,6 +24,7 @@ from .saved_file import AGAIN, Database
 
 if TYPE_CHECKING:
     from ..api import Result
+    from ..options import Given
 
 
 def open_saved(path: str | Path) -> Saved:
@@ -253,10 +254,10 @@ class Saved(Record):
             raise ShardlogError(message, where=str(self.path), hint=hint)
         return result
 
-    def again(self, annotate: Sequence[str] = ()) -> Result:
+    def again(self, annotate: Given = ()) -> Result:
         from ..api import run_with
         from ..importers.source import Text
-        from ..options import Options
+        from ..options import Options, Several
 
         ((data, options),) = self._all("SELECT data, options FROM module")
         given = json.loads(options)
@@ -265,7 +266,7 @@ class Saved(Record):
             for i, (name, text) in enumerate(self._all("SELECT name, text FROM rule_file ORDER BY rowid")):
                 files.append(Path(folder, f"{i}-{name}"))
                 files[-1].write_text(text, encoding="utf-8")
-            given["annotate"] = (*given["annotate"], *annotate)
+            given["annotate"] = Several((given["annotate"], annotate))
             options = Options(**given, rules=tuple(files))
             return run_with(Text(self._file.unpacked(data), self.name), options)
 

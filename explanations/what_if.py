@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from ..errors import ShardlogError, closest
+from ..options import Given
 from .conflicts import Conflict, conflicts
 from .diff import Diff, diff
 from .record import Record, Run, record
@@ -14,7 +16,7 @@ from .replay import without
 from .values import Values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WhatIf:
     """What a change of annotations changes: shardings, and what must move at ops (the bytes that each device
     receives)."""
@@ -28,13 +30,21 @@ class WhatIf:
         """The bytes that move without the change, and with it."""
         return sum(c.bytes for c in self.before), sum(c.bytes for c in self.after)
 
+    def __repr__(self) -> str:
+        from .diff_text import what_if_text
+
+        return what_if_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
     def as_json(self) -> dict[str, Any]:
         """The change as JSON has it."""
         before, after = self.bytes
         return {"bytes": {"before": before, "after": after}, "diff": self.diff.as_json()}
 
 
-def what_if(run: Run, annotate: Sequence[str] = (), drop: Sequence[str] = ()) -> WhatIf:
+def what_if(run: Run, annotate: Given = (), drop: Sequence[str] = ()) -> WhatIf:
     """What differs if values are annotated (as in ``shardlog.run``) and the annotations of others dropped.
 
     ``drop`` are names of values, or patterns of them. Raises ShardlogError for values that do not exist or

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine import DatalogError, load_query
 from ..errors import ShardlogError, closest
 from .relations import SCHEMA, declarations
+from .table import html_table, table
 
 if TYPE_CHECKING:
     from ..api import Result
@@ -37,3 +38,23 @@ class Query:
     def run(self, result: Result) -> list[tuple[Any, ...]]:
         """The solutions, sorted: the values of the variables in the order of ``names``."""
         return self._program.evaluate(result.facts)["answer"]
+
+
+class Rows(tuple[tuple[Any, ...], ...]):
+    """The solutions of a query, which show as a table: the values of the variables ``names``, sorted."""
+
+    names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return table(self.names, self) if self.names else ("yes" if self else "no")
+
+    def _repr_html_(self) -> str:
+        return html_table(self.names, self) if self.names else repr(self)
+
+
+def rows(body: str, result: Result) -> Rows:
+    """The solutions of a query; raises as ``Query``."""
+    query = Query(body)
+    found = Rows(query.run(result))
+    found.names = tuple(query.names)
+    return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
+from ..options import Given, Several
 from .annotate import Targets
 from .jax import Interface, visible
 from .meshes import quoted
@@ -19,7 +20,6 @@ from .meshes import quoted
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
 
-Given = str | Mapping[str, Any] | Sequence[Any]
 _EXPECTED = 'expected a jax.sharding.PartitionSpec or NamedSharding, or a text as in [{"data"}, {}]'
 
 
@@ -46,6 +46,8 @@ def meshes_of(given: Given) -> list[Any]:
     """JAX's meshes of the shardings in what is given as annotations."""
     if _are_texts(given):
         return []
+    if isinstance(given, Several):
+        return [mesh for part in given for mesh in meshes_of(part)]
     from jax import tree
 
     found = tree.leaves(dict(given) if isinstance(given, Mapping) else given, is_leaf=_is_leaf)
@@ -57,6 +59,8 @@ def annotation_texts(module: ir.Module, given: Given, interface: Interface) -> t
 
     Raises ShardlogError for values that do not exist, and for what is no sharding or fits no argument.
     """
+    if isinstance(given, Several):
+        return tuple(text for part in given for text in annotation_texts(module, part, interface))
     if _are_texts(given):
         return (given,) if isinstance(given, str) else tuple(given)
     targets = Targets(module)
