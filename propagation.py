@@ -91,12 +91,12 @@ class _Propagation:
                 self.annotations_of.setdefault(priority, []).append(i)
         numbers = {sharding: self.classes + i for i, sharding in enumerate(self.annotation_classes)}
         self.annotation_class = np.asarray([numbers[s] for s in self.prioritised.values()], np.int32)
-        self.statics = cache(self._statics)
         first = len(graph.classes)
         self.annotation_items = np.arange(first, first + len(self.prioritised), dtype=np.int32)
 
     def run(self, progress: Callable[[float], None]) -> Fixpoint:
         program, graph, agenda = self.program, self.program.graph, self.agenda
+        statics_of = cache(self._statics)  # not kept here, or nothing would be freed without the collector
         priorities = {d.priority or 0 for s in self.prioritised.values() for d in s.dimensions}
         passes: list[Pass] = []
         stages = self.rules.stages(self.strategy, priorities)
@@ -109,7 +109,7 @@ class _Propagation:
             if priority != before and self.prioritised:
                 passes.append(Pass(label, "sweep", *self.reveals(priority)))
             before = priority
-            statics = self.statics(level, name)
+            statics = statics_of(level, name)
             passes.append(Pass(label, "sweep", graph.result_items, statics))
             passes.append(Pass(label, "worklist", graph.order, statics))
             passes.append(Pass(label, "sweep", graph.result_items, statics))
