@@ -87,7 +87,7 @@ class Questions:
         """
         from .exporters.query import rows
 
-        return rows(body, self._explainer.result)
+        return rows(body, self._explainer.record.relation)
 
     def visualize(self, value: str) -> Picture:
         """Which device holds which part of a value, the first one of that name."""

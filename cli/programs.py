@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import checks
 from .colours import show
-from .running import Progress, add_json, inputs, print_json, result_of
+from .running import Progress, add_json, inputs, open_or_run, print_json, result_of, warn
 
 if TYPE_CHECKING:
     from ..api import Result
@@ -81,26 +81,28 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _facts(options: argparse.Namespace) -> None:
+    from ..explanations.record import record
     from ..exporters.facts import write_facts
     from ..outputs import refuse_loss
 
     refuse_loss([("-o", options.output)], inputs(options))
-    written = write_facts(result_of(options), options.output)
+    written = write_facts(record(open_or_run(options)).result, options.output)
     print(f"{written:,} facts in {options.output}", file=sys.stderr)
 
 
 def _query(options: argparse.Namespace) -> None:
+    from ..explanations.record import record
     from ..exporters.query import Query
-    from ..exporters.table import table
 
     query = Query(options.body)  # errors in the query come before the work
-    names, rows = query.names, query.run(result_of(options))
+    relation = record(open_or_run(options)).relation
+    rows = query.run(relation)
+    for message in query.warnings(relation):
+        warn(message)
     if options.json:
-        print_json([dict(zip(names, row, strict=True)) for row in rows])
-    elif names:
-        print(table(names, rows))
+        print_json([dict(zip(rows.names, row, strict=True)) for row in rows])
     else:
-        print("yes" if rows else "no")
+        print(rows)
 
 
 def _statistics(result: Result) -> dict[str, Any]:

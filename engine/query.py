@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from .diagnostics import DatalogError, Reporter
 from .parser import parse
 from .program import Program, load
 from .scopes import resolve
 from .sources import Sources
-from .syntax import Module
+from .syntax import Atom, Comparison, Constant, Module, Variable
 from .types import Inference, declared_types
 
 _T = TypeVar("_T")
 _NAME = "query"
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """The relations that a query speaks of, and the symbols that it wants in their columns, as (relation,
+    column, symbol)."""
+
+    relations: frozenset[str]
+    symbols: tuple[tuple[str, int, str], ...]
 
 
 def load_query(body: str, declarations: str) -> Program:
@@ -36,6 +45,42 @@ def load_query(body: str, declarations: str) -> Program:
 def _load(head: str, declaration: str, body: str, declarations: str) -> Program:
     texts = {"relations": f"{declarations}\n{declaration}\n.output answer\n", _NAME: f"{head} :-\n{body}.\n"}
     return load(texts=texts)
+
+
+def mentions(body: str) -> Mentions:
+    """What a query that has no errors speaks of."""
+    module, sources = Module(), Sources()
+    text = f"answer() :-\n{body.strip().removesuffix('.')}.\n"
+    parse(text, sources.add(_NAME, text), module, Reporter(sources), lambda *_: None)
+    nodes = [node for clause in module.clauses for node in _nodes(clause.body)]
+    equal: dict[str, list[str]] = {}  # symbols that variables equal
+    for node in nodes:
+        if isinstance(node, Comparison) and node.operator == "=":
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                if isinstance(one, Variable) and isinstance(other, Constant) and other.kind == "symbol":
+                    equal.setdefault(one.name, []).append(str(other.value))
+    atoms = [node for node in nodes if isinstance(node, Atom)]
+    wanted = dict.fromkeys(
+        (atom.name, column, symbol)
+        for atom in atoms
+        for column, term in enumerate(atom.args)
+        for symbol in _symbols(term, equal)
+    )
+    return Mentions(frozenset(atom.name for atom in atoms), tuple(wanted))
+
+
+def _symbols(term: Any, equal: dict[str, list[str]]) -> list[str]:
+    if isinstance(term, Variable):
+        return equal.get(term.name, [])
+    return [str(term.value)] if isinstance(term, Constant) and term.kind == "symbol" else []
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    """The nodes of a syntax tree."""
+    if isinstance(node, tuple):
+        yield node
+        for part in node:
+            yield from _nodes(part)
 
 
 def _in_query(call: Callable[[], _T]) -> _T:

@@ -66,6 +66,9 @@ class Live(Record):
         options = self._result.options
         return run_with(self._result.source, replace(options, annotate=Several((options.annotate, annotate))))
 
+    def relation(self, name: str) -> list[tuple[Any, ...]]:
+        return self._result.facts[name]
+
     # ---- Names ------------------------------------------------------------------------------------------
 
     @cached_property

@@ -128,6 +128,10 @@ class Record(Questions, ABC):
     def order(self) -> Sequence[int]:
         """The items that can take turns in program order, then the function results."""
 
+    @abstractmethod
+    def relation(self, name: str) -> list[Row]:
+        """A relation of the run, as in ``Result.facts``."""
+
     # ---- The agenda -------------------------------------------------------------------------------------
 
     @abstractmethod

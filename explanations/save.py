@@ -6,6 +6,7 @@ The tables, for those who look into the file with other tools:
     module(data, options)                         what was read (zlib), and what was asked for (JSON)
     rule_file(name, text)                         files with more rules
     rule(number, file, line, text, sentence)      the rules of a turn; plan(data): how they are evaluated
+    relation(name, rows)                          what queries see (zlib)
     mesh(number, name, axes, devices)             atom(number, mesh, axis, low, high)
     stage(number, priority, level, strategy, turns, distinct_turns, changes)      pass(number, stage)
     unknown_op(name, count, location, reason)     ops without a rule
@@ -111,6 +112,7 @@ class _Tables:
         rules = [replace(source, file=rule_file(source)) for source in plan.sources]
         yield "rule", ((i, rule.file, rule.line, rule.text, rule.sentence) for i, rule in enumerate(rules))
         yield "plan", [(zlib.compress(replace(plan, sources=()).to_json().encode()),)]
+        yield "relation", ((name, zlib.compress(_json(rows).encode())) for name, rows in result.facts.items())
         yield (
             "mesh",
             ((i, m.name, _json(m.axes), _json(m.device_ids)) for i, m in enumerate(meshes.meshes)),

@@ -130,6 +130,10 @@ class Saved(Record):
         query = "SELECT number FROM op WHERE position IS NOT NULL ORDER BY position"
         return [item for (item,) in self._all(query)]
 
+    def relation(self, name: str) -> list[Row]:
+        ((data,),) = self._all("SELECT rows FROM relation WHERE name = ?", name)
+        return list(map(tuple, json.loads(self._file.unpacked(data))))
+
     # ---- The agenda -------------------------------------------------------------------------------------
 
     def slots(self, item: int) -> list[int]:

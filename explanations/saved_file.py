@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from ..errors import ShardlogError
 
 APPLICATION = 0x53684C67  # "ShLg", in the header of the file
-FORMAT = 3
+FORMAT = 4
 AGAIN = "run it again: shardlog run MODULE --save FILE"
 _SQLITE = b"SQLite format 3\0"
 _CHECKSUM = 4  # bytes, of the CRC-32 of the database
@@ -28,6 +28,7 @@ _COLUMNS = """
     rule_file(name TEXT, text TEXT)
     rule(number INTEGER PRIMARY KEY, file TEXT, line INTEGER, text TEXT, sentence TEXT)
     plan(data BLOB)
+    relation(name TEXT PRIMARY KEY, rows BLOB) WITHOUT ROWID
     mesh(number INTEGER PRIMARY KEY, name TEXT, axes TEXT, devices TEXT)
     atom(number INTEGER PRIMARY KEY, mesh INTEGER, axis TEXT, low INTEGER, high INTEGER)
     stage(number INTEGER PRIMARY KEY, priority INTEGER, level INTEGER, strategy TEXT, turns INTEGER, \

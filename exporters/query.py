@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..engine import DatalogError, load_query
+from ..engine.query import mentions
 from ..errors import ShardlogError, closest
 from .relations import SCHEMA, declarations
 from .table import html_table, table
 
-if TYPE_CHECKING:
-    from ..api import Result
+Relation = Callable[[str], list[tuple[Any, ...]]]  # the relations of a run by name
+
+# The relation that has all there is of a column; others have it themselves.
+_ALL = {"v": ("value", 0), "m": ("mesh_axis", 0), "x": ("mesh_axis", 1)}
+_KINDS = {"why": ["replicated", "unreduced"]}
+_NUMBER = re.compile(r"(\d+)")
 
 
 class Query:
-    """The body of a rule over the relations of ``docs/facts.md``; ``names`` are its variables.
+    """The body of a rule over the relations of ``docs/facts.md``.
 
     Raises DatalogError where the body is not right.
     """
@@ -33,15 +41,36 @@ class Query:
                 else d
                 for d in error.diagnostics
             ) from None
-        self.names = [column.name for column in self._program.relations["answer"].columns]
+        self._mentions = mentions(body)
+        self._names = [column.name for column in self._program.relations["answer"].columns]
 
-    def run(self, result: Result) -> list[tuple[Any, ...]]:
-        """The solutions, sorted: the values of the variables in the order of ``names``."""
-        return self._program.evaluate(result.facts)["answer"]
+    def run(self, relation: Relation) -> Rows:
+        """The solutions.
+
+        ``relation`` gives the relations of a run (``Record.relation``).
+        """
+        facts = {name: relation(name) for name in sorted(self._mentions.relations)}
+        found = Rows(sorted(self._program.evaluate(facts)["answer"], key=_natural))
+        found.names = tuple(self._names)
+        return found
+
+    def warnings(self, relation: Relation) -> Iterator[str]:
+        """What is to be said of symbols in the query that cannot occur where they stand."""
+        for name, column, symbol in self._mentions.symbols:
+            variable, _ = SCHEMA[name][column]
+            home, at = _ALL.get(variable, (name, column))
+            known = _KINDS.get(variable) or sorted({row[at] for row in relation(home)}, key=_natural)
+            if variable == "x":  # sub-axes are called for their axis
+                symbol = symbol.partition(":(")[0]
+            if symbol not in known:
+                yield f'no {variable} of {name} is "{symbol}": {closest(symbol, known)}'
 
 
 class Rows(tuple[tuple[Any, ...], ...]):
-    """The solutions of a query, which show as a table: the values of the variables ``names``, sorted."""
+    """The solutions of a query, which show as a table: the values of the variables ``names``.
+
+    They are sorted, numbers in names as numbers: ``%arg2`` before ``%arg10``.
+    """
 
     names: tuple[str, ...]
 
@@ -52,9 +81,18 @@ class Rows(tuple[tuple[Any, ...], ...]):
         return html_table(self.names, self) if self.names else repr(self)
 
 
-def rows(body: str, result: Result) -> Rows:
-    """The solutions of a query; raises as ``Query``."""
+def rows(body: str, relation: Relation) -> Rows:
+    """The solutions of a query, which warns of symbols that cannot occur; raises as ``Query``."""
     query = Query(body)
-    found = Rows(query.run(result))
-    found.names = tuple(query.names)
+    for message in query.warnings(relation):
+        warnings.warn(message, stacklevel=3)
+    return query.run(relation)
+
+
+def _natural(row: Any) -> list[Any]:
+    """A key that sorts the numbers in names as numbers."""
+    found: list[Any] = []
+    for value in (row,) if isinstance(row, str) else row:
+        parts = _NUMBER.split(value) if isinstance(value, str) else [value]
+        found.append([int(part) if i % 2 else part for i, part in enumerate(parts)])
     return found

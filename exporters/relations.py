@@ -14,6 +14,7 @@ from ..importers.annotate import to_sdy
 from ..importers.function import Function, location
 from ..importers.graph import Instance
 from ..importers.meshes import axis_text
+from ..importers.places import argument_path, result_path
 from ..importers.program import Program
 from ..importers.source import Text, parse_module, symbols
 from .shardings import Written
@@ -26,6 +27,7 @@ SCHEMA: dict[str, tuple[tuple[str, str], ...]] = {
     "dim": (("v", "symbol"), ("d", "number"), ("size", "number")),
     "argument": (("v", "symbol"), ("i", "number")),
     "returned": (("v", "symbol"), ("i", "number")),
+    "path": (("v", "symbol"), ("name", "symbol")),
     "op": (("o", "number"), ("name", "symbol")),
     "location": (("o", "number"), ("where", "symbol")),
     "operand": (("o", "number"), ("i", "number"), ("v", "symbol")),
@@ -63,7 +65,7 @@ def relations(program: Program, written: Written, names: Mapping[str, Names]) ->
         rows["mesh_axis"].extend((mesh.name, axis, size) for axis, size in mesh.axes)
     for instance in program.graph.instances:
         _instance(program, written, instance, names[instance.function.name], rows)
-    return {name: sorted(found) for name, found in rows.items()}
+    return {name: sorted(set(found)) for name, found in rows.items()}
 
 
 def value_names(program: Program, instance: Instance, names: Sequence[str]) -> list[str]:
@@ -120,6 +122,10 @@ def _instance(
         returned = function.operands[function.terminator]
         rows["argument"].extend((value_of[v], i) for i, v in enumerate(function.arguments))
         rows["returned"].extend((value_of[v], i) for i, v in enumerate(returned))
+        paths = [argument_path(argument.location) for argument in function.op.arguments]
+        rows["path"].extend((value_of[v], p) for v, p in zip(function.arguments, paths, strict=True) if p)
+        paths = [result_path(function.op, i) for i in range(len(returned))]
+        rows["path"].extend((value_of[v], p) for v, p in zip(returned, paths, strict=True) if p)
     for node in function.order:
         op = instance.item + node
         rows["op"].append((op, function.names[node]))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import shardlog
 from shardlog import cli
+from shardlog.explanations.saved import Saved
 
 MODULE = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -141,6 +142,90 @@ def test_query(module: str, capsys: pytest.CaptureFixture[str]) -> None:
         "%1     0  data  tensor<8x32xf32>\n"
         "%arg0  0  data  tensor<8x16xf32>\n"
     )
+
+
+PATHS = """
+sdy.mesh @mesh = <["data"=2]>
+func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>} loc("params['w']"),
+                %arg1: tensor<4xf32>) -> (tensor<8xf32> {jax.result_info = "result['loss']"}, tensor<4xf32>) {
+  %0 = stablehlo.abs %arg0 : tensor<8xf32>
+  return %0, %arg1 : tensor<8xf32>, tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.usefixtures("module")
+def test_query_of_paths_in_a_module_and_in_a_saved_run(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("paths.mlir").write_text(PATHS)
+    assert cli.main(["run", "paths.mlir", "--save", "paths.shardlog"]) == 0
+    for run in ("paths.mlir", "paths.shardlog"):
+        assert cli.main(["query", run, "path(v, name), sharded(v, _, _, x)", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == [
+            {"v": "%0", "name": "result['loss']", "x": "data"},
+            {"v": "%arg0", "name": "params['w']", "x": "data"},
+        ]
+
+
+@pytest.mark.usefixtures("module")
+def test_a_query_of_a_saved_run_reads_the_relations_that_it_speaks_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shardlog.run(PATHS).save("paths.shardlog")
+    monkeypatch.setattr("shardlog.explanations.saved.Saved.result", None)
+    read = Saved.relation
+    names: list[str] = []
+
+    def relation(run: Saved, name: str) -> Any:
+        names.append(name)
+        return read(run, name)
+
+    monkeypatch.setattr(Saved, "relation", relation)
+    assert (
+        cli.main(["query", "paths.shardlog", "argument(v, i), !annotated(v), i < count : { dim(_, _, _) }"])
+        == 0
+    )
+    assert capsys.readouterr().out.splitlines()[2:] == ["%arg1  1"]
+    assert names == ["annotated", "argument", "dim"]
+
+
+@pytest.mark.usefixtures("module")
+def test_numbers_in_names_are_sorted_as_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ", ".join(f"%arg{i}: tensor<f32>" for i in range(11))
+    Path("many.mlir").write_text(
+        f"func.func @main({arguments}) -> tensor<f32> {{ return %arg0 : tensor<f32> }}"
+    )
+    assert cli.main(["query", "many.mlir", "argument(v, _)"]) == 0
+    assert capsys.readouterr().out.split()[2:] == [f"%arg{i}" for i in range(11)]
+
+
+@pytest.mark.parametrize(
+    ("body", "warning"),
+    [
+        ('sharded(v, _, _, "dta")', 'no x of sharded is "dta": did you mean data?'),
+        ('!sharded("%arg7", _, _, _)', 'no v of sharded is "%arg7": did you mean %arg1?'),
+        ('sharded(v, _, _, x), x = "dta:(1)2"', 'no x of sharded is "dta": did you mean data?'),
+        (
+            'n = count : { op(_, "stablehlo.tahn") }',
+            'no name of op is "stablehlo.tahn": did you mean stablehlo.tanh?',
+        ),
+        ('fixed(v, _, "replicatd")', 'no why of fixed is "replicatd": did you mean replicated?'),
+    ],
+)
+def test_a_symbol_that_cannot_occur_in_its_column_is_told(
+    module: str, body: str, warning: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["query", module, body]) == 0
+    assert capsys.readouterr().err == f"shardlog: warning: {warning}\n"
+
+
+@pytest.mark.parametrize(
+    "body", ['sharded("%0", _, _, "data:(1)2")', 'fixed(_, "data", "unreduced")', 'x = "dta"']
+)
+def test_a_symbol_that_can_occur_is_not_told(
+    module: str, body: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["query", module, body]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_query_with_arithmetic_and_aggregates_as_json(
