@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 from math import prod
 
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>")
@@ -11,7 +11,7 @@ _WIDTH = re.compile(r"(?:bf|tf|ui|si|f|i)(\d+)")
 _WIDTHS = {"index": 64, "tf32": 32}  # which are not as wide as they are called
 
 
-@cache
+@lru_cache(maxsize=1 << 16)
 def bits_of(element: str) -> int:
     """The bits of an element: f32, bf16, f8E4M3FN, i1, ui4, complex<f32>, a quantised type; 0 for what has
     none."""
@@ -24,7 +24,7 @@ def bits_of(element: str) -> int:
     return _WIDTHS.get(element) or (int(match[1]) if match else 0)
 
 
-@cache
+@lru_cache(maxsize=1 << 16)
 def size_of(type_: str) -> int:
     """The bytes of a tensor, where an element takes whole bytes; 0 for what is no tensor of static shape."""
     match = _TENSOR.fullmatch(type_)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -74,7 +74,7 @@ def _at(place: _Place) -> Iterator[None]:
         raise ShardlogError(error.message, where=error.where or place.where, hint=error.hint) from None
 
 
-@cache
+@lru_cache(maxsize=1 << 10)
 def _parse(data: bytes) -> tuple[HloSharding, ...]:
     if not data.lstrip().startswith(b"{"):  # JAX writes long lists of devices as protocol buffers
         from jaxlib import xla_client

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 _FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
 _COMPONENT = re.compile(r"""\.?(?P<name>[^.\[\]]+)|\[\s*('[^']*'|"[^"]*"|[^\]]*?)\s*\]""")
 
 
-@cache
+@lru_cache(maxsize=1 << 16)
 def frames(location: str) -> tuple[tuple[str, int], ...]:
     """The files and lines that an MLIR location names, inner frames first."""
     return tuple((file, int(line)) for file, line, _ in _FRAME.findall(location))
