@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -80,13 +80,36 @@ def _parse(data: bytes) -> tuple[HloSharding, ...]:
         from jaxlib import xla_client
 
         proto = xla_client.OpSharding()
-        try:
+        with suppress(Exception):  # then it is no sharding, as the parser will say
             proto.ParseFromString(data)
-            data = str(xla_client.HloSharding.from_proto(proto)).encode()
-        except Exception:
-            pass  # then it is no sharding, as the parser will say
+            data = _proto_text(proto).encode()
     found = parse(data.decode(errors="replace"))
     return found if isinstance(found, tuple) else (found,)
+
+
+def _proto_text(proto: Any) -> str:
+    """A protocol buffer as XLA prints it, but not by XLA, which prints a stack trace for those that are not
+    valid."""
+    kind = proto.type.name.lower()
+    devices = ",".join(map(str, proto.tile_assignment_devices))
+    if kind == "tuple":
+        return "{" + ", ".join(map(_proto_text, proto.tuple_shardings)) + "}"
+    if kind == "maximal":
+        kind = f"maximal device={devices}"
+    elif kind == "other":
+        if proto.iota_reshape_dims:
+            devices = f"<=[{','.join(map(str, proto.iota_reshape_dims))}]"
+            if len(proto.iota_reshape_dims) > 1:
+                devices += f"T({','.join(map(str, proto.iota_transpose_perm))})"
+        kind = f"devices=[{','.join(map(str, proto.tile_assignment_dimensions))}]{devices}"
+        if proto.replicate_on_last_tile_dim:
+            kind += " last_tile_dim_replicate"
+        elif proto.last_tile_dims:
+            names = [type(proto.type)(number).name.lower() for number in proto.last_tile_dims]
+            kind += f" last_tile_dims={{{', '.join(names)}}}"
+    if proto.is_shard_group:
+        kind += f" shard_{proto.shard_group_type.name.lower()} {proto.shard_group_id}"
+    return f"{{{kind}}}"
 
 
 def read_gspmd(module: ir.Module) -> None:

@@ -24,6 +24,7 @@ from ..errors import ShardlogError, closest
 SUBGROUPS = ("manual", "unreduced", "replicated")  # in the order in which XLA writes them
 _WORDS = ("replicated", "manual", "unknown", "unreduced")
 _GROUPS = ("shard_as", "shard_like")
+_MOST_DEVICES = 1 << 22  # each may be looked at on its own
 _TOKEN = re.compile(r'(?:\s|/\*.*?\*/)*(<=|[a-z_]+|T|\d+|"(?:[^"\\]|\\.)*"|.)', re.DOTALL)
 
 T = TypeVar("T")
@@ -159,6 +160,8 @@ class _Parser:
                 self.refuse("a device stands there twice")
         if not tiles or 0 in tiles or prod(tiles) != count:
             self.refuse(f"{_list(tiles)} tiles are {prod(tiles)}, and there are {count} devices")
+        if count > _MOST_DEVICES:
+            self.refuse(f"{count:,} devices, and at most {_MOST_DEVICES:,} can be")
         subgroups: tuple[str, ...] = ()
         if self.accept("last_tile_dim_replicate"):
             subgroups = ("replicated",)

@@ -37,12 +37,8 @@ def common_mesh(places: Mapping[HloSharding, str]) -> Mesh:
     order if that will do, otherwise in that of one of the shardings. Raises ShardlogError where there is no
     such mesh.
     """
-    unreduced = [(sharding, where) for sharding, where in places.items() if sharding.kind == "unreduced"]
     places = {sharding: where for sharding, where in places.items() if sharding.kind == "tiled"}
     if not places:
-        for sharding, where in unreduced:
-            hint = "give the module a mesh, as in --mesh data=2,model=4"
-            raise ShardlogError(f"{sharding}, on how many devices?", where=where, hint=hint)
         return Mesh("mesh", ())
     first = next(iter(places))
     count = prod(first.tiles)
