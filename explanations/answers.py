@@ -61,7 +61,6 @@ def reasons(explainer: Explainer, value: str, dim: int | None, axis: str | None)
 def obstacles(explainer: Explainer, value: str, dim: int, axis: str) -> Answers[WhyNot]:
     """Why a dimension of a value is not sharded on an axis; see ``Questions.why_not``."""
     search, found = Search(explainer, axis), []
-    for tensor in explainer.values.find(value):
-        explainer.check(tensor, dim, axis)
+    for tensor in explainer.asked(value, dim, axis):
         found.append(search.explain(tensor, dim))
     return Answers(found)

@@ -47,13 +47,22 @@ class Explainer:
         Raises ShardlogError for values, dimensions and axes that do not exist.
         """
         found = []
-        for value in self.values.find(name):
-            self.check(value, dim, axis)
+        for value in self.asked(name, dim, axis):
             found += list(self._explanations(value, dim, axis))
         return found
 
-    def check(self, value: Value, dim: int | None, axis: str | None) -> None:
-        """Raises ShardlogError for a dimension that the value and an axis that no mesh has."""
+    def asked(self, name: str, dim: int | None, axis: str | None) -> list[Value]:
+        """The values called ``name`` that have the dimension: regions beside each other may use a name twice.
+
+        Raises ShardlogError for values, dimensions and axes that do not exist.
+        """
+        values = self.values.find(name)
+        found = [value for value in values if dim is None or 0 <= dim < len(value.shape)]
+        for value in found or values:
+            self._check(value, dim, axis)
+        return found
+
+    def _check(self, value: Value, dim: int | None, axis: str | None) -> None:
         if dim is not None and not 0 <= dim < len(value.shape):
             hint = f"its dimensions are 0 to {len(value.shape) - 1}" if value.shape else "it is a scalar"
             raise ShardlogError(f"{value.name} has no dimension {dim}", where=value.type, hint=hint)

@@ -32,8 +32,7 @@ def why_not(run: Run, name: str, dim: int, axis: str) -> list[WhyNot]:
     explainer = Explainer(run)
     search = Search(explainer, axis)
     found = []
-    for value in explainer.values.find(name):
-        explainer.check(value, dim, axis)
+    for value in explainer.asked(name, dim, axis):
         found.append(search.explain(value, dim))
     return found
 

@@ -193,7 +193,7 @@ def test_two_threads_share_a_solver() -> None:
 
 
 def test_deep_and_wide_records_are_refused() -> None:
-    """Inside of an evaluation records nest as they like; Python gets none that it could not compare or print."""
+    """Records nest as they like inside of an evaluation; Python gets none that it could not print."""
     pytest.importorskip("shardlog.engine._core")
     text = ".type L = [a:L, b:L]\n.decl l(n:number, x:L)\nl(0, nil).\nl(n + 1, [{}, x]) :- l(n, x), n < {}.\n"
     deep = load(texts={"t.dl": text.format("nil", 100_000) + ".output l\n"})

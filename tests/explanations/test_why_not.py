@@ -105,3 +105,25 @@ def test_without_the_culprit(
     result = shardlog.run(module(x, w))
     (found,) = why_not(result, value, dim, axis)
     assert after_removal(result, found) == (culprit, then)
+
+
+def test_a_name_that_stands_for_two_tensors() -> None:
+    text = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8xf32>, %b: tensor<8x4xf32>, %i: tensor<i32>) -> tensor<8x4xf32> {
+  %0 = "stablehlo.case"(%i) ({
+    %1 = stablehlo.tanh %a : tensor<8xf32>
+    %2 = stablehlo.broadcast_in_dim %1, dims = [0] : (tensor<8xf32>) -> tensor<8x4xf32>
+    stablehlo.return %2 : tensor<8x4xf32>
+  }, {
+    %1 = stablehlo.tanh %b : tensor<8x4xf32>
+    stablehlo.return %1 : tensor<8x4xf32>
+  }) : (tensor<i32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+"""
+    run = shardlog.run(text)
+    assert [found.site.type for found in why_not(run, "%1", 0, "x")] == ["tensor<8xf32>", "tensor<8x4xf32>"]
+    assert [found.site.type for found in why_not(run, "%1", 1, "x")] == ["tensor<8x4xf32>"]
+    with pytest.raises(shardlog.ShardlogError, match="%1 has no dimension 2"):
+        why_not(run, "%1", 2, "x")
