@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 _LONGEST = 200  # characters of a line of a message, which may repeat megabytes of the input
+_MANY = 1000  # names
 
 
 class ShardlogError(Exception):
@@ -39,11 +41,20 @@ def shortened(text: str) -> str:
 def closest(name: str, names: Iterable[str]) -> str:
     """A hint for a name that does not exist: the nearest of those that do, or a few of them."""
     from difflib import get_close_matches
+    from heapq import nlargest
 
     known = list(names)
-    close = name and get_close_matches(name, known, n=1)
+    near = [other for other in known if len(other) <= _LONGEST]
+    if len(near) > _MANY:  # to compare with each takes long: with those that begin alike
+        near = nlargest(_MANY, near, key=lambda other: _alike(name, other))
+    close = 0 < len(name) <= _LONGEST and get_close_matches(name, near, n=1)
     if close:
         return f"did you mean {close[0]}?"
     if not known:
         return "there are none"
     return f"there are: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}"
+
+
+def _alike(one: str, two: str) -> int:
+    """With how many characters two names begin alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))

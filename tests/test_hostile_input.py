@@ -15,6 +15,7 @@ import shardlog
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from shardlog import ShardlogError
+from shardlog.errors import closest
 from shardlog.importers.source import bytecode_of, make_context
 from shardlog.importers.vetting import depth
 
@@ -242,3 +243,9 @@ def test_calls_that_count_too_many_ops() -> None:
         f"<text>:1:1: error: {4 * 2**40 - 3:,} ops, where every call counts the ops of its function\n"
         "  hint: at most 50,000,000; call functions less often, or in a stablehlo.while"
     )
+
+
+def test_the_closest_of_many_names() -> None:
+    names = [f"%layer_{i}_attention" for i in range(20_000)]
+    assert closest("%layer_15731_atention", names) == "did you mean %layer_15731_attention?"
+    assert closest("x" * 10**6, ["x" * 10**6 + "y"]).startswith("there are: xxx")
