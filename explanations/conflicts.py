@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 from typing import Any
 
@@ -191,18 +192,20 @@ class _Finder:
         has, needs = _places(move.has), _places(move.needs)
         gathered, cut = has.keys() - needs.keys(), needs.keys() - has.keys()
         moved = [x for x in has.keys() & needs.keys() if has[x] != needs[x]]
-        local = size_of(type_) // max(1, self._size(has))
+        local = size_of(type_) // self._size(has)
         if moved:
-            return "all-to-all", local * self._size(gathered) - local // self._size(moved)
+            return "all-to-all", int(local * self._size(gathered) - local // self._size(moved))
         if gathered and self._size(gathered) == self._size(cut):
             return "collective-permute", local
         if gathered:
-            return "all-gather", local * (self._size(gathered) - 1)
+            return "all-gather", int(local * (self._size(gathered) - 1))
         same = [list(x) for x in move.has] == [list(x) for x in move.needs]
         return ("slice", 0) if cut or same else ("collective-permute", local)
 
-    def _size(self, atoms: Iterable[int]) -> int:
-        return prod(self.meshes.atoms[x].hi // self.meshes.atoms[x].lo for x in atoms)
+    def _size(self, atoms: Iterable[int]) -> Fraction:
+        """How many shards atoms make; those of an axis with several primes are not whole on their own."""
+        found = (self.meshes.atoms[x] for x in atoms)
+        return prod((Fraction(atom.hi, atom.lo) for atom in found), start=Fraction(1))
 
     # ---- Names ------------------------------------------------------------------------------------------
 

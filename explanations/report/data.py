@@ -223,9 +223,8 @@ class _Collector:
         """``[text, number of shards, atoms]`` of every axis or sub-axis."""
         found, rest = [], list(atoms)
         for part in self.meshes.merge(atoms):
-            mesh, size, own = self.meshes.atoms[rest[0]].mesh, 1, list[int]()
-            while not own or (rest and size < part.size):
+            mesh, own = self.meshes.atoms[rest[0]].mesh, list[int]()
+            while not own or (rest and self.meshes.atoms[own[-1]].hi < part.pre * part.size):
                 own.append(rest.pop(0))
-                size *= self.meshes.atoms[own[-1]].hi // self.meshes.atoms[own[-1]].lo
             found.append([axis_text(part, self.meshes.meshes[mesh]), part.size, own])
         return found
