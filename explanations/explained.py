@@ -35,7 +35,8 @@ class Explained(Questions):
         tensors = {value.place: value for value in run.values()}
         sharded = sum(bool(v.manual) or any(run.axes(v.number)) for v in tensors.values())
         given = run.given_shardings()
-        annotated = f"{sum(a.by == 'user' for a in given):,} annotations"
+        # A constraint may be its operand's annotation too.
+        annotated = f"{len({(a.value, a.where) for a in given if a.by == 'user'}):,} annotations"
         specs = " and the specs of shard_maps" if any(a.spec for a in given) else ""
         lines.append(f"{sharded:,} of {len(tensors):,} tensors are sharded, by {annotated}{specs}")
         lines.append(conflicts_text(self.conflicts()).splitlines()[0])

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..exporters.relations import value_names
+from ..importers.function import Function
 from ..importers.graph import Instance
 from ..importers.manual import values_inside
-from ..importers.places import argument_path, frames, result_path, source_location
+from ..importers.places import argument_path, frames, result_path, source_location, tell_apart
 from ..propagation import STATE
 from .explanation import Annotation, Stage
 from .record import Change, Facts, Key, Op, Record, Value
@@ -37,6 +38,7 @@ class Live(Record):
         self._fixpoint = fixpoint = result.fixpoint
         self._log = fixpoint.outcome.log
         self._values: dict[int, Value] = {}
+        self._arguments: dict[str, dict[int, int]] = {}
         self._agenda_graph = fixpoint.graph
         # Those that an item had before others retired were for turns that changed nothing.
         self._classes = fixpoint.graph.settled
@@ -147,7 +149,7 @@ class Live(Record):
 
     @cached_property
     def _manual(self) -> dict[int, tuple[tuple[str, str], ...]]:
-        wheres = cache(lambda item: self.op(item).where)
+        wheres = cache(lambda item: self._told_apart(*self._node(item)))
         inside = values_inside(self._graph)
         return {number: tuple((a, wheres(item)) for a, item in axes) for number, axes in inside.items()}
 
@@ -170,11 +172,27 @@ class Live(Record):
         node = function.definer[v]
         if node >= 0:
             return self._where(instance, node)
-        if v not in function.arguments:
-            return ""
+        if v not in function.arguments:  # what a computation is given comes from where that is
+            return self._where(instance, self._around(function)[v])
         location = function.op.arguments[function.arguments.index(v)].location
         found = source_location(location)
-        return self._result.source.place(found) if found else argument_path(location)
+        if found:
+            return self._result.source.place(found)
+        caller = self._callers.get(instance.number)
+        return argument_path(location) or (self._where(*caller) if caller else "")
+
+    @cached_property
+    def _callers(self) -> dict[int, tuple[Instance, int]]:
+        """Where functions are called, by the numbers of their instances."""
+        instances = self._graph.instances
+        return {child.number: (i, node) for i in instances for node, child in i.children.items()}
+
+    def _around(self, function: Function) -> dict[int, int]:
+        """The ops that arguments of regions belong to."""
+        if function.name not in self._arguments:
+            regions = ((node, region) for node, found in function.regions.items() for region in found)
+            self._arguments[function.name] = {v: node for node, region in regions for v in region.arguments}
+        return self._arguments[function.name]
 
     def born_at(self, file: str, line: int) -> list[Value]:
         return [self.value(v) for v, (path, n) in self._lines if n == line and _is_file(path, file)]
@@ -189,6 +207,11 @@ class Live(Record):
             if (item := self.definer(number)) >= 0:
                 for frame in dict.fromkeys(frames(self.location(item))):
                     yield number, frame
+
+    def _node(self, item: int) -> tuple[Instance, int]:
+        """The instance with an item, and its number there."""
+        instance = self._graph.instances[bisect_right(self._items, item) - 1]
+        return instance, item - instance.item
 
     def definer(self, number: int) -> int:
         """The op that makes a value; -1: none does."""
@@ -248,15 +271,34 @@ class Live(Record):
         function, names = instance.function, self._names[instance.number]
         if v in function.specs:
             node, spec = function.specs[v]
-            return names[v], self._where(instance, node), spec
+            return names[v], self._told_apart(instance, node), spec
         if v not in function.attributes:
             for node in function.constraints:
                 result = function.results[node][0]
                 same = function.annotations.get(result) == function.annotations[v]
                 if v in function.operands[node] and same and node not in function.created:
-                    return names[result], self._where(instance, node), "user"
+                    return names[result], self._told_apart(instance, node), "user"
+        node = function.definer[v]
+        if node in function.constraints and node not in function.created:
+            return names[v], self._told_apart(instance, node), "user"
         written = v in function.attributes or not function.annotations[v].empty
         return names[v], self._born(instance.place + v), "user" if written else "import"
+
+    def _told_apart(self, instance: Instance, node: int) -> str:
+        """Where a constraint or ``shard_map`` is, with what tells it from others that the same line makes."""
+        where, location = self._where(instance, node), self._location(instance, node)
+        apart = tell_apart(location, self._givers.get(where, ()))
+        return f"{where} {apart}" if apart else where
+
+    @cached_property
+    def _givers(self) -> dict[str, list[str]]:
+        """The locations of constraints and ``shard_map``s by their place."""
+        found: dict[str, list[str]] = {}
+        for instance in self._graph.instances:
+            for node in (*instance.function.constraints, *instance.function.boundaries):
+                location = self._location(instance, node)
+                found.setdefault(self._where(instance, node), []).append(location)
+        return found
 
     def annotation(self, cell: int) -> Annotation:
         found = self._annotated.get(cell)

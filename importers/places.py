@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 _FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
+_INSTALLED = re.compile(r"^.*/(?:site|dist)-packages/")
+_STACK_END = re.compile(r"\(callsite\(|\((?:[^()]*\()?[^()]*:\d+:\d+")
+_OUTERMOST = re.compile(r"^p?jit\([^()]*\)(/|$)")
 _COMPONENT = re.compile(r"""\.?(?P<name>[^.\[\]]+)|\[\s*('[^']*'|"[^"]*"|[^\]]*?)\s*\]""")
 
 
@@ -19,7 +24,31 @@ def frames(location: str) -> tuple[tuple[str, int], ...]:
 def source_location(location: Any) -> str:
     """Where the user wrote what an MLIR location stands for: ``file:line``; empty where it does not say."""
     found = frames(str(location))
-    return f"{found[0][0]}:{found[0][1]}" if found else ""
+    return f"{shortened(found[0][0])}:{found[0][1]}" if found else ""
+
+
+def tell_apart(location: str, others: Iterable[str]) -> str:
+    """What tells a location from others with the same innermost frame: the nearest frame that is not theirs
+    too, and from those that have all frames, the name stack (``from model.py:40 in jvp(layer_0)``); empty
+    where nothing does, or need not."""
+    own, rivals = frames(location), {other for other in others if other != location}
+    theirs = [frames(other) for other in rivals]
+    differs = (i for i in range(1, len(own)) if any(other[i : i + 1] != own[i : i + 1] for other in theirs))
+    found = [f"from {shortened(own[i][0])}:{own[i][1]}" for i in islice(differs, 1)]
+    stack = name_stack(location)
+    if stack and any(frames(other) == own and name_stack(other) != stack for other in rivals):
+        found.append(f"in {stack}")
+    return " ".join(found)
+
+
+def name_stack(location: str) -> str:
+    """The names of scopes and transformations in a location: ``jvp(layer_0)/norm``; empty without."""
+    return _OUTERMOST.sub("", _STACK_END.split(location, maxsplit=1)[0].strip('"').rpartition("/")[0])
+
+
+def shortened(file: str) -> str:
+    """A file from its package on, where it is installed as part of one."""
+    return _INSTALLED.sub("", file)
 
 
 def argument_path(location: Any) -> str:
