@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .engine import Program, Solver, load
+from .engine import DatalogError, Program, Solver, load
 from .errors import ShardlogError
 from .rulekit.about import names, speak_of
-from .rulekit.discover import discovered
-from .rulekit.einsum import SUFFIXES, compile_lines, read_text
+from .rulekit.discover import GROUP, Package, discovered
+from .rulekit.einsum import SUFFIXES, compile_files, read_text
 from .rulekit.invalid import RELATIONS as INVALID
 from .rulekit.invalid import Invalid, find_invalid
+from .rulekit.overlaps import overlaps
 from .rulekit.priorities import compile_priorities, parse_priorities, unknown_names
 from .rulekit.written import fact_places
 
@@ -39,7 +41,7 @@ def builtin_ops() -> tuple[Program, Solver]:
     return _ops(), _answers()[0]
 
 
-def load_ops(files: Iterable[Path], op_priorities: Path | None = None) -> Program:
+def load_ops(files: Sequence[Path], op_priorities: Path | None = None) -> Program:
     """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
     the list of op priorities in a file."""
     for file in files:
@@ -47,7 +49,7 @@ def load_ops(files: Iterable[Path], op_priorities: Path | None = None) -> Progra
             hint = "rules are files of Datalog (.dl) or einsum notation (.rules)"
             raise ShardlogError("this is a module, and rules are expected", where=str(file), hint=hint)
     lines = [f for f in files if f.suffix in SUFFIXES]
-    texts = {str(f): rule_text(f) for f in lines}
+    texts = compile_files({str(f): read_text(f) for f in lines})
     if op_priorities is not None:
         texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
     program = load([*_OPS, *(f for f in files if f not in lines)], key="sig", texts=texts)
@@ -67,10 +69,33 @@ def _check_heads(program: Program) -> None:
             raise ShardlogError(message, where=f"{source.file}:{source.line}", hint=hint)
 
 
-def rule_text(file: Path) -> str:
-    """The Datalog of a rule file. Raises ShardlogError where it cannot be read."""
-    text = read_text(file)
-    return compile_lines(str(file), text) if file.suffix in SUFFIXES else text
+def rule_texts(files: Iterable[Path]) -> dict[str, str]:
+    """The Datalog of rule files, by file. Raises ShardlogError where one cannot be read."""
+    texts = {str(file): read_text(file) for file in files}
+    return texts | compile_files({f: text for f, text in texts.items() if Path(f).suffix in SUFFIXES})
+
+
+def load_packages(
+    packages: Sequence[Package], extra: Sequence[Path], op_priorities: Path | None
+) -> tuple[Program, tuple[Path, ...], list[str]]:
+    """The op rules with those of ``packages`` and the files ``extra``; the files that are in use, and a
+    message for every package that is broken and left out. Raises for what is wrong with ``extra``."""
+    broken = [(package, package.broken) for package in packages if package.broken]
+    whole = [package for package in packages if not package.broken]
+    files = (*(file for package in whole for file in package.files), *extra)
+    try:
+        program = load_ops(files, op_priorities)
+    except (ShardlogError, DatalogError):
+        if not whole:
+            raise
+        program, files = load_ops(extra, op_priorities), tuple(extra)
+        for package in whole:
+            try:
+                program = load_ops((*package.files, *files), op_priorities)
+                files = (*package.files, *files)
+            except (ShardlogError, DatalogError) as error:
+                broken.append((package, str(error).splitlines()[0]))
+    return program, files, [f"the rules of {GROUP}:{p.name} are left out: {why}" for p, why in broken]
 
 
 @cache
@@ -91,17 +116,24 @@ class RuleBook:
     """
 
     def __init__(self, extra: Iterable[Path] = (), op_priorities: Path | None = None) -> None:
-        self.files = (*discovered(), *extra)
+        packages, given = discovered(), tuple(dict.fromkeys(extra))
         self.op_priorities = op_priorities
-        own = bool(self.files) or op_priorities is not None
-        self.ops = load_ops(self.files, op_priorities) if own else _ops()
+        own = bool(packages or given) or op_priorities is not None
+        self.files: tuple[Path, ...] = ()
+        self.ops, messages = _ops(), list[str]()
+        if own:
+            self.ops, self.files, messages = load_packages(packages, given, op_priorities)
         self._invalid: set[Hashable] = set()  # signatures about which the rules say what makes no sense
-        self.texts = {str(file): read_text(file) for file in self.files}
         self.asked: dict[str, list[Facts]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good,
         # unless more rules are about it.
         self._ops, self._answers = (self.ops.solver({}), {}) if own else _answers()
-        self._about = names(map(rule_text, self.files)) if op_priorities is None else None
+        texts = rule_texts(self.files)
+        self._about = names(texts.values()) if op_priorities is None else None
+        if texts:
+            messages += overlaps(texts, sorted((RULES / "ops").rglob("*.dl")))
+        for message in messages:
+            warnings.warn(message, stacklevel=2)
         shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
         self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
         self.levels = shared["op_priority_level"]
@@ -115,7 +147,7 @@ class RuleBook:
         """The op rules as one text of Datalog, for other engines: files of Datalog are included."""
         lines = [f for f in self.files if f.suffix in SUFFIXES]
         included = (*_OPS, *(f for f in self.files if f not in lines))
-        texts = [f'.include "{f.resolve()}"' for f in included] + [rule_text(f) for f in lines]
+        texts = [f'.include "{f.resolve()}"' for f in included] + list(rule_texts(lines).values())
         if self.op_priorities is not None:
             texts.append(compile_priorities(str(self.op_priorities), read_text(self.op_priorities)))
         return "\n".join([*texts, ""])
@@ -155,7 +187,9 @@ class RuleBook:
         for."""
         if _key(signature) not in self._invalid:
             return ()
-        found = find_invalid(self.ops, signature, fact_places(self.texts), str(RULES))
+        found = find_invalid(
+            self.ops, signature, fact_places({str(file): read_text(file) for file in self.files}), str(RULES)
+        )
         return tuple(invalid for invalid in found if invalid.place)
 
     def turn(self, shared: Facts) -> Solver:

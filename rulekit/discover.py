@@ -8,35 +8,51 @@ A package names itself, and its ``.dl`` and ``.rules`` files are loaded:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-
-from ..errors import ShardlogError
 
 GROUP = "shardlog.rules"
 
 
-@cache
-def discovered() -> tuple[Path, ...]:
-    """The rule files of all installed packages, by entry point, then by name. The packages' code is not run.
+@dataclass(frozen=True)
+class Package:
+    """The rule files of an entry point, by name; ``broken`` is why there are none."""
 
-    Raises ShardlogError for an entry point that names no package, or one without rules.
-    """
-    found: list[Path] = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        where = f"entry point {entry.name} of {GROUP}"
-        try:
-            spec = find_spec(entry.value)
-        except ImportError:
-            spec = None
-        if spec is None or not spec.submodule_search_locations:
-            message = f"there is no package {entry.value}"
-            raise ShardlogError(message, where=where, hint="name a package with rules")
-        folders = map(Path, spec.submodule_search_locations)
+    name: str
+    files: tuple[Path, ...]
+    broken: str = ""
+
+
+@cache
+def discovered() -> tuple[Package, ...]:
+    """The packages with rules that are installed, by entry point. None of their code is run, nor that of a
+    package around them."""
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
+    return tuple(map(_package, entries))
+
+
+def _package(entry: EntryPoint) -> Package:
+    try:
+        folders = list(_folders(entry.value))
         files = sorted(p for folder in folders for p in folder.iterdir() if p.suffix in (".dl", ".rules"))
-        if not files:
-            raise ShardlogError(f"package {entry.value} has no .dl or .rules file", where=where)
-        found += files
-    return tuple(found)
+    except (ImportError, ValueError, AttributeError, OSError) as error:
+        return Package(entry.name, (), f"{entry.value} cannot be read: {error}")
+    if not folders:
+        return Package(entry.name, (), f"there is no package {entry.value}")
+    return Package(
+        entry.name, tuple(files), "" if files else f"package {entry.value} has no .dl or .rules file"
+    )
+
+
+def _folders(name: str) -> Iterator[Path]:
+    """The folders of a package, by its dotted name: to look for a part of a package would run the package."""
+    top, *parts = name.strip().split(".")
+    spec = find_spec(top)
+    for place in (spec and spec.submodule_search_locations) or ():
+        folder = Path(place, *parts)
+        if folder.is_dir():
+            yield folder

@@ -20,7 +20,7 @@ and an `sdy.sharding_rule` that is attached to an op before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -103,11 +103,24 @@ def parse_lines(file: str, text: str) -> list[Line]:
 
 def compile_lines(file: str, text: str) -> str:
     """The Datalog text of the rules in ``text``, line by line; see ``rules/ops/schema.dl`` for its words."""
+    return compile_files({file: text})[file]
+
+
+def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
+    """The Datalog texts of files: where lines of several files fit an op, that of the last file is used."""
     kept = re.compile(f"///.*|{_FACTS.pattern}")
-    compiled = [line if kept.fullmatch(line) else "" for line in text.split("\n")]
-    for line in parse_lines(file, text):
-        compiled[line.number - 1] = " ".join(_clauses(line))
-    return "\n".join(compiled)
+    found: dict[str, str] = {}
+    later: dict[tuple[str, bool, int, int], list[Line]] = {}
+    for file, text in list(texts.items())[::-1]:
+        compiled = [line if kept.fullmatch(line) else "" for line in text.split("\n")]
+        lines = parse_lines(file, text)
+        for line in lines:
+            over = [other for other in later.get(_form(line), ()) if _meet(line, other)]
+            compiled[line.number - 1] = " ".join(_clauses(line, over))
+        for line in lines:
+            later.setdefault(_form(line), []).append(line)
+        found[file] = "\n".join(compiled)
+    return {file: found[file] for file in texts}
 
 
 def _continuations(lines: Sequence[str], start: int) -> Iterator[str]:
@@ -294,13 +307,22 @@ def _check_distinct(lines: Sequence[Line]) -> None:
     """No two lines for one name may hold for the same ranks."""
     forms: dict[tuple[str, bool, int, int], list[Line]] = {}
     for line in lines:
-        form = (line.name, line.custom_call, len(line.operands), len(line.results))
-        alike = forms.setdefault(form, [])
+        alike = forms.setdefault(_form(line), [])
         for other in alike:
-            if all(_overlap(a, b) for a, b in zip(other.slots, line.slots, strict=True)):
+            if _meet(line, other):
                 message = f"{line.name} has another rule for these ranks, in line {other.number}"
                 raise ShardlogError(message, where=f"{line.place}:1", hint="keep one of the two")
         alike.append(line)
+
+
+def _form(line: Line) -> tuple[str, bool, int, int]:
+    """What lines that may hold for one op have in common."""
+    return (line.name, line.custom_call, len(line.operands), len(line.results))
+
+
+def _meet(line: Line, other: Line) -> bool:
+    """Two lines of one form may hold for the same ranks."""
+    return all(_overlap(a, b) for a, b in zip(line.slots, other.slots, strict=True))
 
 
 def _overlap(one: Shape, other: Shape) -> bool:
@@ -313,16 +335,16 @@ def _overlap(one: Shape, other: Shape) -> bool:
     return len(one) == len(other)
 
 
-def _clauses(line: Line) -> Iterator[str]:
+def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
     """The Datalog of a line: a relation of its own holds if the shapes fit, and then all that an attached
-    `sdy.sharding_rule` would say. One that is attached goes first."""
+    `sdy.sharding_rule` would say. One that is attached goes first, and so do ``later`` lines."""
     subject = f'{"target" if line.custom_call else "op"}(s, "{line.name}")'
-    numbers = _numbers(line)
-    variables = [f"f_{f}" for f in numbers if not _is_ellipsis(f)]
-    variables += [_batch(((f,),)) for f in numbers if _is_ellipsis(f)]
-    fits = _relation(line)
+    numbers, variables, fits = _numbers(line), _variables(line), _relation(line)
+    unless = [
+        f"!{_relation(other)}({', '.join(['s', *('_' for _ in _variables(other))])})" for other in later
+    ]
     fitting = f"{fits}({', '.join(['s', *variables])})"
-    yield f"{fitting} :- {', '.join([subject, *_fits(line)])}, {_BARE}."
+    yield f"{fitting} :- {', '.join([subject, *_fits(line), _BARE, *unless])}."
     heads = ["custom(s)"]
     for factor, number in numbers.items():
         if not _is_ellipsis(factor):
@@ -355,6 +377,13 @@ def _clauses(line: Line) -> Iterator[str]:
             differ = f"dim(s, {u}, e, m), dim(s, {t}, e, n), m != n, e < r - {len(line.slots[u]) - 1}"
             yield f"{fits}_{t}(s) :- {subject}, slot(s, {u}, _, _, r), {differ}."
             yield f".decl {fits}_{t}(s: sig)"
+
+
+def _variables(line: Line) -> list[str]:
+    """What the relation of a line tells of an op that it holds for: sizes, and how many an ellipsis stands
+    for."""
+    sizes = [f"f_{f}" for f in line.factors if not _is_ellipsis(f)]
+    return sizes + [_batch(((f,),)) for f in line.factors if _is_ellipsis(f)]
 
 
 def _relation(line: Line) -> str:

@@ -68,8 +68,11 @@ class Origins:
         return sorted(Origin(*place, tuple(s for s in sentences if s)) for place, sentences in found.items())
 
     def first(self, case: Case) -> Origin | None:
-        """The origin that names the op, or else the first one; None where no rule is about the op."""
-        origins = self.of(case)
+        """The origin that names the op, or else the first one; None where no rule is about the op. The files
+        of a user come first, the last one before the others."""
+        # Lines of einsum notation come before Datalog.
+        ranks = {str(f): (f.suffix not in SUFFIXES, -i) for i, f in enumerate(self._book.files)}
+        origins = sorted(self.of(case), key=lambda origin: ranks.get(origin.file, (True, 1)))
         quoted, line = f'"{case.name.removeprefix("@")}"', f"{case.name}:"
         about = (o for o in origins if not o.text.startswith("looks_at"))
         naming = (o for o in about if quoted in o.text or o.text.startswith(line))

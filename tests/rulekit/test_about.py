@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from shardlog import rulebook, run
-from shardlog.rulebook import RuleBook, rule_text
+from shardlog.rulebook import RuleBook, rule_texts
 from shardlog.rulekit.about import names
 
 from .. import models
@@ -49,7 +49,7 @@ def test_names(text: str, about: set[str] | None) -> None:
 def test_lines_are_about_their_op(tmp_path: Path) -> None:
     rules = tmp_path / "mine.rules"
     rules.write_text('my.a: i -> i\n@b: ... i -> ... i\nelementwise_op("my.c").\n')
-    assert names([rule_text(rules)]) == frozenset({"my.a", "b", "my.c"})
+    assert names(rule_texts([rules]).values()) == frozenset({"my.a", "b", "my.c"})
 
 
 class Counting:
