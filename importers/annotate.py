@@ -116,7 +116,8 @@ class Targets:
     results by JAX's paths, its results as ``result#0``."""
 
     def __init__(self, module: ir.Module) -> None:
-        functions = symbols(module, "func.func")
+        declared = symbols(module, "func.func")
+        functions = {name: op for name, op in declared.items() if op.regions[0].blocks}
         self._module = module
         self.main = main = functions[main_function(functions)]
         self._results = len(main.type.results)

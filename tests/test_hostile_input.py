@@ -249,3 +249,10 @@ def test_the_closest_of_many_names() -> None:
     names = [f"%layer_{i}_attention" for i in range(20_000)]
     assert closest("%layer_15731_atention", names) == "did you mean %layer_15731_attention?"
     assert closest("x" * 10**6, ["x" * 10**6 + "y"]).startswith("there are: xxx")
+
+
+def test_annotation_where_main_is_declared_alone() -> None:
+    text = MESH + "func.func private @main(tensor<8xf32>) -> tensor<8xf32>\n"
+    with pytest.raises(ShardlogError) as caught:
+        shardlog.run(text, annotate=['%arg0=[{"data"}]'])
+    assert str(caught.value) == "<text>: error: the module has no function\n  hint: expected a func.func"
