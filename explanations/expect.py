@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from .why import Explainer
 from .why_not import Search
 
 _INDEX = re.compile(r"\[\d+\]")
+_LAST = chr(0x10FFFF)  # sorts after all that names have
 _HEADER = "# Checked by `shardlog expect`; `shardlog expect --update` writes it anew."
 
 
@@ -185,11 +188,24 @@ class Expected:
         if pattern is None:
             found = self.values.find(entry.key)
             return [(entry.key if len(found) == 1 else value.name, value) for value in found]
-        names = self.values.names()
-        matched = [(n, v) for n, v in names.items() if pattern.fullmatch(n) and n not in plain]
-        if not matched and not any(pattern.fullmatch(name) for name in names):
+        start = entry.key.partition("*")[0]
+        near = self._sorted[bisect_left(self._sorted, start) : bisect_right(self._sorted, start + _LAST)]
+        names = [name for name in near if pattern.fullmatch(name)]
+        if not names:
             self.values.find(entry.key)  # which says what is near
-        return matched
+        return [(n, self._names[n]) for n in sorted(names, key=self._rank.__getitem__) if n not in plain]
+
+    @cached_property
+    def _names(self) -> Mapping[str, Value]:
+        return self.values.names()
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self._names)
+
+    @cached_property
+    def _rank(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self._names)}
 
     def _causes(self, value: Value, wanted: Sharding) -> Iterator[Cause]:
         has = self.sharding(value)
@@ -252,10 +268,11 @@ class Expected:
     def _boundary_names(self) -> Iterator[tuple[str, Value]]:
         """Arguments and results of the main function, by JAX path where they have one."""
         graph = self.record.result.program.graph
-        numbers = [graph.main.place + v for v in graph.main.function.arguments]
+        numbers = {graph.main.place + v for v in graph.main.function.arguments}
+        numbers |= set(graph.result_places.tolist())
         best: dict[int, tuple[str, Value]] = {}
-        for name, value in self.values.names().items():
-            if value.number in numbers or value.number in graph.result_places:
+        for name, value in self._names.items():
+            if value.number in numbers:
                 best.setdefault(value.number, (name, value))  # paths come before numbers
         return iter(best.values())
 

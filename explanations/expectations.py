@@ -14,9 +14,11 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from ..errors import ShardlogError
+from ..importers.places import wildcard
 
 _LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")
 _DECODED = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
@@ -31,12 +33,10 @@ class Expectation:
     first: int
     end: int
 
-    @property
+    @cached_property
     def pattern(self) -> re.Pattern[str] | None:
         """What the names match; None where the key is a plain name."""
-        if "*" not in self.key:
-            return None
-        return re.compile(r"[^\[\]]*".join(map(re.escape, self.key.split("*"))))
+        return wildcard(self.key) if "*" in self.key else None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from ..errors import ShardlogError
+from ..importers.places import wildcard
 from .record import Op, Record, Value
 
 _SOURCE = re.compile(r"(?P<file>[^:]+\.\w+):(?P<line>\d+)")
@@ -50,7 +51,7 @@ class Values:
         """The values that a name stands for; ``*`` in it is any text without brackets. Raises as ``find``."""
         if "*" not in pattern:
             return self.find(pattern)
-        wanted = re.compile(r"[^\[\]]*".join(map(re.escape, pattern.split("*"))))
+        wanted = wildcard(pattern)
         known = self._record.names()
         numbers = sorted({number for name, number in known.items() if wanted.fullmatch(name)})
         if not numbers:

@@ -15,6 +15,19 @@ _OUTERMOST = re.compile(r"^p?jit\([^()]*\)(/|$)")
 _COMPONENT = re.compile(r"""\.?(?P<name>[^.\[\]]+)|\[\s*('[^']*'|"[^"]*"|[^\]]*?)\s*\]""")
 
 
+def wildcard(pattern: str, any_: str = r"[^\[\]]") -> re.Pattern[str]:
+    """What matches a name with stars, each of which stands for any text, of characters that match ``any_``.
+
+    A match takes time in proportion to the name: what follows a star is best found as early as it can be, so
+    nothing is tried twice.
+    """
+    first, *others = map(re.escape, pattern.split("*"))
+    if not others:
+        return re.compile(first)
+    early = "".join(f"(?>{any_}*?{text})" for text in others[:-1])
+    return re.compile(f"{first}{early}{any_}*{others[-1]}")
+
+
 @lru_cache(maxsize=1 << 16)
 def frames(location: str) -> tuple[tuple[str, int], ...]:
     """The files and lines that an MLIR location names, inner frames first."""

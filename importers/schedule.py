@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 from ..errors import ShardlogError, closest
 from .function import Function
 from .meshes import SubAxis
-from .places import argument_path, components, result_path
+from .places import argument_path, components, result_path, wildcard
 from .program import Program
 from .shardings import Dimension, Sharding
 from .source import symbols
@@ -173,7 +173,7 @@ class _Scheduler:
 
     def matching(self, pattern: str) -> list[_Target]:
         """The arguments whose path starts as a pattern says, or else such results."""
-        parts = [_glob(part) for part in components(pattern)]
+        parts = [wildcard(part, ".") for part in components(pattern)]
         found = [
             target for target in self.targets if parts and any(_starts(path, parts) for path in target.paths)
         ]
@@ -343,8 +343,3 @@ def _used(sharding: Sharding) -> dict[str, str]:
 def _starts(path: Sequence[str], parts: Sequence[re.Pattern[str]]) -> bool:
     """Whether the first components of a path are as the parts of a pattern say."""
     return len(parts) <= len(path) and all(p.fullmatch(c) for p, c in zip(parts, path, strict=False))
-
-
-def _glob(part: str) -> re.Pattern[str]:
-    """A part of a pattern, in which * stands for anything."""
-    return re.compile(".*".join(map(re.escape, part.split("*"))))

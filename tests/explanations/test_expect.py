@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from random import Random
 
 import pytest
 import shardlog
@@ -12,6 +14,7 @@ from shardlog.cli import main
 from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
 from shardlog.explanations.expect import check, update
+from shardlog.importers.places import wildcard
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -211,3 +214,37 @@ def test_on_the_command_line(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     (missing, extra) = found["differences"][0]["causes"]
     assert (missing["axis"], missing["missing"], extra["axis"]) == ("data", False, "model")
     validate(found, schema("expect"))
+
+
+# ---- Patterns ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_stars_match_what_they_say(seed: int) -> None:
+    """Against plain search, on words of few letters, in which stars have many ways to match."""
+    random = Random(seed)
+    for _ in range(300):
+        pattern = "".join(random.choices("ab[]*", k=random.randrange(1, 8)))
+        name = "".join(random.choices("ab[]", k=random.randrange(8)))
+        plain = re.compile(r"[^\[\]]*".join(map(re.escape, pattern.split("*"))))
+        assert bool(wildcard(pattern).fullmatch(name)) == bool(plain.fullmatch(name)), (pattern, name)
+
+
+def test_any_number_of_stars_takes_time_in_proportion() -> None:
+    assert not wildcard("a*" * 120 + "b").fullmatch("a" * 10_000)
+    assert wildcard("*" * 120 + "b").fullmatch("a" * 10_000 + "b")
+
+
+def test_names_that_begin_otherwise_are_not_compared(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of many patterns takes no more time than there are names that can match them."""
+    file.write_text(HOLDS)
+    seen: list[str] = []
+
+    class Watched:
+        def fullmatch(self, name: str) -> bool:
+            seen.append(name)
+            return True
+
+    monkeypatch.setattr("shardlog.explanations.expectations.wildcard", lambda _: Watched())
+    assert check(shardlog.run(MODULE), file) == []
+    assert seen == ["params['layers'][0]['w']", "params['layers'][1]['w']"]
