@@ -222,7 +222,7 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
             options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
             apply_annotations(module, tuple(options.annotate))
         order = None if options.op_priorities is None else Path(options.op_priorities)
-        book = RuleBook(options.files, order)
+        book = RuleBook(options.files, order, include_from=options.include_from, limits=options.limits)
         tell("importing", 0.25)
 
         def read() -> Program:

@@ -63,6 +63,17 @@ class Options:
         ),
     )
     rules: Sequence[Path | str] = field(default=(), metadata=_about("files with more op rules"))
+    include_from: Sequence[Path | str] = field(
+        default=(),
+        metadata=_about("folders that rule files may include files from, beside their own"),
+    )
+    limits: str = field(
+        default="",
+        metadata=_about(
+            "what rules may take for one op, and a query: 'tuples=5000000,memory=2G,seconds=10'; what is not "
+            "named stays at a million tuples (of a query ten), 4 GiB, 60 seconds; 'none' is no limit"
+        ),
+    )
     op_priorities: Path | str | None = field(
         default=None,
         metadata=_about(
@@ -108,7 +119,10 @@ class Options:
         keep = object.__setattr__
         if isinstance(self.rules, str | Path):
             keep(self, "rules", (self.rules,))
+        if isinstance(self.include_from, str | Path):
+            keep(self, "include_from", (self.include_from,))
         keep(self, "rules", tuple(map(Path, self.rules)))
+        keep(self, "include_from", tuple(map(str, self.include_from)))
         keep(self, "op_priorities", None if self.op_priorities is None else Path(self.op_priorities))
         keep(self, "schedule", read_schedule(self.schedule))
         if isinstance(self.annotate, str):

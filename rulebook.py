@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from .engine import DatalogError, Program, Solver, load
+from .engine import DatalogError, Limits, Program, Solver, load
 from .errors import ShardlogError
 from .rulekit.about import names, speak_of
 from .rulekit.discover import GROUP, Package, discovered
@@ -21,6 +21,7 @@ from .rulekit.written import fact_places
 
 RULES = Path(__file__).parent / "rules"
 Facts = Mapping[str, Any]
+LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=60)  # of what a user's rules take for one op
 
 
 _OPS = (RULES / "ops/main.dl",)
@@ -28,7 +29,7 @@ _OPS = (RULES / "ops/main.dl",)
 
 @cache
 def _ops() -> Program:
-    return load(_OPS, key="sig")
+    return load_ops(())
 
 
 @cache
@@ -41,9 +42,12 @@ def builtin_ops() -> tuple[Program, Solver]:
     return _ops(), _answers()[0]
 
 
-def load_ops(files: Sequence[Path], op_priorities: Path | None = None) -> Program:
+def load_ops(
+    files: Sequence[Path], op_priorities: Path | None = None, include_from: Sequence[Path | str] = ()
+) -> Program:
     """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
-    the list of op priorities in a file."""
+    the list of op priorities in a file. ``include_from`` are folders that files may include from, beside
+    their own and that of shardlog's rules."""
     for file in files:
         if file.suffix in (".mlir", ".mlirbc"):
             hint = "rules are files of Datalog (.dl) or einsum notation (.rules)"
@@ -52,7 +56,8 @@ def load_ops(files: Sequence[Path], op_priorities: Path | None = None) -> Progra
     texts = compile_files({str(f): read_text(f) for f in lines})
     if op_priorities is not None:
         texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
-    program = load([*_OPS, *(f for f in files if f not in lines)], key="sig", texts=texts)
+    included = [*_OPS, *(f for f in files if f not in lines)]
+    program = load(included, key="sig", texts=texts, include_from=(RULES, *include_from))
     _check_heads(program)
     return program
 
@@ -76,22 +81,26 @@ def rule_texts(files: Iterable[Path]) -> dict[str, str]:
 
 
 def load_packages(
-    packages: Sequence[Package], extra: Sequence[Path], op_priorities: Path | None
+    packages: Sequence[Package],
+    extra: Sequence[Path],
+    op_priorities: Path | None,
+    include_from: Sequence[Path | str] = (),
 ) -> tuple[Program, tuple[Path, ...], list[str]]:
     """The op rules with those of ``packages`` and the files ``extra``; the files that are in use, and a
     message for every package that is broken and left out. Raises for what is wrong with ``extra``."""
+    loaded = partial(load_ops, op_priorities=op_priorities, include_from=include_from)
     broken = [(package, package.broken) for package in packages if package.broken]
     whole = [package for package in packages if not package.broken]
     files = (*(file for package in whole for file in package.files), *extra)
     try:
-        program = load_ops(files, op_priorities)
+        program = loaded(files)
     except (ShardlogError, DatalogError):
         if not whole:
             raise
-        program, files = load_ops(extra, op_priorities), tuple(extra)
+        program, files = loaded(extra), tuple(extra)
         for package in whole:
             try:
-                program = load_ops((*package.files, *files), op_priorities)
+                program = loaded((*package.files, *files))
                 files = (*package.files, *files)
             except (ShardlogError, DatalogError) as error:
                 broken.append((package, str(error).splitlines()[0]))
@@ -109,25 +118,35 @@ def _key(signature: Facts) -> Hashable:
 
 class RuleBook:
     """The rules for one run: those that come with shardlog, those of packages and the files in ``extra``;
-    with ``op_priorities``, a file, the order in which ops propagate (see ``rulekit/priorities.py``).
+    with ``op_priorities``, a file, the order in which ops propagate (see ``rulekit/priorities.py``). Rules
+    that do not come with shardlog run under ``LIMITS``, changed as ``limits`` says, for each signature.
 
     ``asked`` are the facts that programs have been asked about, by the name of the program: an entry per key,
     or a single one where the program has no key. (Turns are the agenda's.)
     """
 
-    def __init__(self, extra: Iterable[Path] = (), op_priorities: Path | None = None) -> None:
+    def __init__(
+        self,
+        extra: Iterable[Path] = (),
+        op_priorities: Path | None = None,
+        *,
+        include_from: Sequence[Path | str] = (),
+        limits: str = "",
+    ) -> None:
         packages, given = discovered(), tuple(dict.fromkeys(extra))
         self.op_priorities = op_priorities
         own = bool(packages or given) or op_priorities is not None
         self.files: tuple[Path, ...] = ()
         self.ops, messages = _ops(), list[str]()
         if own:
-            self.ops, self.files, messages = load_packages(packages, given, op_priorities)
+            self.ops, self.files, messages = load_packages(packages, given, op_priorities, include_from)
+        each = LIMITS.changed(limits)
         self._invalid: set[Hashable] = set()  # signatures about which the rules say what makes no sense
         self.asked: dict[str, list[Facts]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good,
         # unless more rules are about it.
-        self._ops, self._answers = (self.ops.solver({}), {}) if own else _answers()
+        solver = self.ops.solver({}, limits=each) if own else None
+        self._ops, self._answers = (solver, {}) if solver else _answers()
         texts = rule_texts(self.files)
         self._about = names(texts.values()) if op_priorities is None else None
         if texts:

@@ -96,7 +96,7 @@ def _query(options: argparse.Namespace) -> None:
 
     query = Query(options.body)  # errors in the query come before the work
     relation = record(open_or_run(options)).relation
-    rows = query.run(relation)
+    rows = query.run(relation, options.limits)
     for message in query.warnings(relation):
         warn(message)
     if options.json:

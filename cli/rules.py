@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .colours import show
-from .running import add_json, add_rules, print_json
+from .running import add_json, add_rule_options, add_rules, print_json
 
 if TYPE_CHECKING:
+    from ..rulebook import RuleBook
     from ..rulekit.case import Reference
 
 
@@ -21,7 +22,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     check.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
     about = "a Python function of NumPy arrays that computes an op, as in @target=package.module:function"
     check.add_argument("--reference", metavar="OP=FUNCTION", action="append", default=[], help=about)
-
+    add_rule_options(check)
     check.set_defaults(carry_out=_check)
 
     ops = commands.add_parser("ops", help="list the ops of a module with their rules")
@@ -49,8 +50,13 @@ def _check(options: argparse.Namespace) -> None:
     from ..errors import ShardlogError
     from ..rulekit.check import check_rules
 
-    references = dict(_reference(text) for text in options.reference)
-    report = check_rules([Path(p) for p in options.rules], [Path(p) for p in options.examples], references)
+    report = check_rules(
+        [Path(p) for p in options.rules],
+        [Path(p) for p in options.examples],
+        dict(_reference(text) for text in options.reference),
+        include_from=options.include_from,
+        limits=options.limits,
+    )
     show(report)
     if not report.cases:
         hint = "give ops to check it on: --examples MODULE"
@@ -77,11 +83,10 @@ def _reference(text: str) -> tuple[str, Reference]:
 
 
 def _ops(options: argparse.Namespace) -> None:
-    from ..rulebook import RuleBook
     from ..rulekit.ops import module_ops, ops_text
 
     source = "-" if options.module == "-" else Path(options.module)
-    rows = module_ops(source, RuleBook(Path(p) for p in options.rules))
+    rows = module_ops(source, _book(options))
     if options.json:
         names = ("op", "signatures", "rule", "says")
         print_json([dict(zip(names, row, strict=True)) for row in rows])
@@ -90,8 +95,15 @@ def _ops(options: argparse.Namespace) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    from ..rulebook import RuleBook
     from ..rulekit.show import show as show_rules
 
-    book = RuleBook(Path(p) for p in options.rules)
+    book = _book(options)
     print(show_rules(options.name, book, [Path(p) for p in options.examples]))
+
+
+def _book(options: argparse.Namespace) -> RuleBook:
+    """The rules that ``options`` ask for."""
+    from ..rulebook import RuleBook
+
+    files = map(Path, options.rules)
+    return RuleBook(files, include_from=options.include_from, limits=options.limits)

@@ -42,6 +42,16 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
     """Adds ``--rules``."""
     add = parser.add_argument
     add("--rules", metavar="FILE", action="append", default=[], help="more op rules; may be repeated")
+    add_rule_options(parser)
+
+
+def add_rule_options(parser: argparse.ArgumentParser) -> None:
+    """Adds what rule files may do: ``--allow-include`` and ``--limits``."""
+    add = parser.add_argument
+    about = "a folder that rule files may include files from, beside their own; may be repeated"
+    add("--allow-include", metavar="DIR", dest="include_from", action="append", default=[], help=about)
+    about = "what rules may take for one op, and a query; default: tuples=1000000,memory=4G,seconds=60"
+    add("--limits", metavar="LIMITS", default="", help=about)
 
 
 def add_json(parser: argparse.ArgumentParser, about: str) -> None:

@@ -7,6 +7,7 @@ equals a term whose variables are grounded. An unnamed variable may stand only w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from .diagnostics import Reporter, counted, did_you_mean
 from .scopes import holds_wildcard, literals, own_name, terms, variables
@@ -50,9 +51,13 @@ def check_atoms(clause: Clause, module: Module, relations: Relations, reporter: 
                 f"it is declared as {atom.name}({columns})",
             )
         elif atom.name not in module.broken:
-            hint = did_you_mean(atom.name, relations) or f"declare it: .decl {atom.name}(...)"
+            hint = partial(_relation_hint, atom.name, relations)
             reporter.error("E0201", atom.at, f"unknown relation `{atom.name}`", hint)
     return right
+
+
+def _relation_hint(name: str, relations: Relations) -> str:
+    return did_you_mean(name, relations) or f"declare it: .decl {name}(...)"
 
 
 def check_grounded(clause: Clause, reporter: Reporter) -> None:
@@ -66,14 +71,14 @@ def check_grounded(clause: Clause, reporter: Reporter) -> None:
             "E0401",
             at,
             f"the variable `{name}` has no value: no positive atom of the body holds it",
-            did_you_mean(name, (other for other in grounded if "@" not in other)),
+            partial(did_you_mean, name, [other for other in grounded if "@" not in other]),
         )
 
 
 def grounded_by(body: Iterable[Literal], known: set[str]) -> set[str]:
     """The variables that have a value once ``body`` holds, given those that are ``known`` before."""
     grounded = set(known)
-    equations: list[Comparison] = []
+    equations: list[tuple[Term, set[str]]] = []  # a pattern, and the variables of what it equals
     for literal in body:
         if isinstance(literal, Atom):
             for term in literal.args:
@@ -82,14 +87,15 @@ def grounded_by(body: Iterable[Literal], known: set[str]) -> set[str]:
                 elif isinstance(term, Record):
                     grounded |= _bound_by_pattern(term)
         elif isinstance(literal, Comparison) and literal.operator == "=":
-            equations.append(literal)
+            for pattern, value in ((literal.left, literal.right), (literal.right, literal.left)):
+                if not holds_wildcard(value):
+                    equations.append((pattern, variables(value)))
     size = -1
     while equations and size != len(grounded):
         size = len(grounded)
-        for equation in equations:
-            for left, right in ((equation.left, equation.right), (equation.right, equation.left)):
-                if variables(right) <= grounded and not holds_wildcard(right):
-                    grounded |= _bound_by_pattern(left)
+        for pattern, needed in equations:
+            if needed <= grounded:
+                grounded |= _bound_by_pattern(pattern)
     return grounded
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import chain, product
+from math import prod
 from typing import NoReturn
 
 from .diagnostics import Reporter, did_you_mean
 from .lexer import KEYWORDS, tokenize, unescape
+from .scopes import parts, terms
 from .syntax import (
     Aggregate,
     Atom,
@@ -44,6 +46,8 @@ _CASTS = {
 }  # fmt: skip
 _AGGREGATES = frozenset(["count", "sum", "min", "max", "mean"])
 _MOST_ALTERNATIVES = 10_000
+_MOST_LITERALS = 1_000  # of a rule: a rule that runs is as many calls deep
+_DEEPEST = 100  # levels of a term or of a body: what works on them is recursive
 
 
 class ReportedError(Exception):
@@ -65,13 +69,15 @@ class ClauseParser:
         self.reporter = reporter
         self.i = 0
         self.nested = False  # whether the clause has an aggregate
+        self.depth = 0  # of the parentheses around the token
+        self.pairs: dict[int, int] = {}  # opening parentheses, by index: the closing ones
 
     # ---- Clauses ----------------------------------------------------------------------------------------
 
     def clause(self) -> None:
         sentence = self.sentences.get(self.i, "")
-        self.nested = False
-        start = self.places[self.i]
+        self.nested, self.depth = False, 0
+        first, start = self.i, self.places[self.i]
         heads = [self.atom()]
         while self.accept(","):
             heads.append(self.atom())
@@ -83,15 +89,54 @@ class ClauseParser:
             self.take(".", "`,` or `.` after the literal")
         else:
             self.take(".", "`:-` or `.` after the head")
+        if len(bodies) > 1 and len(heads) * len(bodies) > _MOST_ALTERNATIVES:
+            self.too_many_alternatives(start)
+        if self.i - first > _DEEPEST:
+            self.check_size(heads, bodies, start)
         text = Text(start, self.places[self.i - 1] + 1, sentence)
         for head, body in product(heads, bodies):
             self.module.clauses.append(Clause(head, tuple(body), text, self.nested))
 
+    def check_size(self, heads: list[Atom], bodies: list[list[Literal]], at: int) -> None:
+        """Report a clause that is too long or too deep for what works on it."""
+        if max(map(len, bodies)) > _MOST_LITERALS or len(bodies) * len(bodies[0]) > 10 * _MOST_ALTERNATIVES:
+            self.error(
+                "E0107",
+                at,
+                f"this rule has more than {_MOST_LITERALS} literals",
+                "give parts of it a relation",
+            )
+        found = {id(literal): literal for literal in chain(heads, *bodies)}
+        terms_left = [(term, 1) for literal in found.values() for term in terms(literal)]
+        while terms_left:
+            term, depth = terms_left.pop()
+            if depth > _DEEPEST:
+                self.too_deep(at)
+            terms_left += [(part, depth + 1) for part in parts(term)]
+
+    def too_deep(self, at: int) -> NoReturn:
+        hint = "give parts of it a relation of their own"
+        self.error("E0107", at, f"this rule is nested more than {_DEEPEST} levels deep", hint)
+
+    def too_many_alternatives(self, at: int) -> NoReturn:
+        what = f"the disjunctions of this rule have more than {_MOST_ALTERNATIVES} combinations"
+        self.error("E0107", at, what, "give some of them a relation of their own")
+
     def disjunction(self) -> list[list[Literal]]:
+        self.deeper()
         bodies = self.conjunction()
         while self.accept(";"):
-            bodies = bodies + self.conjunction()
+            bodies += self.conjunction()
+            if len(bodies) > _MOST_ALTERNATIVES:
+                self.too_many_alternatives(self.places[self.i])
+        self.depth -= 1
         return bodies
+
+    def deeper(self) -> None:
+        """Go a level down. (A clause starts at the top again, also after an error.)"""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self.too_deep(self.places[self.i])
 
     def conjunction(self) -> list[list[Literal]]:
         bodies = self.term()
@@ -101,10 +146,7 @@ class ClauseParser:
                 bodies[0] += more[0]
             else:
                 if len(bodies) * len(more) > _MOST_ALTERNATIVES:
-                    what = f"the disjunctions of this rule have more than {_MOST_ALTERNATIVES} combinations"
-                    self.error(
-                        "E0107", self.places[self.i], what, "give some of them a relation of their own"
-                    )
+                    self.too_many_alternatives(self.places[self.i])
                 bodies = [a + b for a in bodies for b in more]
         return bodies
 
@@ -117,7 +159,12 @@ class ClauseParser:
             self.i += 1
             if self.kinds[self.i] == "identifier" and self.kinds[self.i + 1] == "(":
                 return [[Negation(self.atom(), at)]]
-            return _negated(self.term())
+            self.deeper()
+            bodies = self.term()
+            if prod(map(len, bodies)) > _MOST_ALTERNATIVES:
+                self.too_many_alternatives(at)
+            self.depth -= 1
+            return _negated(bodies)
         if kind == "(" and not self.parenthesis_is_expression():
             self.i += 1
             bodies = self.disjunction()
@@ -149,14 +196,22 @@ class ClauseParser:
 
     def parenthesis_is_expression(self) -> bool:
         """Whether the parenthesis here is part of an expression, as in ``(x + 1) * 2 = y``."""
-        depth, i, kinds = 1, self.i + 1, self.kinds
-        while depth:
-            kind = kinds[i]
-            if kind == "end":
-                return False
-            depth += (kind in ("(", "[", "{")) - (kind in (")", "]", "}"))
-            i += 1
-        return kinds[i] in _COMPARISONS or kinds[i] in _STRENGTH
+        after = self.kinds[self.closing(self.i) + 1]
+        return after in _COMPARISONS or after in _STRENGTH
+
+    def closing(self, opening: int) -> int:
+        """The index of the parenthesis that closes this one, or of the end."""
+        if opening not in self.pairs:
+            # All that are opened from here on, up to where this one closes: each is looked for once.
+            kinds, open_, i = self.kinds, [opening], opening
+            while open_ and kinds[i] != "end":
+                i += 1
+                if kinds[i] in ("(", "[", "{"):
+                    open_.append(i)
+                elif kinds[i] in (")", "]", "}"):
+                    self.pairs[open_.pop()] = i
+            self.pairs.update(dict.fromkeys(open_, len(kinds) - 2))
+        return self.pairs[opening]
 
     def atom(self) -> Atom:
         if self.kinds[self.i] == "identifier" and self.kinds[self.i + 1] == "(":
@@ -194,12 +249,14 @@ class ClauseParser:
             self.take(",", f"`,` or `{closing}`")
 
     def expression(self, strength: int = 0) -> Term:
+        self.deeper()
         left = self.operand()
         while (bind := _STRENGTH.get(self.kinds[self.i], 0)) > strength:
             operator, at = self.kinds[self.i], self.places[self.i]
             self.i += 1
             right = self.expression(bind - 1 if operator == "^" else bind)
             left = Call(operator, (left, right), at)
+        self.depth -= 1
         return left
 
     def operand(self) -> Term:
@@ -264,9 +321,11 @@ class ClauseParser:
         self.expected("a term")
 
     def integer(self, text: str, at: int, low: int, high: int) -> int:
-        value = int(text, 2 if text[:2] == "0b" else 16 if text[:2] == "0x" else 10)
+        digits = text.lstrip("0bx")  # a number of many digits takes long, and Python may refuse it
+        value = high + 1 if len(digits) > 64 else int(text, {"0b": 2, "0x": 16}.get(text[:2], 10))
         if not low <= value <= high:
             self.reporter.error("E0103", at, f"{text} does not fit into 64 bits")
+            return 0
         return value
 
     def aggregate(self, function: str, at: int) -> Term:
@@ -289,12 +348,11 @@ class ClauseParser:
     def several_arguments(self) -> bool:
         """Whether the parenthesis here holds ``x, y``, as in ``max(x, y)``: in ``max (x + 1) : { ... }`` it
         starts the target of an aggregate."""
-        depth, i, kinds = 1, self.i + 1, self.kinds
-        while depth and kinds[i] != "end":
-            if depth == 1 and kinds[i] == ",":
+        i, closing = self.i + 1, self.closing(self.i)
+        while i < closing:
+            if self.kinds[i] == ",":
                 return True
-            depth += (kinds[i] in ("(", "[", "{")) - (kinds[i] in (")", "]", "}"))
-            i += 1
+            i = 1 + (self.closing(i) if self.kinds[i] in ("(", "[", "{") else i)
         return False
 
     # ---- Tokens -----------------------------------------------------------------------------------------

@@ -3,61 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from .checks import check_atoms, check_grounded
 from .diagnostics import DatalogError, Diagnostic, EngineError, Reporter, did_you_mean
 from .domains import check_domains, declared_domains
 from .keys import check_key, drop_key
-from .parser import parse
+from .parser import NoRulesError, parse
 from .plan import Column, Expression, Plan, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
 from .projections import Projections
 from .scopes import resolve
-from .sources import Sources
+from .sources import Sources, UnreadableError, read_text
 from .strata import clause_uses, stratify
 from .subtypes import check_subtypes
 from .syntax import Clause, Module, RelationDeclaration, Text
-from .types import PRIMITIVES, Inference, Types, declared_types
+from .types import Inference, Types, declared_types
 
 
-def compile_program(paths: Sequence[Path | str], texts: Mapping[str, str], key: str | None) -> Plan:
+def compile_program(
+    paths: Sequence[Path | str],
+    texts: Mapping[str, str],
+    key: str | None,
+    include_from: Sequence[Path | str] = (),
+) -> Plan:
     """The plan of the program that all files and texts make together. Raises DatalogError."""
     sources = Sources()
     reporter = Reporter(sources)
     module = Module()
-    reader = _Reader(sources, reporter, module, texts)
+    reader = _Reader(sources, reporter, module, texts, [Path(folder).resolve() for folder in include_from])
     for path in paths:
         reader.read_root(Path(path))
     for name in texts:
-        reader.read(name, texts[name])
+        reader.read(name, texts[name], Path(name).parent.resolve())
     plan = _Compiler(module, sources, reporter, key).plan()
     reporter.finish()
     return plan
 
 
 class _Reader:
-    """Reads each file once, included ones where they are included first."""
+    """Reads each file once, included ones where they are included first.
+
+    A file may include what is in the folder of the file that was named first, or in ``folders``. What it
+    includes must begin as rules do: no message shows a line of another file.
+    """
 
     def __init__(
-        self, sources: Sources, reporter: Reporter, module: Module, texts: Mapping[str, str]
+        self,
+        sources: Sources,
+        reporter: Reporter,
+        module: Module,
+        texts: Mapping[str, str],
+        folders: Sequence[Path],
     ) -> None:
         self.sources = sources
         self.reporter = reporter
         self.module = module
         self.texts = texts
+        self.folders = folders
         self.seen: set[str] = set()
 
     def read_root(self, path: Path) -> None:
         try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            message = f"cannot read this file: {reason}"
+            text = read_text(path)
+        except UnreadableError as error:
+            message = f"cannot read this file: {error}"
             raise DatalogError([Diagnostic(str(path), 1, 1, "E0106", message)]) from None
-        self.read(str(path), text)
+        self.read(str(path), text, path.parent.resolve())
 
-    def read(self, name: str, text: str) -> None:
+    def read(self, name: str, text: str, folder: Path, included: bool = False) -> None:
+        """``folder`` is where included files may be."""
         identity = name if name in self.texts else str(Path(name).resolve())
         if identity in self.seen:
             return
@@ -66,19 +82,29 @@ class _Reader:
 
         def include(target: str, at: int) -> None:
             if target in self.texts:
-                self.read(target, self.texts[target])
-                return
-            path = Path(name).parent / target
-            try:
-                self.read(str(path), path.read_text(encoding="utf-8"))
-            except OSError as error:
-                self.reporter.error(
-                    "E0106", at, f'cannot read "{target}": {error.strerror}', f"looked for {path}"
-                )
-            except UnicodeDecodeError:
-                self.reporter.error("E0106", at, f'cannot read "{target}": it is not UTF-8')
+                self.read(target, self.texts[target], folder)
+            else:
+                self.include(Path(name).parent, target, at, folder)
 
-        parse(text, start, self.module, self.reporter, include)
+        parse(text, start, self.module, self.reporter, include, strict=included)
+
+    def include(self, beside: Path, target: str, at: int, folder: Path) -> None:
+        path = beside / target
+        try:
+            resolved = path.resolve()
+            if not any(resolved.is_relative_to(allowed) for allowed in (folder, *self.folders)):
+                message = f'"{target}" is not in the folder of the rule file'
+                hint = f"if it may be included, allow its folder: {resolved.parent}"
+                self.reporter.error("E0106", at, message, hint)
+                return
+            self.read(str(path), read_text(path), folder, included=True)
+        except NoRulesError:
+            hint = "its first statement has a syntax error: load the file by itself to see it"
+            self.reporter.error("E0106", at, f'"{target}" is no file of rules', hint)
+        except (UnreadableError, OSError, ValueError, RuntimeError) as error:
+            # Of a path itself: a null byte, a name that is too long, links that lead to one another.
+            reason = getattr(error, "strerror", None) or str(error)
+            self.reporter.error("E0106", at, f'cannot read "{target}": {reason}', f"looked for {path}")
 
 
 class _Compiler:
@@ -177,8 +203,7 @@ class _Compiler:
                 )
             for column in declaration.columns:
                 if column.type_name not in types.kinds:
-                    known = [*PRIMITIVES, *types.kinds]
-                    hint = did_you_mean(column.type_name, known)
+                    hint = partial(did_you_mean, column.type_name, types.kinds)
                     self.reporter.error("E0201", column.at, f"unknown type `{column.type_name}`", hint)
             if "eqrel" in declaration.qualifiers and (
                 len(declaration.columns) != 2
@@ -223,7 +248,7 @@ class _Compiler:
             if directive.name in declared:
                 flags[directive.name].add(directive.kind)
             elif directive.name not in self.module.broken:
-                hint = did_you_mean(directive.name, declared)
+                hint = partial(did_you_mean, directive.name, declared)
                 self.reporter.error("E0201", directive.at, f"unknown relation `{directive.name}`", hint)
         return flags
 
@@ -246,6 +271,7 @@ class _Compiler:
         for group, is_shared in groups:
             once: list[int] = []
             again: list[int] = []
+            members = frozenset(group)
             for name in group:
                 for clause, variables in by_head.get(name, ()):
                     constants = constant_arguments(clause, schema)
@@ -255,8 +281,8 @@ class _Compiler:
                     if clause.text not in source_of:
                         source_of[clause.text] = len(sources)
                         sources.append(self.source(clause.text))
-                    planned = plan_clause(clause, variables, schema, group, source_of[clause.text])
-                    recursive = any(use.relation in group for use in clause_uses(clause))
+                    planned = plan_clause(clause, variables, schema, members, source_of[clause.text])
+                    recursive = any(use.relation in members for use in clause_uses(clause))
                     (again if recursive else once).extend(range(len(rules), len(rules) + len(planned)))
                     rules += planned
             if once or again:

@@ -10,17 +10,26 @@ Every diagnostic has a stable code:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from ..errors import shortened
 from .sources import Sources
 
-_LONGEST = 120
+_LONGEST = 120  # characters of a line that are shown
+_SHOWN = 20  # errors of one file
+_MOST = 10_000  # errors after which nobody looks for more
+
+Text: TypeAlias = str | Callable[[], str]  # what takes long to say is said only where it is shown
 
 
 class EngineError(Exception):
     """A checked program that cannot be evaluated: facts that do not fit, a division by zero, a limit."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 @dataclass(frozen=True, order=True)
@@ -40,7 +49,7 @@ class Diagnostic:
         start = max(0, self.column - 1 - _LONGEST // 2) if len(self.source) > _LONGEST else 0
         shown = self.source[start : start + _LONGEST]
         indent = "".join(c if c == "\t" else " " for c in shown[: self.column - 1 - start])
-        lines = [f"{self.file}:{self.line}:{self.column}: error[{self.code}]: {self.message}"]
+        lines = [f"{shortened(self.file)}:{self.line}:{self.column}: error[{self.code}]: {self.message}"]
         if shown.strip():
             lines += [f"    {shown.rstrip()}", f"    {indent}^"]
         if self.hint:
@@ -49,14 +58,19 @@ class Diagnostic:
 
 
 class DatalogError(Exception):
-    """A program with errors. ``diagnostics`` holds all that were found, in the order of the text."""
+    """A program with errors. ``diagnostics`` holds the first ones of each file, in the order of the text,
+    ``more`` how many there are beside them, by file."""
 
-    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self.diagnostics = tuple(diagnostics)
-        super().__init__("\n".join(map(str, self.diagnostics)))
+    def __init__(self, diagnostics: Iterable[Diagnostic], more: Mapping[str, int] | None = None) -> None:
+        self.diagnostics, self.more = tuple(diagnostics), dict(more or {})
+        rest = (
+            f"{shortened(file)}: {number:,} errors, of which the first {_SHOWN} are shown"
+            for file, number in ((file, number + _SHOWN) for file, number in self.more.items())
+        )
+        super().__init__("\n".join((*map(str, self.diagnostics), *rest)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.diagnostics,), self.__dict__
+        return type(self), (self.diagnostics, self.more), self.__dict__
 
 
 class Reporter:
@@ -64,11 +78,24 @@ class Reporter:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._found: dict[tuple[int, str], tuple[str, str]] = {}
+        self._found: dict[tuple[int, str], tuple[Text, Text]] = {}
 
-    def error(self, code: str, at: int, message: str, hint: str = "") -> None:
-        """Report an error at position ``at``. The first one with this code at this place stays."""
+    def error(self, code: str, at: int, message: Text, hint: Text = "") -> None:
+        """Report an error at position ``at``. The first one with this code at this place stays.
+
+        Raises DatalogError where there are thousands.
+        """
         self._found.setdefault((at, code), (message, hint))
+        if len(self._found) >= _MOST:
+            self.finish()
+
+    def errors_before(self, end: int, start: int) -> bool:
+        """Whether anything was reported from ``start`` up to ``end``."""
+        return any(start <= at < end for at, _ in self._found)
+
+    def forget(self, start: int) -> None:
+        """Drop what was reported from position ``start`` on."""
+        self._found = {key: said for key, said in self._found.items() if key[0] < start}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -78,19 +105,32 @@ class Reporter:
         if not self._found:
             return
         diagnostics = []
-        for (at, code), (message, hint) in sorted(self._found.items()):
-            place = self._sources.locate(at)
-            diagnostics.append(
-                Diagnostic(place.file, place.line, place.column, code, message, hint, place.source)
-            )
-        raise DatalogError(diagnostics)
+        found: Counter[str] = Counter()
+        for at, code in sorted(self._found):
+            file = self._sources.file(at)
+            found[file] += 1
+            if found[file] <= _SHOWN:
+                place = self._sources.locate(at)
+                message, hint = (said if isinstance(said, str) else said() for said in self._found[at, code])
+                said = Diagnostic(
+                    file, place.line, place.column, code, shortened(message), shortened(hint), place.source
+                )
+                diagnostics.append(said)
+        raise DatalogError(diagnostics, {f: n - _SHOWN for f, n in found.items() if n > _SHOWN})
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint naming the nearest of ``known`` by edit distance, or an empty string where none is near."""
-    limit = min(len(name) - 1, max(1, len(name) // 3))
-    distance, best = min(((edit_distance(name, other), other) for other in known), default=(limit + 1, ""))
-    return f"did you mean `{best}`?" if distance <= limit else ""
+    if len(name) > _LONGEST:
+        return ""
+    best, limit, letters = "", min(len(name) - 1, max(1, len(name) // 3)), set(name)
+    for other in known:
+        # Each edit changes the length by one, and the letters that stand in one of the two only by two.
+        if abs(len(other) - len(name)) <= limit and len(letters.symmetric_difference(other)) <= 2 * limit:
+            distance = edit_distance(name, other, limit)
+            if distance < limit or (distance == limit and (not best or other < best)):
+                best, limit = other, distance
+    return f"did you mean `{best}`?" if best else ""
 
 
 def counted(n: int, what: str) -> str:
@@ -98,8 +138,9 @@ def counted(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
-def edit_distance(a: str, b: str) -> int:
-    """The least number of insertions, deletions, replacements and swaps of neighbours from ``a`` to ``b``."""
+def edit_distance(a: str, b: str, limit: int) -> int:
+    """The least number of insertions, deletions, replacements and swaps of neighbours from ``a`` to ``b``, or
+    any number above ``limit``."""
     before: list[int] = []
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, start=1):
@@ -110,4 +151,6 @@ def edit_distance(a: str, b: str) -> int:
                 cost = min(cost, older[j - 2] + 1)
             row.append(cost)
         before = above
+        if min(row) > limit and min(before) > limit:
+            return limit + 1
     return row[-1]

@@ -30,13 +30,13 @@ KEYWORDS = frozenset(
 
 _TOKEN = re.compile(
     r"""
-    (?: \s+ | //(?!!|/(?!/))[^\n]* | /\*(?:[^*]|\*(?!/))*\*/ )*+
+    (?: \s+ | //(?!!|/(?!/))[^\n]* | /\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/ )*+
     (?: (?P<identifier> choice-domain | [A-Za-z_?][A-Za-z0-9_?]* )
       | (?P<directive> \.(?:DIRECTIVE)\b )
       | (?P<doc> //(?:!|/(?!/))[^\n]* )
       | (?P<unclosed> /\*[\s\S]* )
       | (?P<punctuation> :- | <= | >= | != | <: | -> | :: | [()\[\]{},.;:=<>!*/%^+\-|@$] )
-      | (?P<string> "(?:\\[^\n]|[^"\\\n])*"? )
+      | (?P<string> "[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"? )
       | (?P<float> [0-9]+\.[0-9]+ )
       | (?P<unsigned> (?:0b[01]+|0x[0-9A-Fa-f]+|[0-9]+)u )
       | (?P<number> 0b[01]+ | 0x[0-9A-Fa-f]+ | [0-9]+ )
@@ -55,7 +55,7 @@ _ESCAPES = {
 
 @dataclass
 class Tokens:
-    """Parallel lists, the last token is "end". ``sentences``: doc comment by the index of the next token."""
+    """Parallel lists; the last two tokens are "end". ``sentences``: doc comment by index of the token."""
 
     kinds: list[str]
     texts: list[str]
@@ -68,7 +68,7 @@ def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
     kinds: list[str] = []
     texts: list[str] = []
     places: list[int] = []
-    sentences: dict[int, str] = {}
+    sentences: dict[int, list[str]] = {}
     add_kind, add_text, add_place, keywords = kinds.append, texts.append, places.append, KEYWORDS
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
@@ -79,9 +79,7 @@ def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
         elif kind == "punctuation" or kind == "directive":
             add_kind(word)
         elif kind == "doc":
-            index = len(kinds)
-            sentence = word[3:].strip()
-            sentences[index] = f"{sentences[index]} {sentence}" if index in sentences else sentence
+            sentences.setdefault(len(kinds), []).append(word[3:].strip())
             continue
         elif kind == "include":
             add_kind(".include")
@@ -97,7 +95,8 @@ def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
             add_kind(kind)
         add_text(word)
         add_place(start + match.start(kind))
-    return Tokens(kinds, texts, places, sentences)
+    add_kind(kinds[-1]), add_text(texts[-1]), add_place(places[-1])
+    return Tokens(kinds, texts, places, {index: " ".join(lines) for index, lines in sentences.items()})
 
 
 def unescape(literal: str, at: int, reporter: Reporter) -> str:

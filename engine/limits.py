@@ -86,4 +86,5 @@ class Budget:
 
     def busiest(self) -> Iterable[tuple[int, int]]:
         """The sources whose rules made the most tuples, and how many."""
-        return sorted(self._made.items(), key=lambda pair: (-pair[1], pair[0]))[:_BUSIEST]
+        most = sorted(self._made.items(), key=lambda pair: (-pair[1], pair[0]))[:_BUSIEST]
+        return [(source, count) for source, count in most if count >= self._tuples // 100]

@@ -29,13 +29,20 @@ _DIRECTIVE_KINDS = frozenset(f".{name}" for name in DIRECTIVES)
 Include = Callable[[str, int], None]
 
 
-def parse(text: str, start: int, module: Module, reporter: Reporter, include: Include) -> None:
+class NoRulesError(Exception):
+    """A text does not begin as rules do."""
+
+
+def parse(
+    text: str, start: int, module: Module, reporter: Reporter, include: Include, *, strict: bool = False
+) -> None:
     """Add the declarations and clauses of a text to ``module``.
 
     ``start`` is the position of the text's first character; ``include(path, at)`` is called for every
-    ``.include`` where it stands.
+    ``.include`` where it stands. With ``strict`` an error in the first statement raises NoRulesError, and
+    nothing is reported.
     """
-    _Parser(text, start, module, reporter, include).program()
+    _Parser(text, start, module, reporter, include).program(strict)
 
 
 class _Parser(ClauseParser):
@@ -43,7 +50,7 @@ class _Parser(ClauseParser):
         super().__init__(text, start, module, reporter)
         self.include = include
 
-    def program(self) -> None:
+    def program(self, strict: bool) -> None:
         statements = {
             ".decl": self.relation,
             ".type": self.type,
@@ -56,7 +63,6 @@ class _Parser(ClauseParser):
         }
         kinds = self.kinds
         while (kind := kinds[self.i]) != "end":
-            start = self.places[self.i]
             try:
                 if kind in statements:
                     statements[kind]()
@@ -66,9 +72,10 @@ class _Parser(ClauseParser):
                     self.clause()
             except ReportedError:
                 self.recover()
-            except RecursionError:
-                self.reporter.error("E0107", start, "this rule is nested too deeply")
-                self.recover()
+            if strict and self.reporter.errors_before(self.places[self.i], self.start):
+                self.reporter.forget(self.start)
+                raise NoRulesError
+            strict = False
 
     def not_a_statement(self, kind: str) -> NoReturn:
         at, word = self.places[self.i], self.texts[self.i + 1] if kind == "." else kind[1:]

@@ -56,7 +56,7 @@ def plan_clause(
     clause: Clause, kinds: Mapping[str, str], schema: Schema, recursive: Iterable[str], source: int
 ) -> list[Rule]:
     """The plan rules of a clause: one, or one variant per atom whose relation is in ``recursive``."""
-    group = set(recursive)
+    group = frozenset(recursive)
     deltas = [i for i, x in enumerate(clause.body) if isinstance(x, Atom) and x.name in group]
     if not deltas:
         return [_Planner(clause, kinds, schema).rule({}, None, source)]
@@ -90,6 +90,8 @@ class _Item:
     slow: bool
     fails: bool
     delta: bool = False
+    known: int = -1  # how many of the variables had a value when it was ranked
+    rank: tuple[int, int] = (0, 0)
 
 
 @dataclass
@@ -142,18 +144,24 @@ class _Planner:
         return _Item(literal, version, names, any(map(holds_generator, parts)), fails, delta)
 
     def place_all(self, body: _Body) -> None:
-        while body.items:
-            _, best = min((self.rank(body, i), i) for i in range(len(body.items)))
-            self.place(body, body.items.pop(best))
+        items = body.items
+        while items:
+            best, found = 0, (10, 0)
+            for i, item in enumerate(items):
+                # A rank changes only where a variable of the literal has got a value.
+                known = len(item.names & self.registers.keys())
+                if item.known != known:
+                    item.known, item.rank = known, self.rank(body, item)
+                rank = max(item.rank, (7, 0)) if item.fails and i > 0 else item.rank
+                if rank < found:
+                    best, found = i, rank
+            self.place(body, items.pop(best))
 
-    def rank(self, body: _Body, position: int) -> tuple[int, int]:
-        """When the item at a position should come: smaller is earlier."""
-        item = body.items[position]
+    def rank(self, body: _Body, item: _Item) -> tuple[int, int]:
+        """When an item should come, if nothing that can fail is before it: smaller is earlier."""
         if isinstance(item.literal, Atom):
-            rank = self.rank_atom(body, item, item.literal)
-        else:
-            rank = (9, 0) if not self.ready(item) else (5, 0) if item.slow else (0, 0)
-        return max(rank, (7, 0)) if item.fails and position > 0 else rank
+            return self.rank_atom(body, item, item.literal)
+        return (9, 0) if not self.ready(item) else (5, 0) if item.slow else (0, 0)
 
     def rank_atom(self, body: _Body, item: _Item, atom: Atom) -> tuple[int, int]:
         if item.slow and not all(

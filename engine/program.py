@@ -26,17 +26,22 @@ Backend: TypeAlias = Literal["auto", "core", "reference"]
 
 
 def load(
-    paths: Sequence[Path | str] = (), *, key: str | None = None, texts: Mapping[str, str] | None = None
+    paths: Sequence[Path | str] = (),
+    *,
+    key: str | None = None,
+    texts: Mapping[str, str] | None = None,
+    include_from: Sequence[Path | str] = (),
 ) -> Program:
     """Read Datalog files as one program, check and plan it.
 
     ``texts`` are further sources by a name that stands for their file; an ``.include`` may name them. With
     ``key``, the name of a type, the relations whose first column has that type are keyed and the program
-    stands for one key: see ``Program.solver``.
+    stands for one key: see ``Program.solver``. Files include files from the folder of the one that is named
+    here, and from those in ``include_from``.
 
     Raises DatalogError with every error found.
     """
-    return Program(compile_program(paths, texts or {}, key))
+    return Program(compile_program(paths, texts or {}, key, include_from))
 
 
 class Solver(Protocol):

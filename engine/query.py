@@ -89,7 +89,8 @@ def _in_query(call: Callable[[], _T]) -> _T:
         return call()
     except DatalogError as error:
         raise DatalogError(
-            replace(d, line=max(1, d.line - 1)) if d.file == _NAME else d for d in error.diagnostics
+            (replace(d, line=max(1, d.line - 1)) if d.file == _NAME else d for d in error.diagnostics),
+            error.more,
         ) from None
 
 

@@ -155,9 +155,8 @@ class Evaluation:
                     found[row] = None
                     self._budget.derive(row, rule.source)
         except LimitError as error:
-            made = (f"{count} by {self._place(source)}" for source, count in self._budget.busiest())
-            message = f"{self._place(rule.source)}: {error}\n  most tuples: {', '.join(made)}"
-            raise LimitError(message.removesuffix("\n  most tuples: ")) from None
+            made = (f"\n  {count} tuples by {self._place(n)}" for n, count in self._budget.busiest())
+            raise LimitError(f"{self._place(rule.source)}: {error}{''.join(made)}") from None
         except EngineError as error:
             raise EngineError(f"{self._place(rule.source)}: {error}") from None
         except (MemoryError, RecursionError) as error:

@@ -78,6 +78,18 @@ def terms(literal: Literal) -> tuple[Term, ...]:
     return ()
 
 
+def parts(term: Term) -> tuple[Term, ...]:
+    """The terms in a term, also those of an aggregate's body."""
+    if isinstance(term, Call | Record):
+        return term.args
+    if isinstance(term, Cast):
+        return (term.value,)
+    if isinstance(term, Aggregate):
+        inside = tuple(inner for literal in term.body for inner in terms(literal))
+        return inside if term.target is None else (*inside, term.target)
+    return ()
+
+
 def map_literal(literal: Literal, change: Callable[[Term], Term]) -> Literal:
     """The literal with ``change`` applied to each of its terms."""
     if isinstance(literal, Atom):

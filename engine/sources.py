@@ -5,6 +5,27 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from pathlib import Path
+
+LARGEST = 32 << 20  # bytes of a file of rules
+
+
+class UnreadableError(Exception):
+    """Why a file is no text that can be read."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, which may be a pipe. Raises UnreadableError."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise UnreadableError(f"it is larger than {LARGEST >> 20} MiB")
+        return data.decode().replace("\r\n", "\n").replace("\r", "\n")  # as in text files
+    except (OSError, ValueError) as error:
+        # A path may hold a null byte, a name may be too long.
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise UnreadableError(getattr(error, "strerror", None) or reason) from None
 
 
 @dataclass(frozen=True)
@@ -47,6 +68,10 @@ class Sources:
         end = text.find("\n", offset)
         line = text[begin : end if end >= 0 else len(text)].rstrip("\r")
         return Place(self.files[i], number, offset - begin + 1, line)
+
+    def file(self, at: int) -> str:
+        """The file of a position."""
+        return self.files[bisect_right(self.starts, at) - 1]
 
     def slice(self, start: int, end: int) -> str:
         """The text from ``start`` up to ``end``, both in one file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from .diagnostics import Reporter
 from .scopes import terms
@@ -61,20 +62,19 @@ def stratify(relations: Sequence[str], clauses: Iterable[Clause], reporter: Repo
     for name in relations:
         for use in found[name]:
             if use.strict and group_of[use.relation] == group_of[name]:
-                what = "the negation of" if use.strict == "negation" else "an aggregate over"
-                why = f"`{name}` depends on {what} "
-                if use.relation == name:
-                    why += "itself"
-                else:
-                    cycle = " -> ".join([name, *_path(graph, use.relation, name, group_of)])
-                    why += f"`{use.relation}`, which depends on `{name}`: {cycle}"
-                reporter.error(
-                    "E0403",
-                    use.at,
-                    why,
-                    "break the cycle: compute one of them from relations that do not depend on it",
-                )
+                hint = "break the cycle: compute one of them from relations that do not depend on it"
+                reporter.error("E0403", use.at, partial(_cycle, name, use, graph, group_of), hint)
     return groups
+
+
+def _cycle(name: str, use: Use, graph: Mapping[str, Sequence[str]], group_of: Mapping[str, int]) -> str:
+    """Why `name` cannot be computed before or after what it uses."""
+    what = "the negation of" if use.strict == "negation" else "an aggregate over"
+    why = f"`{name}` depends on {what} "
+    if use.relation == name:
+        return f"{why}itself"
+    cycle = " -> ".join([name, *_path(graph, use.relation, name, group_of)])
+    return f"{why}`{use.relation}`, which depends on `{name}`: {cycle}"
 
 
 def components(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
@@ -108,9 +108,9 @@ def components(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == index[node]:
-                    at = stack.index(node)
-                    group = stack[at:]
-                    del stack[at:]
+                    group = [stack.pop()]
+                    while group[-1] != node:
+                        group.append(stack.pop())
                     on_stack.difference_update(group)
                     result.append(sorted(group, key=order.__getitem__))
     return result

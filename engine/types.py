@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from .diagnostics import Reporter, counted, did_you_mean
 from .plan import Type
@@ -32,6 +33,7 @@ from .syntax import (
 )
 
 PRIMITIVES = ("number", "unsigned", "float", "symbol")
+_DEEPEST = 100  # names that stand for one another
 _NUMERIC = frozenset(["number", "unsigned", "float"])
 _INTEGRAL = frozenset(["number", "unsigned"])
 _ORDERED = frozenset(PRIMITIVES)
@@ -84,6 +86,7 @@ def plan_type(kind: str) -> Type:
 
 def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) -> Types:
     """Resolve the type declarations of a program, in any order."""
+    errors = len(reporter)
     by_name: dict[str, TypeDeclaration] = {}
     for declaration in declarations:
         if declaration.name in by_name or declaration.name in PRIMITIVES:
@@ -91,8 +94,10 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
         else:
             by_name[declaration.name] = declaration
 
+    known = (*PRIMITIVES, *by_name)
+
     def unknown(name: str, at: int) -> None:
-        hint = did_you_mean(name, [*PRIMITIVES, *by_name])
+        hint = partial(did_you_mean, name, known)
         reporter.error("E0201", at, f"unknown type `{name}`", hint)
 
     kinds: dict[str, str] = {name: name for name in PRIMITIVES}
@@ -107,6 +112,10 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
         declaration = by_name[name]
         found: dict[str, str] = {}
         for member, at in declaration.names:
+            if len(path) >= _DEEPEST:
+                message = f"the type `{name}` stands for types that stand for types, {_DEEPEST} levels deep"
+                reporter.error("E0304", declaration.at, message)
+                return None
             if member in (*path, name):
                 reporter.error("E0304", declaration.at, f"the type `{name}` is defined by itself")
                 return None
@@ -135,6 +144,8 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
     fields = {
         name: tuple(kinds.get(c.type_name, "number") for c in record) for name, record in columns.items()
     }
+    if len(reporter) > errors:  # what is below what is not known
+        return Types(kinds, columns, fields, dict.fromkeys(kinds, frozenset(kinds)))
     return Types(kinds, columns, fields, _below(by_name, kinds))
 
 
@@ -291,7 +302,7 @@ class Inference:
             self._visit(term.value, None)
             kind = self._types.kinds.get(term.type_name)
             if kind is None:
-                hint = did_you_mean(term.type_name, self._types.kinds)
+                hint = partial(did_you_mean, term.type_name, self._types.kinds)
                 self._reporter.error("E0201", term.at, f"unknown type `{term.type_name}`", hint)
                 return expected
             return self._agree(term.at, f"`as(..., {term.type_name})`", kind, expected)
@@ -334,9 +345,11 @@ class Inference:
         low, high = _ARITIES.get(term.name, (2, 2))
         if not low <= len(term.args) <= high:
             if self._final:
-                wanted = counted(low, "argument") if low == high else f"{low} or {high} arguments"
-                if high == 99:
-                    wanted = "at least 1 argument"
+                wanted = (
+                    counted(low, "argument")
+                    if low == high
+                    else f"{low} {'or' if high == low + 1 else 'to'} {high} arguments"
+                )
                 self._reporter.error("E0302", term.at, f"`{term.name}` takes {wanted}, not {len(term.args)}")
             return expected
         kind: str | None

@@ -11,9 +11,11 @@ from typing import Any
 from ..engine import DatalogError, load_query
 from ..engine.query import mentions
 from ..errors import ShardlogError, closest
+from ..rulebook import LIMITS
 from .relations import SCHEMA, declarations
 from .table import html_table, table
 
+QUERY_LIMITS = replace(LIMITS, tuples=10_000_000)
 Relation = Callable[[str], list[tuple[Any, ...]]]  # the relations of a run by name
 
 # The relation that has all there is of a column; others have it themselves.
@@ -44,13 +46,14 @@ class Query:
         self._mentions = mentions(body)
         self._names = [column.name for column in self._program.relations["answer"].columns]
 
-    def run(self, relation: Relation) -> Rows:
+    def run(self, relation: Relation, limits: str = "") -> Rows:
         """The solutions.
 
-        ``relation`` gives the relations of a run (``Record.relation``).
+        ``relation`` gives the relations of a run (``Record.relation``), ``limits`` changes ``QUERY_LIMITS``.
         """
         facts = {name: relation(name) for name in sorted(self._mentions.relations)}
-        found = Rows(sorted(self._program.evaluate(facts)["answer"], key=_natural))
+        answers = self._program.evaluate(facts, limits=QUERY_LIMITS.changed(limits))["answer"]
+        found = Rows(sorted(answers, key=_natural))
         found.names = tuple(self._names)
         return found
 

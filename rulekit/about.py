@@ -30,20 +30,19 @@ def names(texts: Iterable[str]) -> Names:
     if module.broken:
         return None  # there are more rules in other files
     own: dict[str, Names] = {declaration.name: frozenset() for declaration in module.relations}
+    clauses: dict[str, list[Clause]] = {}
+    for clause in module.clauses:
+        clauses.setdefault(clause.head.name, []).append(clause)
     keyed = {d.name for d in module.relations if d.columns and d.columns[0].type_name == "sig"}
     while True:
-        grown = dict(own)
-        for clause in module.clauses:
-            if clause.head.name in own:
-                grown[clause.head.name] = _union(grown[clause.head.name], _about(clause, own, keyed))
+        grown = {
+            name: _union([_about(c, own, keyed) for c in clauses[name]] if name in clauses else [])
+            for name in own
+        }
         if grown == own:
             break
         own = grown
-    found: Names = frozenset()
-    for clause in module.clauses:
-        if clause.head.name not in own:
-            found = _union(found, _about(clause, own, keyed))
-    return found
+    return _union(_about(c, own, keyed) for name in clauses.keys() - own.keys() for c in clauses[name])
 
 
 def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bool:
@@ -51,8 +50,10 @@ def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bo
     return about is None or any(v in about for rows in facts.values() for row in rows for v in row)
 
 
-def _union(one: Names, other: Names) -> Names:
-    return None if one is None or other is None else one | other
+def _union(found: Iterable[Names]) -> Names:
+    every = list(found)
+    known = [names for names in every if names is not None]
+    return frozenset().union(*known) if len(known) == len(every) else None
 
 
 def _about(clause: Clause, own: Mapping[str, Names], keyed: set[str]) -> Names:

@@ -70,16 +70,22 @@ def _count(n: int, what: str) -> str:
 
 
 def check_rules(
-    rules: Sequence[Path], examples: Sequence[Path] = (), references: Mapping[str, Reference] | None = None
+    rules: Sequence[Path],
+    examples: Sequence[Path] = (),
+    references: Mapping[str, Reference] | None = None,
+    *,
+    include_from: Sequence[Path | str] = (),
+    limits: str = "",
 ) -> Report:
     """Checks the rules in files, on the ops that they are about.
 
     Lines of einsum notation are checked on small shapes that fit them, other rules on the ops in the modules
     ``examples``; without ``rules``, those of shardlog on an example of each op. ``references`` compute ops,
-    by name (``@target`` for a custom call), from NumPy arrays. Raises ShardlogError and DatalogError for
+    by name (``@target`` for a custom call), from NumPy arrays. ``include_from`` and ``limits`` are those of
+    ``RuleBook``. Raises ShardlogError and DatalogError for
     files that are no rules.
     """
-    book = RuleBook(rules)
+    book = RuleBook(rules, include_from=include_from, limits=limits)
     cases = line_cases(book, references or {}, lenient=True)
     for path in (*examples, *(() if rules else (EXAMPLES,))):
         cases += file_cases(path, book, references or {}, lenient=True)

@@ -73,11 +73,12 @@ class Line:
 
 def read_text(path: Path) -> str:
     """The text of a file. Raises ShardlogError where it cannot be read."""
+    from ..engine import sources
+
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ShardlogError(f"cannot read this file: {reason}", where=str(path)) from None
+        return sources.read_text(path)
+    except sources.UnreadableError as error:
+        raise ShardlogError(f"cannot read this file: {error}", where=str(path)) from None
 
 
 def parse_lines(file: str, text: str) -> list[Line]:

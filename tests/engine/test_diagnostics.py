@@ -205,16 +205,18 @@ ERRORS = {
         r({" + ".join(["1"] * 2000)}).
         """,
         f"""
-        t.dl:2:1: error[E0107]: this rule is nested too deeply
-            r({"(" * 118}
-            ^
+        t.dl:2:103: error[E0107]: this rule is nested more than 100 levels deep
+            {"(" * 120}
+            {" " * 60}^
+          hint: give parts of it a relation of their own
         t.dl:3:251: error[E0107]: the disjunctions of this rule have more than 10000 combinations
              ; x = 2), (x = 1 ; x = 2), (x = 1 ; x = 2), (x = 1 ; x = 2).
                                                                         ^
           hint: give some of them a relation of their own
-        t.dl:4:1: error[E0107]: this rule is nested too deeply
+        t.dl:4:1: error[E0107]: this rule is nested more than 100 levels deep
             r({" + ".join(["1"] * 30)}
             ^
+          hint: give parts of it a relation of their own
         """,
     ),
     "file that is not there": (

@@ -229,7 +229,7 @@ def test_any_text_is_a_rule_or_an_error_with_a_place(pieces: list[str]) -> None:
     except ShardlogError as error:
         assert error.where.startswith("any.rules:")
     else:
-        load([RULES / "ops/main.dl"], key="sig", texts={"any.rules": compiled})
+        load([RULES / "ops/main.dl"], key="sig", texts={"any.rules": compiled}, include_from=[RULES])
 
 
 @st.composite

@@ -77,11 +77,7 @@ impl fmt::Display for Error {
             Error::Plan(what) => write!(f, "the plan cannot be read: {what}"),
             Error::Rule { place, fault, made } => {
                 write!(f, "{place}: {fault}")?;
-                for (i, (place, count)) in made.iter().enumerate() {
-                    let before = if i == 0 { "\n  most tuples: " } else { ", " };
-                    write!(f, "{before}{count} by {place}")?;
-                }
-                Ok(())
+                made.iter().try_for_each(|(place, count)| write!(f, "\n  {count} tuples by {place}"))
             }
             Error::UnknownRelation(name) => write!(f, "there is no relation `{name}` in the program"),
             Error::Input(what) => write!(f, "{what}"),

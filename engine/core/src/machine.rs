@@ -81,6 +81,7 @@ impl<'a> Machine<'a> {
         let mut made: Vec<_> = self.made.iter().copied().enumerate().filter(|pair| pair.1 > 0).collect();
         made.sort_by_key(|&(source, count)| (std::cmp::Reverse(count), source));
         made.truncate(BUSIEST);
+        made.retain(|&(_, count)| count >= self.budget.derived / 100);
         made
     }
 

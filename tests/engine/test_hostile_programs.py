@@ -1,0 +1,179 @@
+"""Programs that nobody writes: too long, too deep, too many errors, files that are no rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardlog.engine import DatalogError, load
+from shardlog.engine.diagnostics import did_you_mean
+from shardlog.engine.sources import LARGEST
+
+DECLARED = ".decl r(x:number)\n.decl s(x:symbol)\n"
+
+
+def errors(text: str) -> str:
+    with pytest.raises(DatalogError) as error:
+        load(texts={"t.dl": text})
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["r(", "r(1", "r(1,", "r(x) :- r(", "r(x) :- !", "r(x) :- (", ".", ".decl", "$", "r(x) :- x = sum ("],
+)
+def test_a_text_that_ends_too_soon(end: str) -> None:
+    assert errors(DECLARED + end).startswith("t.dl:3:")
+
+
+DEEP: dict[str, Callable[[int], str]] = {
+    "parentheses": lambda n: f"r({'(' * n}1{')' * n}).",
+    "terms": lambda n: f"s({'cat(' * n}\"a\"{',1)' * n}).",
+    "minus": lambda n: f"r({'- ' * n}1).",
+    "sums": lambda n: f"r({' + '.join(['1'] * n)}).",
+    "records": lambda n: f"r({'[' * n}1{']' * n}).",
+    "bodies": lambda n: f"r(x) :- {'(r(x), ' * n}r(x){')' * n}.",
+    "negations": lambda n: f"r(x) :- r(x), {'!' * n}(x = 1).",
+    "aggregates": lambda n: f"r(n) :- {'n = sum x : {' * n} r(x){'}' * n}.",
+    "opened only": lambda n: f"r({'(' * n}",
+    "opened and left": lambda n: "r((.\n" * n,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DEEP)
+def test_what_is_nested_too_deeply(kind: str) -> None:
+    message = errors(DECLARED + DEEP[kind](20_000))
+    assert kind == "opened and left" or "this rule is nested more than 100 levels deep" in message
+
+
+@pytest.mark.parametrize("kind", ["parentheses", "minus", "sums", "bodies"])
+@pytest.mark.parametrize("backend", ["core", "reference"])
+def test_what_is_nested_as_deeply_as_it_may(kind: str, backend: Any) -> None:
+    if backend == "core":
+        pytest.importorskip("shardlog.engine._core")
+    load(texts={"t.dl": f"{DECLARED}{DEEP[kind](95)}\n.output r"}).evaluate({}, backend=backend)
+
+
+def test_types_that_stand_for_types() -> None:
+    assert "100 levels deep" in errors("".join(f".type t{i} <: t{i + 1}\n" for i in range(3_000)))
+
+
+def test_rules_that_are_too_long() -> None:
+    long = f"r(x) :- {', '.join(f'r(x{i})' for i in range(5_000))}, r(x)."
+    assert "this rule has more than 1000 literals" in errors(DECLARED + long)
+    either = f"({'; '.join(f'x = {i}' for i in range(101))})"
+    bodies = (f"{either}, {either}", f"!({either}, {either})", f"!({', '.join([either] * 40)})")
+    for rule in (f"r(x) :- r(x), {body}." for body in bodies):
+        assert "more than 10000 combinations" in errors(DECLARED + rule)
+    many = ", ".join(f"r({i})" for i in range(20_000))
+    assert len(load(texts={"t.dl": f"{DECLARED}{many}.\n.output r"}).evaluate({})["r"]) == 20_000
+
+
+def test_thousands_of_errors() -> None:
+    """Twenty of each file are shown, in order, with how many there are."""
+    names = "".join(f".decl name{i}(x:number)\n" for i in range(20_000))
+    text = names + "".join(f"nome{i}(1).\n" for i in range(5_000)) + "r(1"
+    with pytest.raises(DatalogError) as error:
+        load(texts={"t.dl": text, "u.dl": "other(1)."})
+    found = error.value.diagnostics
+    assert [d.line for d in found if d.file == "t.dl"] == list(range(20_001, 20_021))
+    assert found[3].hint == "did you mean `name3`?"
+    assert [d.file for d in found[20:]] == ["u.dl"]
+    assert str(error.value).endswith("t.dl: 5,001 errors, of which the first 20 are shown")
+    assert errors("&" * 3 + " &" * 1_000_000).endswith("10,000 errors, of which the first 20 are shown")
+
+
+def test_messages_do_not_repeat_what_is_long() -> None:
+    long = "a" * 1_000_000
+    number = "1" * len(long)
+    for text in (f"{long}(1).", f'r("{20 * long}").', f'.include "{long}"', f"r({number})."):
+        message = errors(DECLARED + text)
+        assert max(map(len, message.split("\n"))) < 300
+
+
+def test_a_long_string_is_read() -> None:
+    long = "a" * 20_000_000
+    assert load(texts={"t.dl": f'{DECLARED}s("{long}").\n.output s'}).evaluate({}) == {"s": [(long,)]}
+
+
+def test_suggestions() -> None:
+    assert did_you_mean("egde", ["edges", "edge", "egg"]) == "did you mean `edge`?"
+    assert did_you_mean("mapps", ["maps", "mapp"]) == "did you mean `mapp`?"
+    assert (
+        did_you_mean("x", ["y"])
+        == did_you_mean("reach", ["factor"])
+        == did_you_mean("a" * 500, ["a" * 499])
+        == ""
+    )
+
+
+def included(path: Path, target: str, *folders: Path) -> str:
+    path.write_text(f'{DECLARED}.include "{target}"\n.output r\n')
+    try:
+        return str(load([path], include_from=folders).evaluate({}))
+    except DatalogError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["root:x:0:0\n", "PASSWORD=1\n", "{}", "-----BEGIN KEY-----\n", "f() {\n}\n", "& r(1).", '"secret'],
+)
+def test_of_a_file_that_is_no_rules_nothing_is_shown(tmp_path: Path, content: str) -> None:
+    (tmp_path / "secret").write_text(content)
+    message = included(tmp_path / "t.dl", "secret")
+    assert message.splitlines() == [
+        f'{tmp_path}/t.dl:3:10: error[E0106]: "secret" is no file of rules',
+        '    .include "secret"',
+        "             ^",
+        "  hint: its first statement has a syntax error: load the file by itself to see it",
+    ]
+
+
+def test_files_are_included_from_the_folder_of_the_rules(tmp_path: Path) -> None:
+    """Not from outside of it, by whatever way, unless that is allowed."""
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, inside / "more", outside):
+        folder.mkdir()
+        (folder / "fact.dl").write_text("r(1).\n")
+    (inside / "more" / "up.dl").write_text('.include "../fact.dl"\n')
+    (inside / "link.dl").symlink_to(outside / "fact.dl")
+    rules = inside / "t.dl"
+    for target in ("fact.dl", "more/fact.dl", "more/up.dl", str(inside / "fact.dl")):
+        assert included(rules, target) == "{'r': [(1,)]}"
+    for target in ("../outside/fact.dl", str(outside / "fact.dl"), "link.dl", "more/../../outside/fact.dl"):
+        message = included(rules, target)
+        assert f'error[E0106]: "{target}" is not in the folder of the rule file' in message
+        assert f"hint: if it may be included, allow its folder: {outside}" in message
+        assert included(rules, target, outside) == "{'r': [(1,)]}"
+
+
+def test_files_that_do_not_end_or_cannot_be_read(tmp_path: Path) -> None:
+    reasons = {
+        Path("/dev/zero"): f"larger than {LARGEST >> 20} MiB",
+        tmp_path: "Is a directory",
+        tmp_path / ("a" * 5_000): "name too long",
+        Path("a\0"): "null",
+    }
+    for path, why in reasons.items():
+        with pytest.raises(DatalogError, match=f"cannot read this file: .*{why}"):
+            load([path])
+    (tmp_path / "loop.dl").symlink_to("loop.dl")
+    assert 'cannot read "loop.dl"' in included(tmp_path / "t.dl", "loop.dl")
+    (tmp_path / "latin.dl").write_bytes("// ä\n".encode("latin-1"))
+    assert "it is not UTF-8" in included(tmp_path / "t.dl", "latin.dl")
+    (tmp_path / "windows.dl").write_bytes(b"r(1).\r\nr(2).\r\n")
+    assert included(tmp_path / "t.dl", "windows.dl") == "{'r': [(1,), (2,)]}"
+
+
+def test_a_pipe_is_read(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.write(write, b".decl r(x:number)\nr(1).\n.output r\n")
+    os.close(write)
+    try:
+        assert load([Path(f"/dev/fd/{read}")]).evaluate({}) == {"r": [(1,)]}
+    finally:
+        os.close(read)
