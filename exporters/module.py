@@ -154,18 +154,13 @@ class Body:
         return self.function.results[self.same[node]][value - self.function.results[node][0]]
 
     def place_copies(self) -> None:
-        """Copies that are left get ops; the last copy of a node that is not needed itself takes its op."""
+        """Copies that are left get ops; the last copy of a node that is not needed itself takes its op. So do
+        constraints that are not in the module, which may stand before copies."""
         function = self.function
         copies: dict[int, list[int]] = {}
         for node in function.order:
             if node in function.originals and node not in self.same:
                 copies.setdefault(function.originals[node], []).append(node)
-        for node, (near, index) in function.created.items():
-            operation = self.ops[near].operation
-            attribute = self.written.attribute(function.annotations[function.results[node][0]])
-            point = ir.InsertionPoint(operation)
-            value = operation.operands[index]
-            self.ops[node] = sdy.ShardingConstraintOp(value, attribute, loc=operation.location, ip=point)
         self.reused: set[int] = set()
         for source, nodes in copies.items():
             free = source in function.removed
@@ -175,6 +170,12 @@ class Body:
             if free:
                 self.ops[nodes[-1]] = self.ops[source]
                 self.reused.add(source)
+        for node, (near, index) in function.created.items():
+            operation = self.ops[self.same.get(near, near)].operation
+            attribute = self.written.attribute(function.annotations[function.results[node][0]])
+            point = ir.InsertionPoint(operation)
+            value = operation.operands[index]
+            self.ops[node] = sdy.ShardingConstraintOp(value, attribute, loc=operation.location, ip=point)
 
     def rewire(self) -> None:
         function = self.function

@@ -47,6 +47,9 @@ class _Constraints:
                 self.follow_chain(node)
             for index, sharding in enumerate(self.wanted_by[node]):
                 self.apply(node, index, sharding)
+        # Groups are uses too, which constraints take over.
+        operands, groups = self.function.operands, self.function.groups
+        self.function.groups = [(operands[n][0] if n >= 0 else v, group, n) for v, group, n in groups]
 
     def sharding(self, value: int) -> Sharding | None:
         return self.function.annotations.get(self.place.get(value, value))

@@ -108,13 +108,26 @@ func.func @main(%r: tensor<8xf32>, %s: tensor<f32>) -> (tensor<8xf32>, tensor<f3
   return %q#0, %q#1 : tensor<8xf32>, tensor<f32>
 }
 """
+# "m" waits for its priority with its dimension, but is back as soon as "data" flows out of the computation.
+PRIORITY = """
+sdy.mesh @mesh = <["m"=2, "data"=2]>
+func.func @main(%x: T {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"data", ?}]>},
+                %y: T {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"m", ?}]>}) -> tensor<16x8xf32> {
+  %q = sdy.manual_computation(%x) in_shardings=[<@mesh, [{?}, {?}]>]
+      out_shardings=[<@mesh, [{"m", ?}p1, {?}]>] manual_axes={"m"} (%s: T) {
+    sdy.return %s : T
+  } : (T) -> tensor<16x8xf32>
+  %u = stablehlo.dot_general %q, %y, contracting_dims = [1] x [0] : (tensor<16x8xf32>, T) -> tensor<16x8xf32>
+  return %u : tensor<16x8xf32>
+}
+"""
 
 
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize(
     "text",
-    [ARGUMENT_FIRST, OPERAND_LATE, SIZE_ONE],
-    ids=["argument first", "operand late", "axis of size one"],
+    [ARGUMENT_FIRST, OPERAND_LATE, SIZE_ONE, PRIORITY],
+    ids=["argument first", "operand late", "axis of size one", "priority"],
 )
 def test_as_shardy_has_it(text: str, closed: bool) -> None:
     text = text.replace("T", "tensor<8x8xf32>")

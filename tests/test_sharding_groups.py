@@ -1,0 +1,40 @@
+"""Sharding groups whose members are constants, or constrained: our module is Shardy's."""
+
+from __future__ import annotations
+
+import pytest
+import shardlog
+
+from .compare import differences
+from .oracle import propagate
+
+# The copy of the constant that is in the group is used by a copy alone.
+CONSTANT = """
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<4xf32> {
+  %c = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b"}]>]>}
+      dense<0.0> : tensor<4xf32>
+  %e = stablehlo.exponential %c : tensor<4xf32>
+  sdy.sharding_group %c group_id = 0 : tensor<4xf32>
+  sdy.sharding_group %x group_id = 0 : tensor<4xf32>
+  %y = stablehlo.add %x, %e : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+"""
+# The constraint takes over all uses of %b, that by the group too: %b has no sharding.
+CONSTRAINT = """
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %b = stablehlo.optimization_barrier %x : tensor<4xf32>
+  sdy.sharding_group %b group_id = 0 : tensor<4xf32>
+  %c = sdy.sharding_constraint %b <@mesh, [{}]> : tensor<4xf32>
+  return %c : tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.filterwarnings("ignore:the members of sharding group")
+@pytest.mark.parametrize("text", [CONSTANT, CONSTRAINT], ids=["constant", "constraint"])
+def test_members(text: str) -> None:
+    got = shardlog.run(text, separate_groups=True).text()
+    assert differences(got, propagate(text)) == []
