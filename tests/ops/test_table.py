@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, stablehlo
 
 from .. import oracle
-from .rules import MAIN, answers, attached, ours, solver, walk, written
+from .rules import answers, attached, ours, solver, walk, written
 
 MODULES = [
     pytest.param(text, id=f"{path.stem}-{text.splitlines()[0].strip('/ ')}")
@@ -67,11 +67,3 @@ def test_every_op_has_a_rule_or_a_reason() -> None:
                     found.add(op.name)
     missing = {name for name in names - found if not solver().solve({"op": [(name,)]})["no_rule"]}
     assert missing == set()
-
-
-def test_rules_are_a_third_of_the_registry() -> None:
-    """Shardy's registry of rules for the ops of StableHLO has 1,336 lines of C++."""
-    others = ("constants", "control_flow", "effects", "no_rule")  # what is not in the registry
-    files = [path for path in (MAIN.parent / "stablehlo").glob("*.dl") if path.stem not in others]
-    lines = [line for path in files for line in path.read_text().splitlines()]
-    assert len([line for line in lines if line.strip() and not line.strip().startswith("//")]) <= 1336 // 3
