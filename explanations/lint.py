@@ -16,7 +16,7 @@ from .text import dims_text, given_text, short_why_not, wrapped
 from .why import Explainer
 from .why_not import Search
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?")
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(i?)B?")
 _UNITS = " KMGT"
 _MOST_REASONS = 20
 
@@ -66,7 +66,9 @@ class Lint:
         match = _SIZE.fullmatch(size.strip())
         if not match or (match[2] and not match[3]):
             hint = f"expected a size in bytes, KiB, MiB, GiB or TiB, as in {name}=64MiB"
-            raise ShardlogError("no size" if not size else f"{size!r} is no size", where=where, hint=hint)
+            raise ShardlogError(
+                "no size" if not size else f"{size[:40]!r} is no size", where=where, hint=hint
+            )
         return Lint(name, int(float(match[1]) * 1024 ** _UNITS.index(match[2] or " ")))
 
 

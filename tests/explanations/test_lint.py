@@ -85,6 +85,7 @@ def test_sizes(text: str, size: int) -> None:
         ("reshard-above", "no size\n  hint: expected a size in bytes, KiB, MiB, GiB or TiB"),
         ("replicated-above=64MB", "'64MB' is no size"),
         ("replicated-above=-1", "'-1' is no size"),
+        (f"replicated-above={'9' * 400}TiB", f"'{'9' * 40}' is no size"),
         ("unknown-op=3", "this lint takes no size"),
     ],
 )
