@@ -9,10 +9,11 @@ is 0.0.
 
 Symbols are compared by code point. ``strlen`` and ``substr`` count code points; ``substr`` is empty where its
 start is negative or beyond the end, and stops at the end. ``to_string`` of a float has six decimals, as C's
-"%f". ``to_number``, ``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign, floats with
-a point and an exponent too; anything else raises EngineError. A float becomes an integer by truncation
-(saturating, NaN is 0). ``ord`` is the value itself as a ``number``; of a symbol it is the FNV-1a hash (64
-bits) of its UTF-8 bytes, which is the same everywhere. ``match(pattern, text)`` matches the whole text.
+"%f". ``to_number``, ``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign, integers
+also hexadecimal (0x) and binary (0b) ones, floats a point and an exponent; anything else raises EngineError.
+A float becomes an integer by truncation (saturating, NaN is 0). ``ord`` is the value itself as a ``number``;
+of a symbol it is the FNV-1a hash (64 bits) of its UTF-8 bytes, which is the same everywhere. ``match(pattern,
+text)`` matches the whole text.
 """
 
 from __future__ import annotations
@@ -129,7 +130,12 @@ _OPERATORS: dict[str, Callable[[int, int, str], int]] = {
 
 def _to_integer(value: Value, kind: str, result: str) -> int:
     if kind == "symbol":
-        number = int(value) if re.fullmatch(r"[+-]?[0-9]+", value) else 1 << 64
+        number = 1 << 64  # too large: no number
+        if found := re.fullmatch(r"([+-]?)(?:0x([0-9a-fA-F]+)|0b([01]+)|([0-9]+))", value):
+            digits, base = next((d, b) for d, b in zip(found.groups()[1:], (16, 2, 10), strict=True) if d)
+            digits = digits.lstrip("0") or "0"
+            if len(digits) <= 64:
+                number = int(found[1] + digits, base)
         low, high = (-(1 << 63), (1 << 63) - 1) if result == "number" else (0, _MASK)
         if not low <= number <= high:
             raise EngineError(f"a text that is no {result} cannot be converted: {value!r}")
@@ -183,9 +189,19 @@ TESTS: dict[str, Callable[[Value, Value], bool]] = {
 }
 
 
+# Named classes in brackets, which Python's expressions do not have.
+_CLASSES = {
+    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7f", "blank": r"\t ",
+    "cntrl": r"\x00-\x1f\x7f", "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\t\n\v\f\r ", "upper": "A-Z", "word": "0-9A-Za-z_", "xdigit": "0-9A-Fa-f",
+}  # fmt: skip
+_BRACKETS = re.compile(r"\[:(" + "|".join(_CLASSES) + r"):\]")
+
+
 def _pattern(pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(pattern)
+        return re.compile(_BRACKETS.sub(lambda found: _CLASSES[found[1]], pattern))
     except re.error as error:
         message = f"the pattern of `match` is not a regular expression: {error}: {pattern}"
         raise EngineError(message) from None
