@@ -18,6 +18,7 @@ from .meshes import Mesh, symbol
 from .places import argument_path, result_path
 from .shardings import mesh_attribute
 from .source import Text, main_function, symbols
+from .vetting import risk
 
 _NAME = r'(?:[^\s=,:"@]+|"(?:[^"\\]|\\.)*")'
 _AXIS = rf"{_NAME}\s*=\s*\d+"
@@ -50,19 +51,27 @@ def replace_mesh(module: ir.Module, text: str) -> None:
     """
     where = f"--mesh '{text}'"
     match = _MESH.fullmatch(text)
+    try:
+        text.encode()
+        entries = re.findall(rf"({_NAME})\s*=\s*(\d+)", match["axes"] if match else "")
+        axes = [(_unquoted(name), size) for name, size in entries]
+    except UnicodeError:
+        raise ShardlogError("names have to be UTF-8", where=where) from None
     if not match:
         raise ShardlogError("not a mesh", where=where, hint="expected axes with sizes, as in data=2,model=4")
-    axes = [(_unquoted(name), size) for name, size in re.findall(rf"({_NAME})\s*=\s*(\d+)", match["axes"])]
     names = [name for name, _ in axes]
     for name, size in axes:
         if names.count(name) > 1:
             raise ShardlogError(
                 f"the axis {name} stands there twice", where=where, hint="name every axis once"
             )
-        if not 0 < int(size) < 1 << 31:
+        if len(size) > 10 or not 0 < int(size) < 1 << 31:
             raise ShardlogError(
                 f"the axis {name} has size {size}", where=where, hint="expected a number of devices"
             )
+    count = prod(int(size) for _, size in axes)
+    if count >= 1 << 31:
+        raise ShardlogError(f"the mesh has {count:,} devices", where=where, hint="at most 2,147,483,647")
     attribute = mesh_attribute(Mesh("", tuple((name, int(size)) for name, size in axes)))
     old = symbols(module, "sdy.mesh")
     if not old:
@@ -77,7 +86,7 @@ def replace_mesh(module: ir.Module, text: str) -> None:
         raise ShardlogError(f"the module has no mesh {symbol(name)}", where=where, hint=closest(name, old))
     old[name].attributes["mesh"] = attribute
     if "mhlo.num_partitions" in module.operation.attributes:
-        devices = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), prod(int(size) for _, size in axes))
+        devices = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
         module.operation.attributes["mhlo.num_partitions"] = devices
     if "stablehlo.mesh" in old[name].attributes:
         del old[name].attributes["stablehlo.mesh"]
@@ -236,12 +245,19 @@ def parse_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute
             hint = f"name one of them, as in <{symbol(meshes[0])}, [...]>; {closest('', meshes)}"
             raise ShardlogError(f"the module has {len(meshes)} meshes", where=where, hint=hint)
         sharding = f"<{symbol(meshes[0])}, {sharding}>"
+    hint = """expected one {...} for each dimension, as in [{"data", ?}, {}]"""
     try:
-        return ir.Attribute.parse(f"#sdy.sharding{sharding}")
+        if found := risk(sharding.encode()):
+            raise ShardlogError("not a sharding", where=where, hint=found[1])
+        attribute = ir.Attribute.parse(f"#sdy.sharding{sharding}")
+    except UnicodeEncodeError:  # what stands for bytes that are no text
+        raise ShardlogError("not a sharding: it is not UTF-8", where=where, hint=hint) from None
     except ir.MLIRError as error:
         message, _ = explain(error, "")
-        hint = """expected one {...} for each dimension, as in [{"data", ?}, {}]"""
         raise ShardlogError(f"not a sharding: {message}", where=where, hint=hint) from None
+    if not sdy.TensorShardingAttr.isinstance(attribute):
+        raise ShardlogError("not a sharding", where=where, hint=hint)
+    return attribute
 
 
 def _annotate(

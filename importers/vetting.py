@@ -49,13 +49,21 @@ def vetted(data: bytes, name: str) -> bytes:
     """
     if data.startswith(BYTECODE):
         return _in_child(data, name, where=name, hint=DAMAGED)
-    if line := _not_text(data):
-        return _in_child(data, name, where=f"{name}:{line}", hint=_NAMES)
-    if (levels := depth(data)) > _DEEP:
-        return _in_child(data, name, where=name, hint=f"brackets nest {levels:,} levels deep")
-    if _SIGNS in data:
-        return _in_child(data, name, where=name, hint=f"there are {_DEEP} signs in a row")
+    if found := risk(data):
+        line, hint = found
+        return _in_child(data, name, where=f"{name}:{line}" if line else name, hint=hint)
     return data
+
+
+def risk(text: bytes) -> tuple[int, str] | None:
+    """What MLIR may not survive of a text, and in which line (0: in all of it); None: nothing."""
+    if line := _not_text(text):
+        return line, _NAMES
+    if (levels := depth(text)) > _DEEP:
+        return 0, f"brackets nest {levels:,} levels deep"
+    if _SIGNS in text:
+        return 0, f"there are {_DEEP} signs in a row"
+    return None
 
 
 def depth(text: bytes) -> int:

@@ -256,3 +256,39 @@ def test_annotation_where_main_is_declared_alone() -> None:
     with pytest.raises(ShardlogError) as caught:
         shardlog.run(text, annotate=['%arg0=[{"data"}]'])
     assert str(caught.value) == "<text>: error: the module has no function\n  hint: expected a func.func"
+
+
+@pytest.mark.parametrize(
+    "sharding",
+    [
+        r'[{"\FF"}]',
+        '[{"\udcff"}]',
+        "[" * DEEP,
+        "<@mesh, [{}]> loc(unknown)",
+        '_per_value<[<@mesh, [{"data"}]>]>',
+        f'[{{"{"x" * 10**6}"}}]',
+    ],
+    ids=["bytes", "surrogates", "nested", "more", "another attribute", "long"],
+)
+def test_annotations_that_are_no_shardings(sharding: str) -> None:
+    with pytest.raises(ShardlogError) as caught:
+        shardlog.run(MESH + CALL.format('"my.op"', ""), annotate=[f"%arg0={sharding}"])
+    assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("mesh", "message"),
+    [
+        ("\udcff=2", "names have to be UTF-8"),
+        (r'"\FF"=2', "names have to be UTF-8"),
+        ("a=" + "9" * 5000, "the axis a has size 9999"),
+        ("a=2147483647,b=2", "the mesh has 4,294,967,294 devices"),
+        ("a=720720", 'the axis "a" of size 720,720 has 240 divisors'),
+    ],
+    ids=["surrogates", "bytes", "long", "many devices", "many divisors"],
+)
+def test_meshes_that_are_none(mesh: str, message: str) -> None:
+    with pytest.raises(ShardlogError) as caught:
+        shardlog.run(CALL.format('"my.op"', ""), mesh=mesh)
+    assert caught.value.message.startswith(message)
+    assert len(str(caught.value)) < 700
