@@ -34,7 +34,8 @@ class History:
         self.record = record
         self.end = record.end
         self._events: dict[int, Event] = {}
-        self._around: dict[int, Key] = {}
+        self._starts: dict[int, int] = {}  # change -> the first of its turn
+        self._around: dict[int, Key] = {}  # by the first change of a turn
         self._held: dict[int, Facts] = {}
         self._statics: dict[int, Facts] = {}
         self._derivations: dict[tuple[Key, tuple[str, ...]], Derivations] = {}
@@ -95,13 +96,16 @@ class History:
 
     def start(self, event: Event) -> int:
         """The first change of the turn that made a change."""
-        number = event.number
-        while number > 0:
-            before = self.event(number - 1)
-            if (before.turns, before.item) != (event.turns, event.item):
-                break
-            number -= 1
-        return number
+        number, waiting = event.number, list[int]()
+        while number not in self._starts:
+            waiting.append(number)
+            before = self.event(number - 1) if number > 0 else None
+            if before is None or (before.turns, before.item) != (event.turns, event.item):
+                self._starts[number] = number
+            else:
+                number -= 1
+        self._starts.update(dict.fromkeys(waiting, self._starts[number]))
+        return self._starts[number]
 
     def items(self) -> range:
         """Everything that takes turns, but for annotations."""
@@ -126,10 +130,11 @@ class History:
 
     def around(self, event: Event) -> Key:
         """The neighbourhood in which a change was made."""
-        if event.number not in self._around:
+        start = self.start(event)
+        if start not in self._around:
             static = self.record.static(event.item, event.turns)
-            self._around[event.number] = self._neighbourhood(event.item, static, self.start(event))
-        return self._around[event.number]
+            self._around[start] = self._neighbourhood(event.item, static, start)
+        return self._around[start]
 
     def ends(self) -> Iterator[tuple[int, Key]]:
         """The items that take turns in the last stage, with their neighbourhoods at the end."""

@@ -22,7 +22,9 @@ class Obstacles:
     def __init__(self, history: History) -> None:
         self._history, self._record = history, history.record
         self._statics: dict[tuple[int, int], int] = {}
-        self._turns: dict[object, Derivations] = {}
+        self._turns: dict[object, Derivations] = {}  # by what was given
+        self._taken: dict[tuple[int, int, int], Derivations] = {}
+        self._losing: dict[int, dict[int, list[Row]]] = {}  # first change of a turn -> slot -> ``loses``
         self._maps: dict[int, list[Row]] = {}
 
     @cached_property
@@ -31,12 +33,14 @@ class Obstacles:
 
     def turn(self, item: int, stage: int, before: int) -> Derivations:
         """A turn of an item in a stage, with what slots held just before a change."""
-        facts = self._facts(item, stage, before)
-        key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
-        if key not in self._turns:
-            given = facts | self._history.shared
-            self._turns[key] = Derivations(self._record.rules(), given, ("blocked", "missing"))
-        return self._turns[key]
+        if (item, stage, before) not in self._taken:
+            facts = self._facts(item, stage, before)
+            key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
+            if key not in self._turns:
+                given = facts | self._history.shared
+                self._turns[key] = Derivations(self._record.rules(), given, ("blocked", "missing"))
+            self._taken[item, stage, before] = self._turns[key]
+        return self._taken[item, stage, before]
 
     def at_end(self, item: int) -> Derivations:
         """A turn of an item at the end of the run."""
@@ -52,9 +56,11 @@ class Obstacles:
     def losses(self, event: Event) -> list[tuple[Row, Proof]]:
         """The rows of ``loses`` for what a change gained, each with the step that says most."""
         start = self._history.start(event)
-        rows = self._solver.solve(self._facts(event.item, event.stage, start), ["loses"])["loses"]
-        found = [row for row in rows if row[0] == event.slot]
-        return [(row, self._blocked(event, start, row)) for row in found]
+        if start not in self._losing:
+            by_slot = self._losing[start] = {}
+            for row in self._solver.solve(self._facts(event.item, event.stage, start), ["loses"])["loses"]:
+                by_slot.setdefault(row[0], []).append(row)
+        return [(row, self._blocked(event, start, row)) for row in self._losing[start].get(event.slot, ())]
 
     def _blocked(self, event: Event, start: int, row: Row) -> Proof:
         slot, factor, position, axis, _, *why = row[2:]

@@ -37,6 +37,7 @@ class Kinds:
         self._steps: dict[tuple[Any, ...], int] = {}
         passes = range(len(self.record.stage_of))
         self._statics = cache(lambda item: tuple(self.record.static(item, turns) for turns in passes))
+        self._besides = cache(lambda item: tuple(self._what_else(item)))
         self._prioritised = cache(
             lambda cell: any(item >= self.record.items for item, _ in self.record.turns(cell))
         )
@@ -61,7 +62,7 @@ class Kinds:
             self.rows.append({"slot": event.slot, "content": event.new, "gains": gains})
         return self._kinds[key]
 
-    def _besides(self, item: int) -> Iterator[Any]:
+    def _what_else(self, item: int) -> Iterator[Any]:
         """What reasons depend on besides the neighbourhood: the other stages, annotations with priorities."""
         yield self._statics(item)
         cells = map(self.history.cell, self.history.slots(item))

@@ -18,6 +18,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from shardlog.cli import main
+from shardlog.explanations.obstacles import Obstacles
 from shardlog.explanations.report import report
 from shardlog.explanations.report.folding import MEMBER, REPEAT, fold, scope
 from shardlog.explanations.why import Explainer
@@ -492,6 +493,38 @@ def test_a_saved_run(small: Path, tmp_path: Path) -> None:
     shardlog.run(small.parent / "mlp.mlir").save(saved)
     assert main(["report", str(saved), "-o", str(file)]) == 0
     assert file.read_bytes() == small.read_bytes()
+
+
+def wide(operands: int) -> str:
+    """An op of many operands, the first two of which are sharded."""
+    sharding = ' {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"model"}]>}'
+    types = ["tensor<8x16xf32>"] * operands
+    arguments = [f"%a{i}: {type_}{sharding if i < 2 else ''}" for i, type_ in enumerate(types)]
+    named = ", ".join(f"%a{i}" for i in range(operands))
+    whole = f"tensor<{8 * operands}x16xf32>"
+    return f"""
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main({", ".join(arguments)}) -> {whole} {{
+  %0 = stablehlo.concatenate {named}, dim = 0 : ({", ".join(types)}) -> {whole}
+  return %0 : {whole}
+}}
+"""
+
+
+def test_a_turn_is_solved_once_for_all_that_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An op of many operands takes no more solving than one of few."""
+    solved: list[int] = []
+    asked = Obstacles._facts
+
+    def facts(*arguments: Any) -> Any:
+        solved[-1] += 1
+        return asked(*arguments)
+
+    monkeypatch.setattr(Obstacles, "_facts", facts)
+    for operands in (4, 30):
+        solved.append(0)
+        report(shardlog.run(wide(operands)))
+    assert solved[0] == solved[1] > 0
 
 
 def test_no_place_to_write(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
