@@ -105,7 +105,7 @@ class Result(Questions):
         try:
             return to_gspmd(self.module)
         except ShardlogError as error:
-            where = self.source.place(error.where)
+            where = self.source.line(error.where)
             raise ShardlogError(error.message, where=where, hint=error.hint) from None
 
     @cached_property
@@ -234,7 +234,7 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
         program = read()
         last = last_priority(options.until, tactics, program)
     except ShardlogError as error:
-        where = text.place(error.where) or text.name
+        where = text.line(error.where) or text.name
         raise ShardlogError(error.message, where=where, hint=error.hint) from None
     unknown_ops = _unknown_ops(program, text)
     for message in book.unknown_priorities(program.classes.signatures.examples):
@@ -306,7 +306,7 @@ def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:
         if not knowledge.known:
             found.setdefault(op.operation.name, [0, op, knowledge.no_rule])[0] += signatures.counts[number]
     return tuple(
-        UnknownOp(name, count, text.place(location(op)), reason)
+        UnknownOp(name, count, text.line(location(op)), reason)
         for name, (count, op, reason) in sorted(found.items())
     )
 

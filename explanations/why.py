@@ -65,7 +65,8 @@ class Explainer:
     def _check(self, value: Value, dim: int | None, axis: str | None) -> None:
         if dim is not None and not 0 <= dim < len(value.shape):
             hint = f"its dimensions are 0 to {len(value.shape) - 1}" if value.shape else "it is a scalar"
-            raise ShardlogError(f"{value.name} has no dimension {dim}", where=value.type, hint=hint)
+            message = f"{value.name} has no dimension {dim}"
+            raise ShardlogError(message, where=value.where or self.record.name, hint=hint)
         known = [name for mesh in self.meshes.meshes for name, _ in mesh.axes]
         if axis is not None and axis not in known:
             meshes = (f"@{m.name} has {', '.join(name for name, _ in m.axes)}" for m in self.meshes.meshes)

@@ -82,7 +82,7 @@ class Search:
             hint = "`shardlog why` says where it comes from"
             raise ShardlogError(
                 f'{value.name} dim {dim} is sharded on "{self.axis}"',
-                where=value.where,
+                where=value.where or self.explainer.record.name,
                 hint=hint,
             )
         site = Site(value.name, value.type, dim, value.where)

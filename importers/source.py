@@ -17,6 +17,7 @@ from jaxlib.mlir import ir
 from ..errors import ShardlogError, closest
 from .diagnostics import explain
 from .jax import Interface, read_jax
+from .places import source_location
 from .vetting import BYTECODE, DAMAGED, vetted
 
 _FIRST = 1 << 16  # so many bytes show what it is
@@ -50,6 +51,11 @@ class Text:
     data: bytes
     name: str
     interface: Interface = field(default_factory=Interface)
+
+    def line(self, location: str) -> str:
+        """The place that a location names: of a chain of calls the innermost one, as ``file:line``."""
+        nested = "(" in location or location.startswith("fused[")
+        return self.place((nested and source_location(location)) or location)
 
     def place(self, location: str) -> str:
         """A location as MLIR has it, with the name of the program where MLIR has none."""

@@ -107,7 +107,7 @@ def file_cases(
     """
     text = read_source(source)
     module = parse_module(text)
-    return module_cases(module, book, lambda op: text.place(location(op)), references, lenient=lenient)
+    return module_cases(module, book, lambda op: text.line(location(op)), references, lenient=lenient)
 
 
 def line_cases(
