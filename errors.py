@@ -28,6 +28,15 @@ class ShardlogError(Exception):
         return partial(type(self), where=self.where, hint=self.hint), (self.message,), self.__dict__
 
 
+def check_text(text: str, where: str) -> None:
+    """Raises ShardlogError where ``text`` holds half of a character, as Python has it for bytes of a command
+    line that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ShardlogError("not UTF-8", where=where, hint="expected text in UTF-8") from None
+
+
 def shortened(text: str) -> str:
     """``text`` with the middle left out of lines that are too long to read."""
     if len(text) <= _LONGEST:

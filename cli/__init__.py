@@ -76,10 +76,24 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
     except SystemExit as end:  # of --help, --version and --schema, or with what is wrong with the arguments
         assert isinstance(end.code, int)
         return end.code
+    _check_text(options)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: warn(str(message))
         status: int | None = options.carry_out(options)
     return status or 0
+
+
+# Names of files are bytes; what else stands on a command line is text.
+_FILES = {"module", "other", "output", "save", "rules", "op_priorities", "schedule", "file", "examples"}
+
+
+def _check_text(options: argparse.Namespace) -> None:
+    from ..errors import check_text
+
+    for name, given in vars(options).items():
+        for text in given if isinstance(given, list) else [given]:
+            if isinstance(text, str) and name not in _FILES:
+                check_text(text, f"{name} {text}")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -165,7 +165,7 @@ def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:
         hint = "lower it first: jax.jit(f).lower(*arguments).as_text() is the text of a module"
         return ShardlogError("this is Python", where=text.name, hint=hint)
     else:
-        message, hint = explain(error, text.data.decode())
+        message, hint = explain(error, text.data.decode(errors="replace"))
     diagnostics = error.error_diagnostics
     location = str(diagnostics[0].location) if diagnostics else "loc(unknown)"
     where = location.removeprefix("loc(").removesuffix(")").replace('"', "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import shardlog
@@ -58,3 +59,24 @@ def test_in_explanations(name: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     for arguments in (*commands, ["expect", path, expected, "--update"], ["expect", path, expected]):
         assert cli.main(arguments) == 0
     capsys.readouterr()
+
+
+def test_what_is_no_text_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    module = tmp_path / "module.mlir"
+    module.write_text("func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }")
+    half = "\udcff"  # the byte FF on a command line
+    for arguments in (
+        ["why", "%x" + half],
+        ["query", f'value(v, "{half}")'],
+        ["what-if", "--drop", half],
+        ["run", "--annotate", f'%x=[{{"{half}"}}]'],
+        ["run", "--mesh", f'"{half}"=2'],
+        ["run", "--mesh", '"\\FF"=2'],
+    ):
+        command, *rest = arguments
+        assert cli.main([command, str(module), *rest]) == 2
+        assert "not UTF-8" in capsys.readouterr().err
+    options: dict[str, Any]
+    for options in ({"annotate": [f'%x=[{{"{half}"}}]']}, {"mesh": f'"{half}"=2'}):
+        with pytest.raises(shardlog.ShardlogError, match="not UTF-8"):
+            shardlog.run(module, **options)

@@ -170,7 +170,7 @@ class _Worker:
                 return f"{name} is gone"
             if name not in may and path.read_bytes() != data:
                 return f"{name} is changed"
-        known = {".stdout", ".stderr", *case.files, *case.folders, *may}
+        known = {".stdout", ".stderr", *case.files, *case.folders, *(Path(name).parts[0] for name in may)}
         left = sorted(path.name for path in self.folder.iterdir() if path.name not in known)
         return f"left over: {', '.join(left)}" if left else ""
 
