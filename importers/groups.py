@@ -43,7 +43,7 @@ def separate_groups(
     instead: dict[int, int] = {}
     for members in together([(value, group) for value, group, _ in function.groups]).values():
         held = [function.annotations.get(place.get(value, value)) for value in members]
-        said = [sharding for sharding in held if sharding is not None and not sharding.empty]
+        said = [sharding for sharding in held if sharding is not None and not sharding.dimensions_empty]
         if all(sharding == said[0] for sharding in said):
             continue
         warnings.warn(

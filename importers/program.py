@@ -31,7 +31,7 @@ _MOST_OPS = 50_000_000  # which take tens of gigabytes
 class Program:
     """An imported module. ``cells``: place -> cell; ``initial``: cell -> its sharding, where it has one.
 
-    ``unshared``: place -> an open sharding without axes, which the rest of its sharding group does not have.
+    ``unshared``: place -> a sharding with open dimensions without axes, which the rest of its sharding group does not have.
     """
 
     module: ir.Module
@@ -320,7 +320,7 @@ class Reader:
             for value, sharding in function.annotations.items():
                 place = instance.place + int(instance.layout.place[value])
                 cell = int(cells[place])
-                if place in shared and sharding.empty:
+                if place in shared and sharding.dimensions_empty:
                     unshared[place] = sharding
                     continue
                 if cell in initial:

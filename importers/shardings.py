@@ -51,7 +51,12 @@ class Sharding:
     @property
     def empty(self) -> bool:
         """Fully open and without axes: as good as no sharding."""
-        return not (self.replicated or self.unreduced or any(d.axes or d.closed for d in self.dimensions))
+        return not (self.replicated or self.unreduced) and self.dimensions_empty
+
+    @property
+    def dimensions_empty(self) -> bool:
+        """Its dimensions are open and without axes: to a sharding group it is as good as no sharding."""
+        return not any(d.axes or d.closed for d in self.dimensions)
 
 
 class Shardings:

@@ -31,10 +31,28 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %c : tensor<4xf32>
 }
 """
+# Open dimensions without axes are as good as no sharding to the others, whatever else it says.
+REPLICATED = """
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.add %x, %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}], replicated={"b"}>]>}
+      : tensor<4xf32>
+  %1 = stablehlo.add %y, %y SHARDING : tensor<4xf32>
+  sdy.sharding_group %0 group_id = 0 : tensor<4xf32>
+  sdy.sharding_group %1 group_id = 0 : tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+"""
+CLOSED = REPLICATED.replace("SHARDING", "{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>}")
 
 
 @pytest.mark.filterwarnings("ignore:the members of sharding group")
-@pytest.mark.parametrize("text", [CONSTANT, CONSTRAINT], ids=["constant", "constraint"])
-def test_members(text: str) -> None:
-    got = shardlog.run(text, separate_groups=True).text()
-    assert differences(got, propagate(text)) == []
+@pytest.mark.parametrize(
+    "text",
+    [CONSTANT, CONSTRAINT, REPLICATED.replace("SHARDING", ""), CLOSED],
+    ids=["constant", "constraint", "replicated", "replicated and closed"],
+)
+@pytest.mark.parametrize("closed", [True, False])
+def test_members(text: str, closed: bool) -> None:
+    got = shardlog.run(text, separate_groups=True, closed=closed).text()
+    assert differences(got, propagate(text, closed=closed)) == []
