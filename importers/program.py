@@ -31,7 +31,8 @@ _MOST_OPS = 50_000_000  # which take tens of gigabytes
 class Program:
     """An imported module. ``cells``: place -> cell; ``initial``: cell -> its sharding, where it has one.
 
-    ``unshared``: place -> a sharding with open dimensions without axes, which the rest of its sharding group does not have.
+    ``unshared``: place -> a sharding whose dimensions are open and without axes, which the rest of its
+    sharding group does not have.
     """
 
     module: ir.Module
