@@ -85,8 +85,13 @@ impl<'a> Machine<'a> {
         made
     }
 
+    /// Stop at once where the time is over or someone asks.
+    pub fn start(&mut self) -> Run {
+        self.budget.check(0)
+    }
+
     /// Stop where a limit is reached or someone asks.
-    pub fn check(&mut self) -> Run {
+    fn check(&mut self) -> Run {
         let relations: usize = self.database.relations.iter().map(Relation::bytes).sum();
         self.budget.check(relations + self.database.values.bytes())
     }

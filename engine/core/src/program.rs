@@ -159,7 +159,7 @@ impl Program {
     ) -> Result<(), Error> {
         database.values.most = limits.memory;
         let mut machine = Machine::new(database, limits, self.sources.len());
-        machine.check().map_err(|fault| self.error(fault, "evaluation".to_string(), &machine))?;
+        machine.start().map_err(|fault| self.error(fault, "evaluation".to_string(), &machine))?;
         for (relation, schema) in self.schemas.iter().enumerate() {
             machine
                 .open(RelationId(relation))

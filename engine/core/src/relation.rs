@@ -111,6 +111,9 @@ impl Relation {
 
     /// Close an `eqrel` over its facts.
     pub fn close(&mut self, budget: &mut Budget) -> Result<(), Fault> {
+        if self.given.is_empty() {
+            return Ok(());
+        }
         std::mem::take(&mut self.given).iter().try_for_each(|pair| self.insert(pair, budget))
     }
 
