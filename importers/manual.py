@@ -79,7 +79,11 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
                 inner, manual = _parts(outer, names)
                 if names:
                     facts = shardings.facts(manual)
-                    rows = (("manual", tuple(facts["sharded"])), ("manual_fixed", tuple(facts["fixed"])))
+                    rows = (
+                        ("manual", tuple(facts["sharded"])),
+                        ("manual_fixed", tuple(facts["fixed"])),
+                        ("mesh", tuple(facts["mesh"])),  # also where the value inside has no sharding
+                    )
                     function.manual[value] = Manual(manual, rows)
                 if value not in owners:
                     function.annotations[value] = inner if values is body else outer

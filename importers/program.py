@@ -340,6 +340,8 @@ class Reader:
         raise ShardlogError(
             f"members of a sharding group have different shardings: {self.shardings.text(one)} "
             f"and {self.shardings.text(two)}",
-            where=location(function.ops[node] if node >= 0 else function.op),
-            hint="give the members equal shardings, or leave each its own with --separate-groups",
+            where=location(function.ops[function.source(node)] if node >= 0 else function.op),
+            hint="give the members equal shardings, or leave each its own with --separate-groups"
+            if self.together is None
+            else "give the members equal shardings: those of several functions cannot be kept apart",
         )

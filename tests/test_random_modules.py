@@ -59,6 +59,11 @@ def compare(text: str, strategy: str, closed: bool) -> None:
     note(f"strategy {strategy}, closed {closed}\n{reprinted(text)}\nexpected\n{expected}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Shardy warns too
-        ours = shardlog.run(text, strategy=strategy, closed=closed, separate_groups=True).text()
+        try:
+            ours = shardlog.run(text, strategy=strategy, closed=closed, separate_groups=True).text()
+        except shardlog.ShardlogError as error:
+            if "several functions cannot be kept apart" not in (error.hint or ""):
+                raise
+            reject()  # Shardy warns
     note(f"got\n{ours}")
     assert differences(ours, expected) == []
