@@ -16,8 +16,8 @@ class Conflicts {
         {
           title: "Tensor",
           width: "minmax(6rem, 1fr)",
-          value: (i) => run.name(of(i).tensor),
-          cell: (i) => element("span", { class: "code" }, run.name(of(i).tensor)),
+          value: (i) => run.title(of(i).tensor),
+          cell: (i) => middle(run.title(of(i).tensor), { class: "middle code" }),
         },
         {
           title: "Has",
@@ -32,7 +32,7 @@ class Conflicts {
           cell: (i) => element("span", { class: "code" }, dims(of(i).needs)),
         },
         { title: "For", width: "minmax(8rem, 1fr)", value: (i) => of(i).op, cell: (i) => shortOp(of(i).op) },
-        { title: "At", width: "minmax(8rem, 1.4fr)", value: (i) => of(i).where, cell: (i) => of(i).where },
+        { title: "At", width: "minmax(8rem, 1.4fr)", value: (i) => of(i).where, cell: (i) => middle(of(i).where) },
       ],
       (i) => app.showConflict(i),
     );

@@ -13,7 +13,7 @@ function swatch(axis) {
 }
 
 /** A button that opens a tensor. */
-function tensorLink(app, tensor, text = app.run.name(tensor)) {
+function tensorLink(app, tensor, text = app.run.title(tensor)) {
   return element("button", { type: "button", class: "link code", click: () => app.select(tensor) }, text);
 }
 
@@ -23,7 +23,7 @@ function derivation(app, tensor, dim, one, open) {
   const { steps, origin } = one.way;
   const annotation = originOf(run, origin);
   const here = isSpec(annotation) ? specText(annotation) : "annotated here";
-  const from = steps.length === 0 ? here : `${manyText(steps.length, "step")} from ${run.name(annotation.tensor)}`;
+  const from = steps.length === 0 ? here : `${manyText(steps.length, "step")} from ${run.title(annotation.tensor)}`;
   const details = element(
     "details",
     { class: "derivation", open },
@@ -67,18 +67,19 @@ const specText = ({ by, where }) => `${by} of the shard_map${where ? ` at ${wher
 function givenParts(app, annotation) {
   const { tensor, text, where } = annotation;
   const given = [tensorLink(app, tensor), " ", code(text)];
-  return isSpec(annotation) ? [`${specText(annotation)}: `, ...given] : [...given, where ? ` at ${where}` : ""];
+  return isSpec(annotation) ? [`${specText(annotation)}: `, ...given] : [...given, where && where !== app.run.title(tensor) ? ` at ${where}` : ""];
 }
 
 function stepList(app, one, steps) {
   const list = element("ol", { class: "steps" });
   const show = (some) => list.append(...some.map((step) => element("li", {}, stepDetails(app, one, step))));
-  show(steps.slice(0, FIRST_STEPS));
-  if (steps.length > FIRST_STEPS) {
-    const more = button(`${manyText(steps.length - FIRST_STEPS, "more step")}`, () => {
+  const shown = steps.length > FIRST_STEPS + 1 ? FIRST_STEPS : steps.length; // a button takes the room of a step
+  show(steps.slice(0, shown));
+  if (steps.length > shown) {
+    const more = button(manyText(steps.length - shown, "more step"), () => {
       more.parentElement.remove();
       const first = list.children.length;
-      show(steps.slice(FIRST_STEPS));
+      show(steps.slice(shown));
       list.children[first].querySelector("summary").focus();
     });
     list.append(element("li", { class: "more" }, more));
@@ -93,7 +94,9 @@ function stepDetails(app, one, step) {
     step.from === null
       ? [" gets ", axisChip(app, one), " back: its priority came"]
       : [" gets ", axisChip(app, one), " from ", site(run, step.from), " by ", element("b", {}, shortOp(op))];
-  const details = element("details", { class: "step" }, element("summary", {}, site(run, step.site), ...by));
+  const where = run.opWhere(step.op);
+  const place = where ? element("span", { class: "place note", title: where }, where.replace(/.*\//, "")) : "";
+  const details = element("details", { class: "step" }, element("summary", {}, site(run, step.site), ...by, " ", place));
   fill(details, () => stepBody(app, one, step));
   return details;
 }

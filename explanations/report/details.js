@@ -23,7 +23,7 @@ class Details {
     const { run, tensor, before } = app;
     panel.replaceChildren(
       button("✕", () => app.select(-1), { class: "quiet close", "aria-label": "Close the details" }),
-      element("h2", { id: "details-title", class: "code", tabindex: "-1" }, run.name(tensor)),
+      element("h2", { id: "details-title", class: "code", tabindex: "-1" }, run.title(tensor)),
       this.facts(tensor, before),
       ...this.annotation(tensor),
       ...this.conflicts(tensor),
@@ -46,13 +46,14 @@ class Details {
     return element(
       "dl",
       { class: "facts" },
+      ...(run.jaxPath(tensor) ? [row("value", code(run.name(tensor)))] : []),
       row("type", code(run.type(tensor))),
       row("sharding", code(run.text(tensor, before) || "none")),
       row("size", size),
       ...(closed.length > 0
         ? [row("closed", `${closed.length === 1 ? "dim" : "dims"} ${closed.join(", ")}: no axis may be added`)]
         : []),
-      ...(run.where(tensor) ? [row("from", run.where(tensor))] : []),
+      ...(run.where(tensor) && !run.jaxPath(tensor) ? [row("from", run.where(tensor))] : []),
     );
   }
 

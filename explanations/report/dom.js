@@ -1,6 +1,8 @@
 "use strict";
 // Elements, and numbers as people read them.
 
+const TAIL = 16; // characters at the end of a long text that are always there
+
 const byId = (id) => document.getElementById(id);
 
 /** An element. `given` are attributes; a function is a listener, `null` and `false` leave the attribute out. */
@@ -29,6 +31,18 @@ function setAttributes(made, given) {
 const button = (text, click, given = {}) => element("button", { type: "button", click, ...given }, text);
 
 const code = (text) => element("code", {}, text);
+
+/** A text on one line, shortened in the middle where there is too little room: the end tells paths apart. */
+function middle(text, given = {}) {
+  const tail = text.length > TAIL + 4 ? TAIL : 0;
+  const [start, end] = [text.slice(0, text.length - tail), text.slice(text.length - tail)];
+  return element(
+    "span",
+    { class: "middle", title: text, ...given },
+    element("span", { class: "start" }, start),
+    element("span", { class: "end" }, end),
+  );
+}
 
 const countText = (n) => n.toLocaleString("en");
 

@@ -26,6 +26,7 @@ _SAVED = 8  # members that a fold must save
 _PERIODS = 64  # distances that are tried for a repetition, the most frequent first
 _SHARE = 0.6  # of ops that are in a scope, for a repetition to be called like it
 _BACKWARD = "backward"
+_SUFFIX = f", {_BACKWARD}"
 _FRAME = re.compile(r"([\w.<>]+)\([^()\s]+:\d+:\d+")
 _PLACE = re.compile(r"[^()]*:\d+:\d+( to .*)?")
 _TRACED = re.compile(r"p?jit\((\w+)\)")
@@ -159,9 +160,13 @@ class _Folding:
         alone = [nodes[0].group for nodes in times if len(nodes) == 1 and nodes[0].group]
         labels = [group.label for group in alone]
         if len(set(labels)) > 1:  # layer_0, layer_1, ...
-            label = _common(labels).rstrip("_ .[0123456789") or label
+            names = [label.removesuffix(_SUFFIX) for label in labels]
+            common = _common(names).rstrip("_ .[0123456789")
+            passes = {label[len(name) :] for label, name in zip(labels, names, strict=True)}
+            label = common + "".join(passes) if common and len(passes) == 1 else common or label
         else:
-            labels = [f"{label} {i + 1}" if label else "" for i in range(len(times))]
+            name = label.removesuffix(_SUFFIX)
+            labels = [f"{name} {i + 1}{label[len(name) :]}" if label else "" for i in range(len(times))]
         inside = [group.members for group in alone] or [self.fold(nodes, name) for nodes in times]
         members = tuple(
             Group(own, MEMBER, nodes[0].first, nodes[-1].end, groups)
@@ -200,7 +205,7 @@ class _Folding:
 
 
 def _label(path: tuple[str, ...]) -> str:
-    return f"{path[-1]}, {_BACKWARD}" if path[0] == _BACKWARD and path[1:] else path[-1]
+    return f"{path[-1]}{_SUFFIX}" if path[0] == _BACKWARD and path[1:] else path[-1]
 
 
 def _best(tokens: Any) -> tuple[int, int, int] | None:

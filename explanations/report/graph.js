@@ -6,7 +6,6 @@ const OP_SIZE = { width: 216, height: 62 };
 const GROUP_SIZE = { width: 216, height: 70 };
 const SMALL_SIZE = { width: 180, height: 44 };
 const PORT_SIZE = { width: 150, height: 44, port: true };
-const PORT_NAME = 19; // characters
 const MOST_PORTS = 2; // tensors from outside that a node shows one by one
 
 /** The members of the group: `{first, end, group}`, where ops stand alone. */

@@ -101,8 +101,6 @@ function different(app, members) {
 function portNode(app, { tensors }) {
   const { run } = app;
   const [tensor] = tensors;
-  const path = run.producer[tensor] < 0 && !/:\d+$/.test(run.where(tensor)) ? run.where(tensor) : ""; // in JAX
-  const name = path || run.name(tensor);
   if (tensors.length > 1) {
     return element(
       "span",
@@ -110,7 +108,7 @@ function portNode(app, { tensors }) {
         class: "node port",
         title: tensors
           .slice(0, 20)
-          .map((t) => run.name(t))
+          .map((t) => run.title(t))
           .join(", "),
       },
       element("span", { class: "line" }, `${tensors.length} inputs`),
@@ -128,7 +126,7 @@ function portNode(app, { tensors }) {
     element(
       "span",
       { class: "line" },
-      element("span", { class: "code" }, name.length > PORT_NAME ? `…${name.slice(1 - PORT_NAME)}` : name),
+      middle(run.title(tensor), { class: "middle code", title: null }),
     ),
     dimStrip(app, tensor),
   );

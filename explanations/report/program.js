@@ -207,7 +207,7 @@ class Program {
               "li",
               {},
               element("span", { class: "swatch way", "aria-hidden": "true" }),
-              `derivation of ${run.name(this.app.tensor)}`,
+              `derivation of ${run.title(this.app.tensor)}`,
             ),
           ]
         : []),

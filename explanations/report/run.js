@@ -210,6 +210,18 @@ class Run {
     return this.shapes[this.tensors.type[tensor]];
   }
 
+  /** The path that JAX gives an argument or a result; "" where there is none. */
+  jaxPath(tensor) {
+    const where = this.where(tensor);
+    const atBoundary = this.producer[tensor] < 0 || this.name(tensor).startsWith("result#");
+    return atBoundary && !/:\d+$/.test(where) ? where : "";
+  }
+
+  /** What a tensor is called: JAX's path where it has one. */
+  title(tensor) {
+    return this.jaxPath(tensor) || this.name(tensor);
+  }
+
   tensor(name) {
     return this.tensors.name.indexOf(name);
   }

@@ -153,7 +153,7 @@ class Summary {
               "button",
               { type: "button", class: "link", click: () => app.showConflict(i) },
               `${bytesText(conflict.bytes)}, ${conflict.collective} of `,
-              code(run.name(conflict.tensor)),
+              code(run.title(conflict.tensor)),
             ),
             ` for ${shortOp(conflict.op)}`,
             conflict.where ? element("span", { class: "note" }, ` at ${conflict.where}`) : "",
@@ -175,7 +175,7 @@ class Summary {
           {},
           element("td", {}, tensorLink(app, annotation.tensor)),
           element("td", {}, code(annotation.text)),
-          element("td", {}, isSpec(annotation) ? specText(annotation) : annotation.where),
+          element("td", {}, placeOf(run, annotation)),
           element("td", { class: "number" }, countText(tensors)),
           element("td", { class: "number" }, bytesText(bytes)),
         ),
@@ -238,6 +238,13 @@ class Summary {
       );
     return table(["op", "times", "first at", "why"], [1], this.app.run.unknown.map(row));
   }
+}
+
+/** Where an annotation was given; of an argument, its name in the module. */
+function placeOf(run, annotation) {
+  if (isSpec(annotation)) return specText(annotation);
+  const { tensor, where } = annotation;
+  return where === run.title(tensor) ? run.name(tensor) : where;
 }
 
 /** A plain table; `numbers` are the columns of numbers, or the first of them. */

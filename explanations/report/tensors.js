@@ -153,14 +153,15 @@ class Tensors {
     this.app = app;
     this.view = byId("view-tensors");
     const { run } = app;
+    const from = (t) => (run.jaxPath(t) ? run.name(t) : run.where(t));
     this.table = new Table(
       "Tensors",
       [
         {
           title: "Name",
-          width: "minmax(7rem, 1fr)",
+          width: "minmax(9rem, 1.4fr)",
           value: (t) => t,
-          cell: (t) => element("span", { class: "code" }, run.name(t)),
+          cell: (t) => middle(run.title(t), { class: "middle code" }),
         },
         {
           title: "Type",
@@ -195,7 +196,7 @@ class Tensors {
           value: (t) => run.moved[t],
           cell: (t) => (run.moved[t] ? bytesText(run.moved[t]) : "–"),
         },
-        { title: "From", width: "minmax(8rem, 1.8fr)", value: (t) => run.where(t), cell: (t) => run.where(t) },
+        { title: "From", width: "minmax(8rem, 1.8fr)", value: from, cell: (t) => middle(from(t)) },
       ],
       (tensor) => app.select(tensor),
     );
@@ -205,6 +206,7 @@ class Tensors {
       ...Object.entries(KINDS).map(([value, text]) => element("option", { value }, text)),
     );
     this.count = element("span", { class: "note", role: "status" });
+    this.nothing = element("p", { class: "nothing", hidden: true });
     this.view.append(
       element(
         "div",
@@ -214,6 +216,7 @@ class Tensors {
         this.count,
         element("span", { class: "note right" }, "Click a tensor to see why it is sharded so."),
       ),
+      this.nothing,
       this.table.element,
     );
     this.query = "";
@@ -248,6 +251,16 @@ class Tensors {
     for (let t = 0; t < run.shown; t++) if (tests.every((test) => test(t))) found.push(t);
     this.table.show(found);
     this.count.textContent = ` ${countText(found.length)} of ${countText(run.shown)}`;
+    this.nothing.hidden = found.length > 0;
+    const words = this.query.trim() ? ` for “${this.query.trim()}”` : "";
+    const among = this.kind.value === "all" ? "" : ` among “${KINDS[this.kind.value]}”`;
+    this.nothing.replaceChildren(`Nothing found${words}${among}. `, button("Show all tensors", () => this.showAll()));
+  }
+
+  showAll() {
+    this.kind.value = "all";
+    this.app.search("");
+    byId("search").focus();
   }
 
   /** What a word of a search asks of a tensor. */

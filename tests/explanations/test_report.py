@@ -72,8 +72,8 @@ class Page:
     def until(self, holds: Callable[[], Any]) -> None:
         WebDriverWait(self.browser, 20).until(lambda _: holds())
 
-    def run(self, script: str) -> Any:
-        return self.browser.execute_script(script)
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.browser.execute_script(script, *arguments)
 
     def one(self, selector: str) -> WebElement:
         self.until(lambda: self.all(selector))
@@ -147,17 +147,17 @@ def test_from_the_summary_to_the_annotation_that_caused_a_conflict(page: Page) -
     assert "all-gather, 128 B to each device as operand 0 of dot_general at model.py:9" in conflict
     assert "[{data}, {model}] → [{}, {model}]" in conflict
     assert "Annotations that meet" in conflict
-    page.click("#details .conflict .link", "%arg2")
-    assert page.text("#details h2") == "%arg2"
+    page.click("#details .conflict .link", "params['v']")
+    assert page.text("#details h2") == "params['v']"
     assert 'Annotated by the user\n<@mesh, [{}, {"data"}]>' in page.text("#details .annotation")
-    assert "params['v']" in page.text("#details .facts")
+    assert "value\n%arg2" in page.text("#details .facts")
 
 
 def test_a_derivation_opens_step_by_step(page: Page) -> None:
     page.click("#tabs button", "Tensors")
     page.click("#view-tensors .row", "model.py:9")
     why = page.one("#details .derivation")
-    assert "dim 1 data 1 step from %arg2" in why.text.replace("\n", " ")
+    assert "dim 1 data 1 step from params['v']" in why.text.replace("\n", " ")
     page.click("#details .step summary")
     step = page.text("#details .step dl")
     assert 'Slot 1 (%arg2) has "data" as axis 0 of factor j' in step
@@ -239,7 +239,66 @@ def test_sorting(page: Page) -> None:
     page.click("#view-tensors .head button", "Size")
     assert page.text("#view-tensors [aria-sort=ascending]").startswith("Size")
     names = [row.text.split("\n")[0] for row in page.all("#view-tensors .space .row")]
-    assert names == ["%arg0", "%2", "result#0", "%0", "%1", "%arg1", "%arg2"]
+    assert names == ["batch['x']", "%2", "result#0", "%0", "%1", "params['w']", "params['v']"]
+
+
+def test_what_is_not_found_is_said(page: Page) -> None:
+    page.one("#search").send_keys("nowhere")
+    page.until(lambda: "0 of 7" in page.text("#view-tensors .tools"))
+    assert page.text("#view-tensors .nothing") == "Nothing found for “nowhere”. Show all tensors"
+    page.click("#view-tensors .nothing button")
+    page.until(lambda: "7 of 7" in page.text("#view-tensors .tools"))
+    assert not page.one("#view-tensors .nothing").is_displayed()
+
+
+PATHS = ["/home/someone/" + "long/" * 30 + f"model_{i}/attention.py" for i in range(2)]
+
+
+def chain(ops: int) -> str:
+    """An argument that so many ops pass on, each on a line of a file with a long path."""
+    values = ["%x", *(f"%{i}" for i in range(ops))]
+    lines = [
+        f'  {values[i + 1]} = stablehlo.tanh {values[i]} : tensor<8xf32> loc("{PATHS[i % 2]}":{i + 1}:3)'
+        for i in range(ops)
+    ]
+    return f"""
+sdy.mesh @mesh = <["data"=2]>
+func.func @main(%x: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"data"}}]>}}
+    loc("params['{"deep']['" * 12}scale']")) -> tensor<8xf32> {{
+{chr(10).join(lines)}
+  return %{ops - 1} : tensor<8xf32>
+}}
+"""
+
+
+def test_long_paths_are_shortened_in_the_middle(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """The end, which tells them apart, is in sight, however little room there is."""
+    (tmp_path / "report.html").write_text(report(shardlog.run(chain(3))))
+    page = Page(browser, tmp_path / "report.html")
+    page.run("app.show('tensors'); app.select(app.run.tensor('%1'))")
+    ends = page.all("#view-tensors .space .middle .end")
+    texts = [end.get_attribute("textContent") or "" for end in ends]
+    for wanted in ("attention.py:1", "attention.py:2", "['scale']"):
+        assert any(text.endswith(wanted) for text in texts)
+    for end in ends:
+        cell = page.run(
+            "return arguments[0].closest('[role=gridcell]').getBoundingClientRect().toJSON()", end
+        )
+        own = page.run("return arguments[0].getBoundingClientRect().toJSON()", end)
+        assert cell["left"] <= own["left"] and own["right"] <= cell["right"] + 1
+
+
+@pytest.mark.parametrize(("steps", "more"), [(12, ""), (13, ""), (14, "2 more steps")])
+def test_steps_have_their_lines_and_a_single_one_is_not_hidden(
+    browser: webdriver.Chrome, tmp_path: Path, steps: int, more: str
+) -> None:
+    (tmp_path / "report.html").write_text(report(shardlog.run(chain(steps))))
+    page = Page(browser, tmp_path / "report.html")
+    page.run(f"app.select(app.run.tensor('%{steps - 1}'))")
+    lines = [line.text for line in page.all("#details .step .place")]
+    shown = 12 if more else steps
+    assert lines == [f"attention.py:{steps - i}" for i in range(shown)]
+    assert [button.text for button in page.all("#details .more button")] == [more] * bool(more)
 
 
 def test_stages(page: Page) -> None:
@@ -329,7 +388,9 @@ def test_the_address_keeps_what_is_shown(page: Page) -> None:
 def test_alone(page: Page) -> None:
     """Nothing is asked for but the page, and what a module says is shown as it is."""
     page.run("app.showConflict(0); app.show('program'); app.show('tensors')")
-    assert "<script>bad=1</script>.py:8" in page.text("#view-tensors")
+    assert "<script>bad=1</script>.py:8" in page.run(
+        "return document.getElementById('view-tensors').textContent"
+    )
     assert [url.partition("#")[0] for url in page.requests] == [page.browser.current_url.partition("#")[0]]
     assert page.errors == []
 
@@ -480,6 +541,23 @@ def test_named_layers_fold() -> None:
     assert repeat.label == "layer"
     assert [member.label for member in repeat.members[:2]] == ["layer_0", "layer_1"]
     assert [group.label for group in repeat.members[0].members] == ["attention", "mlp"]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["by name", "by number"])
+def test_layers_of_the_forward_and_the_backward_pass(named: bool) -> None:
+    """Layers that repeat are called for what they are, and for the pass that they are in."""
+    layer = "layers_{}" if named else "block"
+    forward: list[tuple[str, ...]] = [("net", layer.format(i)) for i in range(12) for _ in range(6)]
+    backward: list[tuple[str, ...]] = [("backward", *scopes) for scopes in reversed(forward)]
+    tokens = [1, 2, 3, 4, 5, 6] * 12 + [11, 12, 13, 14, 15, 16] * 12
+    groups = fold(forward + backward, tokens)
+    repeats = [g for group in groups for g in (group, *group.members) if g.kind == REPEAT]
+    assert [g.label for g in repeats] == (
+        ["layers", "layers, backward"] if named else ["block", "block, backward"]
+    )
+    assert [g.members[0].label for g in repeats] == (
+        ["layers_0", "layers_11, backward"] if named else ["block 1", "block 1, backward"]
+    )
 
 
 def test_same_input_same_bytes(small: Path) -> None:
