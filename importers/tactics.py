@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from ..engine.sources import UnreadableError, read_text
 from ..errors import ShardlogError
 
 # A word has no mark outside of brackets; a comment starts where a word could.
@@ -88,11 +89,10 @@ def _source(schedule: str | Path) -> tuple[str, str]:
     if isinstance(schedule, str) and (":" in schedule or "->" in schedule or not schedule.strip()):
         return "schedule", schedule
     try:
-        return str(schedule), Path(schedule).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        return str(schedule), read_text(Path(schedule))
+    except UnreadableError as error:
         hint = f"expected a file with tactics, or tactics, {_EXAMPLE}"
-        raise ShardlogError(f"cannot read the schedule: {reason}", where=str(schedule), hint=hint) from error
+        raise ShardlogError(f"cannot read the schedule: {error}", where=str(schedule), hint=hint) from error
 
 
 def _read(tactic: Tactic | Step) -> tuple[Step, ...]:

@@ -279,6 +279,7 @@ def test_other_bad_input() -> None:
     fails("dimension 0 of x is annotated in the module", schedule=one, annotate=['%arg0=[{"model"}, {}]'])
     fails("no tactics with strategy basic", schedule=one, strategy="basic")
     fails("nowhere: error: cannot read the schedule: No such file", schedule="nowhere")
+    fails("/dev/zero: error: cannot read the schedule: it is larger than", schedule="/dev/zero")
     fails("there is no tactic or priority b\n  hint: there are: a, 0", schedule=one, until="b")
     fails("tactic a b:1:3: error: expected :, found b", schedule=[Tactic("a b", {"x": "data"})])
     fails("tactic a:1:4: error: there is no argument or result y", schedule=[Tactic("a", {"y": "data"})])
