@@ -312,7 +312,6 @@ class Body:
     def set_boundaries(self, node: int) -> None:
         """The shardings of what enters and leaves a computation with a body."""
         function, written, attributes = self.function, self.written, self.ops[node].attributes
-        meshes = written.shardings.meshes
         body = function.regions[node][0].arguments
         for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
             shapes = [self.shapes[function.types[v]] or () for v in values]
@@ -321,7 +320,7 @@ class Body:
             for value, place, shape in zip(values, held, shapes, strict=True):
                 sharding = written.fitted(written.sharding(place, len(shape)), shape, entry=False)
                 if sharding is not None and values is body and value in function.manual:
-                    sharding = function.manual[value].around(sharding, meshes)
+                    sharding = function.manual[value].around(sharding)
                 found.append(sharding)
             attribute = written.per_value(found, [len(shape) for shape in shapes])
             if attribute is not None:

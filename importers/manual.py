@@ -30,7 +30,8 @@ Inside = tuple[tuple[str, int], ...]
 class Manual:
     """The manual axes of an operand or result of a manual computation.
 
-    ``facts`` are ``manual`` and ``manual_fixed`` without the slot, see ``rules/propagation/manual.dl``.
+    ``sharding`` is that at the boundary, without the free axes of its dimensions, and ``facts`` is what
+    ``rules/propagation/manual.dl`` is told of an edge across it, without the slot.
     """
 
     sharding: Sharding
@@ -40,18 +41,13 @@ class Manual:
         """The facts for the turns of an edge whose end ``slot`` lies inside."""
         return tuple((name, tuple((slot, *row) for row in rows)) for name, rows in self.facts)
 
-    def around(self, inner: Sharding, meshes: Meshes) -> Sharding:
+    def around(self, inner: Sharding) -> Sharding:
         """What ``inner`` is outside of the computation."""
         dimensions = tuple(
             replace(free, axes=manual.axes + free.axes)
             for manual, free in zip(self.sharding.dimensions, inner.dimensions, strict=True)
         )
-        return replace(
-            inner,
-            dimensions=dimensions,
-            replicated=_merged(self.sharding.replicated + inner.replicated, inner.mesh, meshes),
-            unreduced=_merged(self.sharding.unreduced + inner.unreduced, inner.mesh, meshes),
-        )
+        return replace(self.sharding, mesh=inner.mesh, dimensions=dimensions)
 
 
 def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) -> None:
@@ -77,14 +73,18 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
                     outer = _with_all(outer, names, shardings.meshes)
                 outside.append(outer)
                 inner, manual = _parts(outer, names)
-                if names:
+                if "manual_axes" in op.attributes:
                     facts = shardings.facts(manual)
+                    settled = not any(d.priority for d in outer.dimensions)
                     rows = (
+                        ("settled", ((),) * settled),
                         ("manual", tuple(facts["sharded"])),
                         ("manual_fixed", tuple(facts["fixed"])),
+                        ("free_fixed", tuple(shardings.facts(inner)["fixed"])),
                         ("mesh", tuple(facts["mesh"])),  # also where the value inside has no sharding
                     )
-                    function.manual[value] = Manual(manual, rows)
+                    stated = replace(manual, replicated=outer.replicated, unreduced=outer.unreduced)
+                    function.manual[value] = Manual(stated, rows)
                 if value not in owners:
                     function.annotations[value] = inner if values is body else outer
                     if "manual_axes" in op.attributes:

@@ -121,15 +121,37 @@ func.func @main(%x: T {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"data", ?}]>},
   return %u : tensor<16x8xf32>
 }
 """
+# The group brings %s what %e says of "c", but the boundary does not say so: "c" comes in.
+GROUP = """
+sdy.mesh @mesh = <["m"=2, "b"=2, "c"=2]>
+func.func @main(%x: T {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"c", ?}]>}) -> T {
+  %q = sdy.manual_computation(%x) in_shardings=[<@mesh, [{?}, {?}]>]
+      out_shardings=[<@mesh, [{?}, {?}]>] manual_axes={"m"} (%s: T) {
+    %e = stablehlo.tanh %s
+        {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b", ?}, {?}], replicated={"c"}>]>} : T
+    sdy.sharding_group %s group_id=0 : T
+    sdy.sharding_group %e group_id=0 : T
+    sdy.return %e : T
+  } : (T) -> T
+  return %q : T
+}
+"""
+# Nothing flows in, and the boundary says nothing of "c" in the end either.
+CLOSED_GROUP = GROUP.replace('[{"b", ?}, {?}]', '[{"b"}, {}]').replace('{"c", ?}', "{?}")
 
 
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize(
     "text",
-    [ARGUMENT_FIRST, OPERAND_LATE, SIZE_ONE, PRIORITY],
-    ids=["argument first", "operand late", "axis of size one", "priority"],
+    [ARGUMENT_FIRST, OPERAND_LATE, SIZE_ONE, PRIORITY, CLOSED_GROUP],
+    ids=["argument first", "operand late", "axis of size one", "priority", "closed group"],
 )
 def test_as_shardy_has_it(text: str, closed: bool) -> None:
     text = text.replace("T", "tensor<8x8xf32>")
     ours = shardlog.run(text, closed=closed).text()
     assert differences(ours, forked(propagate, text, closed=closed)) == []
+
+
+def test_what_a_group_brings() -> None:
+    text = GROUP.replace("T", "tensor<8x8xf32>")
+    assert differences(shardlog.run(text).text(), forked(propagate, text)) == []
