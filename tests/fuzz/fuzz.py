@@ -16,10 +16,10 @@ from pathlib import Path
 from shlex import join
 
 from .cases import Case, make
-from .seeds import collect
-from .worker import PACKAGE, work
+from .seeds import Seeds, collect
+from .worker import HANG, PACKAGE, Command, work
 
-HANG = 20.0  # seconds
+_BLOCKED = 300.0  # seconds after which a case that waits, and uses no processor, is given up
 _CASES = 200  # of one worker: what it keeps between them must not hide anything for long
 _LONG = 100_000  # characters of messages
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:,)? in (\S+)')
@@ -48,17 +48,21 @@ def fuzz(
     first: int = 0,
     last: int | None = None,
     tell: Callable[[str], None],
+    seeds: Seeds | None = None,
+    command: Command | None = None,
+    hang: float = HANG,
 ) -> tuple[int, list[Finding]]:
     """Runs cases from ``first`` on for so many minutes (or up to ``last``) in ``jobs`` workers.
 
-    Returns how many cases were run, and one finding for each kind and place; ``keep`` gets a folder for each
-    with the files of the case.
+    ``seeds``: those of the tests, if None. ``command``: what is given the cases; shardlog's command line, if
+    None. ``hang``: how many seconds of processor time are too many. Returns how many cases were run, and one
+    finding for each kind and place; ``keep`` gets a folder for each with the files of the case.
     """
     with tempfile.TemporaryDirectory(prefix="shardlog-fuzz-") as name:
         scratch = Path(name)
         (scratch / "seeds").mkdir()
-        seeds = collect(scratch / "seeds")
-        workers = [_Worker(scratch, n) for n in range(jobs)]
+        seeds = seeds or collect(scratch / "seeds")
+        workers = [_Worker(scratch, n, command, hang) for n in range(jobs)]
         numbers, done, found = first, 0, dict[tuple[str, str], Finding]()
         end = time.monotonic() + 60 * minutes
         try:
@@ -89,7 +93,8 @@ def fuzz(
 
 
 class _Worker:
-    def __init__(self, scratch: Path, name: int) -> None:
+    def __init__(self, scratch: Path, name: int, command: Command | None, hang: float) -> None:
+        self.command, self.hang = command, hang
         self.folder, self.crashes = scratch / f"case{name}", scratch / f"crash{name}"
         self.number: int | None = None  # of the case that it is at
         self.deadline = 0.0
@@ -101,7 +106,7 @@ class _Worker:
         self.left = _CASES
         ours, theirs = context.Pipe()
         self.answers: Connection = ours
-        self.process = context.Process(target=work, args=(theirs, str(self.crashes)))
+        self.process = context.Process(target=work, args=(theirs, str(self.crashes), self.command, self.hang))
         self.process.start()
         theirs.close()
 
@@ -113,9 +118,7 @@ class _Worker:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         case.write(self.folder)
-        self.number, self.case, self.deadline = number, case, time.monotonic() + HANG
-        if self.left == _CASES - 1:
-            self.deadline += HANG  # it has to start first
+        self.number, self.case, self.deadline = number, case, time.monotonic() + _BLOCKED
         self.answers.send((str(self.folder), case.arguments, case.stdin))
 
     def outcome(self) -> Finding | None:
@@ -125,25 +128,27 @@ class _Worker:
         if self.answers.poll():
             self.number = None
             try:
-                status, shown = self.answers.recv()
+                status, shown, children = self.answers.recv()
             except (EOFError, ConnectionResetError):
                 self.process.join()
                 code = self.process.exitcode or 0
                 name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-                return Finding(number, "crash", _frame(self.log(), first=True), name)
+                kind = "hang" if code == -signal.SIGPROF else "crash"
+                return Finding(number, kind, _frame(self.log(), first=True), f"{name}\n{self.log()[:2000]}")
+            if children > self.hang:
+                return Finding(number, "hang", "children", f"{children:.0f} seconds of children")
             return self.judged(number, status, shown)
         if time.monotonic() < self.deadline:
             return None
         self.number = None
-        before = len(self.log())
         if self.process.pid is not None and self.process.is_alive():
             os.kill(self.process.pid, signal.SIGUSR1)
         for _ in range(30):
             time.sleep(0.1)
-            if log := self.log()[before:]:
+            if log := self.log():
                 break
         self.end()
-        return Finding(number, "hang", _frame(log, first=True), log[:2000])
+        return Finding(number, "hang", _frame(log, first=True), f"it waits\n{log[:2000]}")
 
     def judged(self, number: int, status: object, shown: str) -> Finding | None:
         if shown:

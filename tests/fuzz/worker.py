@@ -8,18 +8,23 @@ import resource
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TextIO
 
 MEMORY = 6 << 30  # bytes of address space; MLIR and NumPy alone take two
+HANG = 20.0  # seconds of processor time that a case may take: a machine that others use too changes nothing
 PACKAGE = Path(__file__).parents[2]
+Command = Callable[[list[str]], int]  # takes arguments, gives an exit status
 
 
-def work(jobs: Connection, crashes: str) -> None:
-    """Takes (folder, arguments, name of the standard input or None), answers (exit status, traceback).
+def work(jobs: Connection, crashes: str, command: Command | None, hang: float) -> None:
+    """Carries out ``command`` (None: shardlog's): takes (folder, arguments, name of the standard input or
+    None), answers (exit status, traceback, seconds of processor time that children took).
 
-    Where the process crashes, or gets SIGUSR1, it writes the Python frames into the file ``crashes``.
+    Where the process crashes, or gets SIGUSR1, it writes the Python frames into the file ``crashes``. So it
+    does after ``hang`` seconds of processor time, when SIGPROF ends it.
     """
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -27,8 +32,10 @@ def work(jobs: Connection, crashes: str) -> None:
     with Path(crashes).open("w") as log:
         faulthandler.enable(log, all_threads=False)
         faulthandler.register(signal.SIGUSR1, log, all_threads=False)
+        faulthandler.register(signal.SIGPROF, log, all_threads=False, chain=True)
         from shardlog import cli  # under the limit
 
+        command = command or cli.main
         kept = [os.dup(number) for number in range(3)]
         while True:
             try:
@@ -37,12 +44,21 @@ def work(jobs: Connection, crashes: str) -> None:
                 return
             _redirect(Path(folder), stdin)
             outcome: tuple[object, str] = (None, "")
+            children = _children()
+            signal.setitimer(signal.ITIMER_PROF, hang)
             try:
-                outcome = (cli.main(arguments), "")
+                outcome = (command(arguments), "")
             except BaseException as error:  # SystemExit too: main returns the status
                 outcome = (None, _shown(error))
+            signal.setitimer(signal.ITIMER_PROF, 0)
             _restore(kept)
-            jobs.send(outcome)
+            jobs.send((*outcome, _children() - children))
+
+
+def _children() -> float:
+    """Seconds of processor time that children have taken which are gone."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _shown(error: BaseException) -> str:
