@@ -270,7 +270,7 @@ class Body:
         types, calls = function.types, function.calls
         for node in function.order:
             results = function.results[node]
-            if node in self.same or node in self.erased or not results:
+            if node in self.same or node in self.erased or not (results or node in own):
                 continue
             if (
                 len(results) == 1

@@ -80,7 +80,7 @@ def prepare(
     multiple = np.zeros(len(function.ops), bool)
     multiple[uses.node[counts[uses.value] > 1]] = True
     grouped = [value for value, _, _ in function.groups]
-    dead = _dead(function, classes, uses, owners.union(grouped))
+    dead = _dead(function, classes, uses, owners.union(grouped), {edge.node for edge in edges})
     function.removed |= dead
     return Structure(callee, edges, place, uses, multiple, counts, frozenset(dead))
 
@@ -138,21 +138,22 @@ def _use(function: Function, node: int, end: End) -> tuple[int, int]:
     return (node, index) if what == "operand" else (function.regions[node][region].nodes[-1], index)
 
 
-def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int]) -> set[int]:
-    """Pure ops whose results nothing uses, or only such ops use."""
+def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int], edged: set[int]) -> set[int]:
+    """Pure ops whose results nothing uses, or only such ops use. A data-flow edge is not pure, so neither is
+    an op with one inside; ``edged`` are the nodes with edges of their own."""
     used = np.bincount(uses.value, minlength=len(function.types))
     used[list(keep)] += 1
     definers = np.asarray(function.definer, np.int64)[used > 0]
     needed = np.bincount(definers + 1, minlength=len(function.ops) + 1)[1:]
-    if not any(function.results[n] for n in function.order if not needed[n]):
-        return set()  # every op that has results has one that is used
-    counts = used.tolist()
     known = {s: classes.of(s) for s in set(function.signature)}
-    pure = _pure_nodes(function, [known[s] for s in function.signature])
+    may_die = {s for s, what in known.items() if what.pure or what.pure_inside}
+    if not any(function.signature[n] in may_die for n in function.order if not needed[n]):
+        return set()
+    counts = used.tolist()
+    pure = _pure_nodes(function, [known[s] for s in function.signature], edged)
     dead: set[int] = set()
     for node in reversed(function.order):
-        results = function.results[node]
-        if not results or node not in pure or any(counts[v] for v in results):
+        if node not in pure or any(counts[v] for v in function.results[node]):
             continue
         for gone in (node, *_inside(function, node)):
             if gone not in dead:
@@ -171,11 +172,11 @@ def _inside(function: Function, node: int) -> list[int]:
     return direct + [n for d in direct for n in _inside(function, d)]
 
 
-def _pure_nodes(function: Function, known: Sequence[Knowledge]) -> set[int]:
+def _pure_nodes(function: Function, known: Sequence[Knowledge], edged: set[int]) -> set[int]:
     """Nodes without side effects, those of the nodes in their regions included."""
     pure: set[int] = set()
     for node in reversed(function.order):
-        if node in function.calls:
+        if node in function.calls or node in edged:
             continue
         what = known[node]
         if what.pure or (

@@ -138,13 +138,30 @@ func.func @main(%x: T {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"c", ?}]>}) ->
 """
 # Nothing flows in, and the boundary says nothing of "c" in the end either.
 CLOSED_GROUP = GROUP.replace('[{"b", ?}, {?}]', '[{"b"}, {}]').replace('{"c", ?}', "{?}")
+# Without results it stays for what enters it; what has neither results nor effects goes.
+NO_RESULTS = """
+sdy.mesh @mesh = <["m"=2, "c"=2]>
+func.func @main(%x: T {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"c", ?}]>}) -> T {
+  %y = stablehlo.tanh %x : T
+  sdy.manual_computation(%y) in_shardings=[<@mesh, [{?}, {?}]>] out_shardings=[] manual_axes={"m"} (%s: T) {
+    %e = stablehlo.tanh %s : T
+    sdy.return
+  } : (T) -> ()
+  sdy.manual_computation() in_shardings=[] out_shardings=[] manual_axes={} () {
+    sdy.return
+  } : () -> ()
+  stablehlo.custom_call @f(%x) : (T) -> ()
+  stablehlo.custom_call @g(%x) {has_side_effect = true} : (T) -> ()
+  return %x : T
+}
+"""
 
 
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize(
     "text",
-    [ARGUMENT_FIRST, OPERAND_LATE, SIZE_ONE, PRIORITY, CLOSED_GROUP],
-    ids=["argument first", "operand late", "axis of size one", "priority", "closed group"],
+    [ARGUMENT_FIRST, OPERAND_LATE, SIZE_ONE, PRIORITY, CLOSED_GROUP, NO_RESULTS],
+    ids=["argument first", "operand late", "axis of size one", "priority", "closed group", "no results"],
 )
 def test_as_shardy_has_it(text: str, closed: bool) -> None:
     text = text.replace("T", "tensor<8x8xf32>")
