@@ -21,7 +21,7 @@ from .rulekit.written import fact_places
 
 RULES = Path(__file__).parent / "rules"
 Facts = Mapping[str, Any]
-LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=60)  # of what a user's rules take for one op
+LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=15)  # of what a user's rules take for one op
 
 
 _OPS = (RULES / "ops/main.dl",)

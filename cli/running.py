@@ -50,7 +50,7 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     about = "a folder that rule files may include files from, beside their own; may be repeated"
     add("--allow-include", metavar="DIR", dest="include_from", action="append", default=[], help=about)
-    about = "what rules may take for one op, and a query; default: tuples=1000000,memory=4G,seconds=60"
+    about = "what rules may take for one op, and a query; default: tuples=1000000,memory=4G,seconds=15"
     add("--limits", metavar="LIMITS", default="", help=about)
 
 

@@ -17,6 +17,14 @@ WIDE = """
 n(x) :- x = range(0, 1000000000000).
 .output n
 """
+LONG = """
+.decl s(x:symbol)
+s("ab").
+s(cat(x, x)) :- s(x), strlen(x) < 1000000.
+.decl n(x:number)
+n(y) :- s(x), strlen(x) > 1000000, y = range(0, 50000), strlen(cat(x, "c")) > 0.
+.output n
+"""
 CLASSES = """
 .decl same(x:number, y:number) eqrel
 same(x, x + 1) :- x = range(0, 70000).
@@ -50,6 +58,7 @@ def backend(request: pytest.FixtureRequest) -> Any:
         (GROWING, Limits(memory=2 << 20), "t.dl:3: more than 2 MiB of memory"),
         (WIDE, Limits(tuples=1000), "t.dl:3: more than 1000 tuples"),
         (WIDE, Limits(seconds=0.05), "t.dl:3: the time limit was reached"),
+        (LONG, Limits(seconds=0.2), "t.dl:6: the time limit was reached"),
     ],
 )  # fmt: skip
 def test_a_limit_names_the_rule(backend: Any, text: str, limits: Limits, message: str) -> None:

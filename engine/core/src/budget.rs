@@ -17,6 +17,8 @@ pub struct Limits<'a> {
 
 /// Tuples between two looks at the clock.
 const PATIENCE: u32 = 1 << 16;
+/// Bytes of text that take as long as a tuple.
+const TEXT: usize = 1 << 10;
 
 pub struct Budget<'a> {
     pub limits: &'a Limits<'a>,
@@ -41,7 +43,13 @@ impl<'a> Budget<'a> {
 
     /// Count a tuple that was looked at; true where it is time for `check`.
     pub fn is_over(&mut self) -> bool {
-        self.patience -= 1;
+        self.patience = self.patience.saturating_sub(1);
+        self.patience == 0
+    }
+
+    /// Count so many bytes of text that were read; true where it is time for `check`.
+    pub fn has_read(&mut self, bytes: usize) -> bool {
+        self.patience = self.patience.saturating_sub(u32::try_from(bytes / TEXT).unwrap_or(u32::MAX));
         self.patience == 0
     }
 

@@ -81,6 +81,25 @@ impl Functor {
         matches!(self, Functor::Min | Functor::Max | Functor::Concatenate)
     }
 
+    /// How many of the first arguments are texts, where they are of type `kind`.
+    pub fn texts(self, kind: &Type) -> usize {
+        match self {
+            Functor::Concatenate => 2,
+            Functor::Length | Functor::Substring => 1,
+            Functor::Min | Functor::Max if *kind == Type::Symbol => 2,
+            Functor::Ordinal
+            | Functor::ToNumber
+            | Functor::ToUnsigned
+            | Functor::ToFloat
+            | Functor::ToText
+                if *kind == Type::Symbol =>
+            {
+                1
+            }
+            _ => 0,
+        }
+    }
+
     /// The result for up to three arguments of type `kind` (unused ones are 0).
     pub fn apply(self, kind: &Type, args: [i64; 3], values: &mut Values) -> Result<i64, Fault> {
         let [a, b, _] = args;

@@ -96,6 +96,18 @@ impl<'a> Machine<'a> {
         self.budget.check(relations + self.database.values.bytes())
     }
 
+    /// Count texts that are read: long ones take long.
+    fn count(&mut self, texts: &[i64]) -> Run {
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let bytes = texts.iter().map(|&text| self.database.values.text(text).len()).sum();
+        if self.budget.has_read(bytes) {
+            self.check()?;
+        }
+        Ok(())
+    }
+
     fn run(&mut self, steps: &[Step], goal: Goal) -> Run {
         let Some((step, rest)) = steps.split_first() else {
             return self.finish(goal);
@@ -125,6 +137,9 @@ impl<'a> Machine<'a> {
             }
             Step::Test(comparison, kind, left, right) => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
+                if *kind == Type::Symbol {
+                    self.count(&[left, right])?;
+                }
                 let holds = comparison.holds(kind, left, right, &self.database.values)?;
                 self.when(holds, rest, goal)
             }
@@ -255,6 +270,7 @@ impl<'a> Machine<'a> {
                 for (word, arg) in words.iter_mut().zip(args) {
                     *word = self.value(arg)?;
                 }
+                self.count(&words[..functor.texts(kind)])?;
                 functor.apply(kind, words, &mut self.database.values)
             }
             Expression::Record(args) => {
