@@ -22,7 +22,7 @@ lint: .venv/ready
 	$(CARGO) fmt $(CRATE) --check && $(CARGO) clippy $(CRATE) --all-targets --quiet -- -D warnings; fi
 
 demo: .venv/ready
-	$(BIN)/python -m shardlog.demo
+	$(BIN)/python -m shardlog.tests.bench.demo
 
 bench: .venv/ready
 	$(BIN)/python -m shardlog.tests.bench.bench

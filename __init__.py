@@ -27,22 +27,22 @@ __all__ = [
 if TYPE_CHECKING:
     from typing import Any
 
-    from .api import Result, run
+    from .api import explain, run
     from .errors import ShardlogError
-    from .explanations.explained import explain
-    from .explanations.saved import open_saved as open  # noqa: A004 - as a file is opened
-    from .explanations.visualize import visualize
-    from .importers.tactics import Tactic
-    from .options import Options
+    from .explanations.answers.visualize import visualize
+    from .propagation.schedules.tactics import Tactic
+    from .runs.options import Options
+    from .runs.result import Result
+    from .runs.saved import open_saved as open  # noqa: A004 - as a file is opened
 
 _FROM = {
-    "Options": "options",
-    "Result": "api",
+    "Options": "runs.options",
+    "Result": "runs.result",
     "ShardlogError": "errors",
-    "Tactic": "importers.tactics",
-    "explain": "explanations.explained",
+    "Tactic": "propagation.schedules.tactics",
+    "explain": "api",
     "run": "api",
-    "visualize": "explanations.visualize",
+    "visualize": "explanations.answers.visualize",
 }
 
 
@@ -53,5 +53,5 @@ def __getattr__(name: str) -> Any:
     if name in _FROM:
         return getattr(import_module(f".{_FROM[name]}", __name__), name)
     if name == "open":
-        return import_module(".explanations.saved", __name__).open_saved
+        return import_module(".runs.saved", __name__).open_saved
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

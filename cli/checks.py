@@ -11,8 +11,8 @@ from .colours import show
 from .running import add_json, open_or_run, print_json
 
 if TYPE_CHECKING:
-    from ..explanations.lint import Lint
-    from ..explanations.record import Run
+    from ..checks.lint import Lint
+    from ..runs.record import Run
 
 _FAILED = 1
 
@@ -42,7 +42,7 @@ def lints(options: argparse.Namespace) -> list[Lint]:
     """The lints that ``--fail-on`` names. Raises ShardlogError for one that does not exist."""
     if not options.fail_on:
         return []
-    from ..explanations.lint import Lint
+    from ..checks.lint import Lint
 
     return [Lint.parse(text) for text in options.fail_on]
 
@@ -51,7 +51,7 @@ def lint(run: Run, wanted: list[Lint]) -> list[Any]:
     """What lints find in a run."""
     if not wanted:
         return []
-    from ..explanations.lint import findings
+    from ..checks.lint import findings
 
     return findings(run, wanted)
 
@@ -64,8 +64,8 @@ def report(found: list[Any], file: TextIO) -> int:
 
 
 def _expect(options: argparse.Namespace) -> int:
-    from ..explanations.expect import check, update
-    from ..explanations.expectations import read_expectations
+    from ..checks.expect import check, update
+    from ..checks.expectations import read_expectations
 
     wanted, path = lints(options), Path(options.file)
     if not options.update:

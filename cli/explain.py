@@ -11,7 +11,7 @@ from .running import Progress, add_json, inputs, open_or_run, print_json, result
 
 if TYPE_CHECKING:
     from ..explanations.explanation import Explanation
-    from ..explanations.why import Explainer
+    from ..explanations.questions.why import Explainer
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -74,7 +74,7 @@ def _output(parser: argparse.ArgumentParser) -> None:
 
 
 def _why(options: argparse.Namespace) -> None:
-    from ..explanations.why import Explainer
+    from ..explanations.questions.why import Explainer
 
     explainer = Explainer(open_or_run(options))
     found = explainer.why(options.value, options.dim, options.axis)
@@ -83,11 +83,11 @@ def _why(options: argparse.Namespace) -> None:
         print_json([e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)])
         return
     if options.dot or options.mermaid:
-        from ..explanations.views import dot, mermaid
+        from ..explanations.answers.graphs import dot, mermaid
 
         print(dot(found) if options.dot else mermaid(found))
         return
-    from ..explanations.text import folded, why_text
+    from ..explanations.answers.text import folded, why_text
 
     if not found:
         show(_nothing(explainer, options))
@@ -100,8 +100,8 @@ def _why(options: argparse.Namespace) -> None:
 
 
 def _why_not(options: argparse.Namespace) -> None:
-    from ..explanations.text import folded, why_not_text
-    from ..explanations.why_not import after_removal, why_not
+    from ..explanations.answers.text import folded, why_not_text
+    from ..explanations.questions.why_not import after_removal, why_not
 
     result = open_or_run(options)
     found = why_not(result, options.value, options.dim, options.axis)
@@ -121,8 +121,8 @@ def _why_not(options: argparse.Namespace) -> None:
 
 
 def _conflicts(options: argparse.Namespace) -> None:
-    from ..explanations.conflicts import conflicts
-    from ..explanations.text import conflicts_text
+    from ..explanations.answers.text import conflicts_text
+    from ..explanations.questions.conflicts import conflicts
 
     found = conflicts(open_or_run(options))
     if options.json:
@@ -144,10 +144,10 @@ def _report(options: argparse.Namespace) -> None:
 
 def _diff(options: argparse.Namespace) -> int:
     """Returns 1 where tensors are sharded otherwise."""
-    from ..explanations.diff import diff
-    from ..explanations.diff_text import diff_text
-    from ..explanations.saved import open_saved
-    from ..explanations.saved_file import is_saved
+    from ..explanations.answers.diff_text import diff_text
+    from ..explanations.questions.diff import diff
+    from ..runs.saved import open_saved
+    from ..runs.saved_file import is_saved
 
     runs = []
     for name, as_is in ((options.module, False), (options.other, options.as_is)):
@@ -163,8 +163,8 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _what_if(options: argparse.Namespace) -> None:
-    from ..explanations.diff_text import what_if_text
-    from ..explanations.what_if import what_if
+    from ..explanations.answers.diff_text import what_if_text
+    from ..explanations.questions.what_if import what_if
 
     annotate, options.annotate = options.annotate, []
     found = what_if(open_or_run(options), annotate, options.drop)
@@ -176,7 +176,7 @@ def _what_if(options: argparse.Namespace) -> None:
 
 def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:
     """What ``--verify`` found. Raises ProofError where a proof is wrong."""
-    from ..explanations.replay import replay
+    from ..explanations.questions.replay import replay
 
     checked = explainer.check_proofs(explanation)
     verdict = replay(explainer.result, explanation)

@@ -12,7 +12,7 @@ from .colours import show
 from .running import Progress, add_json, inputs, open_or_run, print_json, result_of, warn
 
 if TYPE_CHECKING:
-    from ..api import Result
+    from ..runs.result import Result
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
         print_json(_statistics(result) | priorities | findings, report)
         return int(bool(found))
     if options.stages:
-        from ..exporters.stages import accounts_text
+        from ..runs.accounts import accounts_text
 
         show(accounts_text(result.accounts), report)
     if options.stats:
@@ -81,9 +81,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _facts(options: argparse.Namespace) -> None:
-    from ..explanations.record import record
-    from ..exporters.facts import write_facts
     from ..outputs import refuse_loss
+    from ..runs.facts import write_facts
+    from ..runs.record import record
 
     refuse_loss([("-o", options.output)], inputs(options))
     written = write_facts(record(open_or_run(options)).result, options.output)
@@ -91,8 +91,8 @@ def _facts(options: argparse.Namespace) -> None:
 
 
 def _query(options: argparse.Namespace) -> None:
-    from ..explanations.record import record
-    from ..exporters.query import Query
+    from ..runs.query import Query
+    from ..runs.record import record
 
     query = Query(options.body)  # errors in the query come before the work
     relation = record(open_or_run(options)).relation
@@ -117,7 +117,7 @@ def _statistics(result: Result) -> dict[str, Any]:
 
 def stages_table(result: Result) -> str:
     """What ``--stats`` shows: a row per stage."""
-    from ..exporters.table import table
+    from ..runs.table import table
 
     stages = result.stages
     labels = [(str(s.priority), "-" if s.level is None else str(s.level), s.strategy) for s in stages]

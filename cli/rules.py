@@ -10,7 +10,7 @@ from .colours import show
 from .running import add_json, add_rule_options, add_rules, print_json
 
 if TYPE_CHECKING:
-    from ..rulebook import RuleBook
+    from ..rulebook.book import RuleBook
     from ..rulekit.case import Reference
 
 
@@ -48,7 +48,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _check(options: argparse.Namespace) -> None:
     from ..errors import ShardlogError
-    from ..rulekit.check import check_rules
+    from ..rulekit.check.check import check_rules
 
     report = check_rules(
         [Path(p) for p in options.rules],
@@ -103,7 +103,7 @@ def _show(options: argparse.Namespace) -> None:
 
 def _book(options: argparse.Namespace) -> RuleBook:
     """The rules that ``options`` ask for."""
-    from ..rulebook import RuleBook
+    from ..rulebook.book import RuleBook
 
     files = map(Path, options.rules)
     return RuleBook(files, include_from=options.include_from, limits=options.limits)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from .colours import show
 
 if TYPE_CHECKING:
-    from ..api import Result
-    from ..explanations.record import Run
+    from ..runs.record import Run
+    from ..runs.result import Result
 
 _STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority")
 _QUIET_SECONDS = 1.0  # runs that take no longer show no progress
@@ -95,8 +95,8 @@ def inputs(options: argparse.Namespace) -> list[str]:
 
 def result_of(options: argparse.Namespace, *, closed: bool = True) -> Result:
     """The run that ``options`` ask for; warns of ops without a rule."""
-    from ..api import run_with
-    from ..options import NAMES, Options
+    from ..runs.options import NAMES, Options
+    from ..runs.running import run_with
 
     asked = {name: value for name, value in vars(options).items() if name in NAMES}
     source = "-" if options.module == "-" else Path(options.module)
@@ -116,8 +116,8 @@ def open_or_run(options: argparse.Namespace) -> Run:
 
     Raises ShardlogError where a saved run is asked to be another one.
     """
-    from ..explanations.saved import open_saved
-    from ..explanations.saved_file import is_saved
+    from ..runs.saved import open_saved
+    from ..runs.saved_file import is_saved
 
     if not is_saved(Path(options.module)):
         return result_of(options)

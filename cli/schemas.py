@@ -9,12 +9,13 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from ..api import UnknownOp
-from ..explanations.diff import Tensor
-from ..explanations.explanation import Loss, Site, Stage
-from ..explanations.lint import Finding
-from ..exporters import stages
-from ..propagation import Stage as Statistics
+from ..checks.lint import Finding
+from ..explanations.explanation import Loss, Site
+from ..explanations.questions.diff import Tensor
+from ..propagation.fixpoint import Stage as Statistics
+from ..runs import accounts as stages
+from ..runs.record import Stage
+from ..runs.result import UnknownOp
 
 Schema = dict[str, Any]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .diagnostics import DatalogError, Diagnostic, EngineError
-from .limits import Limits
-from .plan import Plan, Relation
-from .program import Program, Solver, load
-from .query import load_query
+from .evaluate.limits import Limits
+from .evaluate.program import Program, Solver, load
+from .evaluate.query import load_query
+from .language.diagnostics import DatalogError, Diagnostic, EngineError
+from .plan.plan import Plan, Relation
 
 __all__ = [
     "DatalogError",

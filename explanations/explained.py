@@ -1,15 +1,13 @@
-"""``shardlog.explain``: a jitted function, lowered and propagated, as an object that answers questions."""
+"""What ``shardlog.explain`` returns: a run that answers questions and shows itself."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
-from ..api import Result, run
-from ..errors import ShardlogError
-from ..questions import Questions
-from .record import Record, Run
-from .text import conflicts_text
+from ..runs.questions import Questions
+from ..runs.record import Run
+from ..runs.result import Result
+from .answers.text import conflicts_text
 
 
 class Explained(Questions):
@@ -48,17 +46,3 @@ class Explained(Questions):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.summary())}</pre>" if self._asked is None else self._asked._repr_html_()
-
-
-def explain(function: Any, *args: Any, value: str | None = None, **keywords: Any) -> Explained:
-    """Lowers a function for its arguments and propagates shardings; returns what answers questions about it.
-
-    ``function``, ``args`` and ``keywords`` are those of ``shardlog.run``, options among them. A ``Result`` or
-    a saved run is explained as it is. ``value`` is what is asked about at once.
-    """
-    if isinstance(function, Result | Record):
-        if args or keywords:
-            given = f"arguments for a {type(function).__name__}"
-            raise ShardlogError(given, where="explain", hint="it has been run already")
-        return Explained(function, value)
-    return Explained(run(function, *args, **keywords), value)

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from ..engine.plan import Source
-from ..engine.proof import Proof
+from ..engine.provenance.proof import Proof
+from ..runs.record import Annotation, Stage, rule_file
 
 
 @dataclass(frozen=True)
@@ -19,15 +19,6 @@ class Site:
     type: str
     dim: int
     where: str
-
-
-@dataclass(frozen=True)
-class Stage:
-    """When a turn was taken: user priority, op-priority level (None: no op priorities), strategy."""
-
-    priority: int
-    level: int | None
-    strategy: str
 
 
 @dataclass(frozen=True)
@@ -79,30 +70,6 @@ class Step:
         return self.losses()
 
 
-@dataclass(frozen=True)
-class Annotation:
-    """A sharding that was given: the name of the value, where it was given, the cell that holds it, its text.
-
-    ``by`` is "user", or a spec of a ``shard_map`` ("in_specs[0]", and ``where`` is the ``shard_map``'s), or
-    "import" for an open sharding that a result has since another result of its op has one.
-    """
-
-    value: str
-    where: str
-    cell: int
-    text: str
-    by: str = "user"
-
-    @property
-    def spec(self) -> bool:
-        """Whether it is a spec of a ``shard_map``."""
-        return self.by not in ("user", "import")
-
-    def __str__(self) -> str:
-        at = f" at {self.where}" if self.where else ""
-        return f"{self.by} of the shard_map{at}" if self.spec else f"the annotation of {self.value}{at}"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Why a dimension of a tensor is sharded on an axis.
@@ -130,7 +97,7 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        from .text import why_text
+        from .answers.text import why_text
 
         return why_text(self)
 
@@ -140,7 +107,7 @@ class Explanation:
         return f'<why {self.site.value} dim {self.site.dim} "{self.axis}": {by}from {self.origin.value}>'
 
     def _repr_html_(self) -> str:
-        from .notebook import why_html
+        from .answers.notebook import why_html
 
         return why_html(self)
 
@@ -214,7 +181,7 @@ class WhyNot:
         }
 
     def __str__(self) -> str:
-        from .text import why_not_text
+        from .answers.text import why_not_text
 
         return why_not_text(self)
 
@@ -224,7 +191,7 @@ class WhyNot:
         return f'<why not {self.site.value} dim {self.site.dim} "{self.axis}": {reasons}>'
 
     def _repr_html_(self) -> str:
-        from .notebook import text_html
+        from .answers.notebook import text_html
 
         return text_html(str(self))
 
@@ -261,13 +228,6 @@ def tuple_text(proof: Proof) -> str:
 def rule_place(proof: Proof) -> str:
     """File and line of a proof's rule, from ``rules/`` on where it is there; empty for what is given."""
     return "" if proof.source is None else f"{rule_file(proof.source)}:{proof.source.line}"
-
-
-def rule_file(source: Source) -> str:
-    """The file of a rule, from ``rules/`` on where it is there."""
-    file = source.file.replace("\\", "/")
-    at = file.rfind("/rules/")
-    return file[at + 1 :] if at >= 0 else file
 
 
 def _step(step: Step, proofs: bool) -> dict[str, Any]:

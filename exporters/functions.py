@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..importers.graph import Graph, Instance
-from ..importers.shardings import Sharding
+from ..importers.graph.graph import Graph, Instance
+from ..program.shardings import Sharding
 from .shardings import Written
 
 

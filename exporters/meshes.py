@@ -7,9 +7,9 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..importers.meshes import Mesh
-from ..importers.shardings import Shardings, mesh_attribute
-from ..importers.source import symbols
+from ..program.meshes import Mesh
+from ..program.modules import symbols
+from ..program.shardings import Shardings, mesh_attribute
 
 
 def write_meshes(module: ir.Module, shardings: Shardings) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..importers.classes import Classes
-from ..importers.function import RESULT_SHARDING, sharding_of
-from ..importers.graph import Graph
-from ..importers.shardings import Dimension, Sharding, manual_axes
+from ..importers.graph.graph import Graph
+from ..program.classes import Classes
+from ..program.function import RESULT_SHARDING, sharding_of
+from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version, choose_versions
 from .meshes import write_meshes
 from .shardings import Written

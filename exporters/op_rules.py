@@ -8,8 +8,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..importers.signature import RULE, describe, looks_at
-from ..rulebook import RuleBook
+from ..program.signature import RULE, describe, looks_at
+from ..rulebook.book import RuleBook
 
 Facts = Mapping[str, Sequence[tuple[Any, ...]]]
 

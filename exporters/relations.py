@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..importers.annotate import to_sdy
-from ..importers.function import Function, location
-from ..importers.graph import Instance
-from ..importers.meshes import axis_text
-from ..importers.places import argument_path, result_path
+from ..importers.annotations import to_sdy
+from ..importers.graph.graph import Instance
 from ..importers.program import Program
-from ..importers.source import Text, parse_module, symbols
+from ..importers.source import Text, parse_module
+from ..program.function import Function, location
+from ..program.meshes import axis_text
+from ..program.modules import symbols
+from ..program.places import argument_path, result_path
 from .shardings import Written
 
 Rows = list[tuple[Any, ...]]

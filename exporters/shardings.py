@@ -12,7 +12,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..importers.shardings import Facts, Sharding, Shardings
+from ..program.shardings import Facts, Sharding, Shardings
 
 Shape = tuple[int, ...]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
-from ..options import Given, Several
-from .annotate import Targets
+from ..program.meshes import quoted
+from .annotations import Targets
+from .given import Given, Several
 from .jax import Interface, visible
-from .meshes import quoted
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec

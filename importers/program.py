@@ -12,17 +12,17 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
-from ..rulebook import RuleBook
-from .classes import Classes
-from .function import Function, Signatures, location, read_function
-from .graph import Graph, build_graph
-from .manual import read_boundaries
-from .meshes import Meshes, symbol
-from .shardings import Sharding, Shardings, read_mesh
-from .signature import Tensor, describe, looks_at
-from .source import main_function, public, symbols
-from .splitting import split_constants
-from .structure import Structure, prepare
+from ..program.classes import Classes
+from ..program.function import Function, Signatures, location, read_function
+from ..program.manual import read_boundaries
+from ..program.meshes import Meshes, symbol
+from ..program.modules import main_function, public, symbols
+from ..program.shardings import Sharding, Shardings, read_mesh
+from ..program.signature import Tensor, describe, looks_at
+from ..rulebook.book import RuleBook
+from .graph.graph import Graph, build_graph
+from .passes.splitting import split_constants
+from .passes.structure import Structure, prepare
 
 _MOST_OPS = 50_000_000  # which take tens of gigabytes
 

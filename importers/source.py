@@ -14,10 +14,10 @@ from typing import IO, Any
 
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError, closest
-from .diagnostics import explain
+from ..errors import ShardlogError
+from ..program.diagnostics import explain
+from ..program.places import source_location
 from .jax import Interface, read_jax
-from .places import source_location
 from .vetting import BYTECODE, DAMAGED, vetted
 
 _FIRST = 1 << 16  # so many bytes show what it is
@@ -170,27 +170,3 @@ def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:
     location = str(diagnostics[0].location) if diagnostics else "loc(unknown)"
     where = location.removeprefix("loc(").removesuffix(")").replace('"', "")
     return ShardlogError(message, where=text.name if where == "unknown" else text.place(where), hint=hint)
-
-
-def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
-    """The ops of a kind, such as "func.func", by their symbols."""
-    ops = (op for op in module.body.operations if op.operation.name == kind)
-    return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in ops}
-
-
-def public(function: Any) -> bool:
-    """Whether a func.func can be called from outside of the module."""
-    visibility: Any = function.attributes.get("sym_visibility")
-    return visibility is None or visibility.value == "public"
-
-
-def main_function(functions: dict[str, Any]) -> str:
-    """The entry point: the only function, or ``main``."""
-    if len(functions) == 1:
-        return next(iter(functions))
-    if "main" in functions:
-        return "main"
-    if not functions:
-        raise ShardlogError("the module has no function", hint="expected a func.func")
-    message = "the module has several functions and none is called main"
-    raise ShardlogError(message, hint=closest("main", functions))

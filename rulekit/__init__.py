@@ -1,1 +1,4 @@
-"""The rule kit: adding op rules for any dialect, and checking and showing them."""
+"""The rule kit: showing op rules, and checking that what they say is true.
+
+Comes in: rules and ops. Goes out: tables, explanations of a rule, counter-examples.
+"""

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..importers.function import location
-from ..importers.signature import describe, looks_at
 from ..importers.source import parse_module, read_source
-from ..rulebook import RuleBook
-from .einsum import SUFFIXES, Line, parse_lines, read_text
-from .invalid import Invalid
+from ..program.function import location
+from ..program.signature import describe, looks_at
+from ..rulebook.book import RuleBook
+from ..rulebook.einsum import SUFFIXES, Line, parse_lines, read_text
+from ..rulebook.invalid import Invalid
 
 Array = npt.NDArray[Any]
 Reference = Callable[..., Any]  # of the operands, as NumPy arrays; one result or a sequence of them

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..rulebook import RuleBook
+from ..rulebook.book import RuleBook
 from .case import EXAMPLES, Case, file_cases
 from .origin import Origins
 from .show import bare_case, edges, notation

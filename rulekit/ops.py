@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..exporters.table import table
-from ..rulebook import RuleBook
+from ..rulebook.book import RuleBook
+from ..runs.table import table
 from .case import Case, file_cases
 from .origin import Origins
 from .show import summary

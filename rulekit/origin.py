@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ..engine.proof import Derivations, Proof
-from ..rulebook import RULES, RuleBook
+from ..engine.provenance.proof import Derivations, Proof
+from ..rulebook.book import RULES, RuleBook
+from ..rulebook.einsum import SUFFIXES, parse_lines, read_text
+from ..rulebook.written import Place, fact_places
 from .case import Case
-from .einsum import SUFFIXES, parse_lines, read_text
-from .written import Place, fact_places
 
 # What every op shares: the vocabulary, and the numbering of factors.
 _SHARED = {RULES / "ops" / name for name in ("schema.dl", "factors.dl")} | {

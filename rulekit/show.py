@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import ShardlogError, closest
-from ..rulebook import RuleBook
+from ..rulebook.book import RuleBook
+from ..rulebook.einsum import read_text
 from .case import EXAMPLES, Case, file_cases, line_cases
-from .einsum import read_text
 from .origin import Origins
 
 _LETTERS = "ijklmnopqrstuvwxyz"

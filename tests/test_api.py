@@ -13,9 +13,9 @@ import shardlog
 from jax.sharding import Mesh, NamedSharding
 from jaxlib import _jax, xla_client
 
-from .compare import differences
-from .models import common, dense
-from .oracle import propagate
+from .support.compare import differences
+from .support.models import common, dense
+from .support.oracle import propagate
 
 MESH = common.MESH
 

@@ -10,11 +10,11 @@ import shardlog
 from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
-from . import models
-from .compare import differences
-from .random_modules import modules
-from .renamed import renamed, renamed_rules
-from .test_random_modules import EXAMPLES, SEED, several
+from .shardy.test_random_modules import EXAMPLES, SEED, several
+from .support import models
+from .support.compare import differences
+from .support.random_modules import modules
+from .support.renamed import renamed, renamed_rules
 
 HOST, OTHER = "stablehlo.", "my."
 

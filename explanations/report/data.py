@@ -9,11 +9,11 @@ from math import prod
 from typing import Any
 
 from ... import __version__
-from ...importers.elements import size_of
-from ...importers.meshes import axis_text
-from ..conflicts import conflicts
-from ..record import Op, Run, Value
-from ..why import Explainer
+from ...program.elements import size_of
+from ...program.meshes import axis_text
+from ...runs.record import Op, Run, Value
+from ..questions.conflicts import conflicts
+from ..questions.why import Explainer
 from .folding import PART, Group, fold, scope
 from .steps import Kinds
 

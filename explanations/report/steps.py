@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from ...engine.proof import Proof
-from ...importers.meshes import axis_text
+from ...engine.provenance.proof import Proof
+from ...program.meshes import axis_text
+from ...runs.history import Event
 from ..explanation import rule_place
-from ..history import Event
-from ..why import Explainer
+from ..questions.why import Explainer
 
 
 class Kinds:

@@ -20,11 +20,11 @@ from typing import Any
 import shardlog
 from jaxlib.mlir import ir
 from shardlog.importers.source import make_context
-from shardlog.propagation import propagate
-from shardlog.rulebook import RuleBook
+from shardlog.propagation.fixpoint import propagate
+from shardlog.rulebook.book import RuleBook
 
-from .. import models
-from ..oracle import BEFORE, PROPAGATE, manager, pipeline
+from ..support import models
+from ..support.oracle import BEFORE, PROPAGATE, manager, pipeline
 
 SHALLOW, DEEP = 24, 96  # layers
 

@@ -650,7 +650,7 @@ def test_message(name: str) -> None:
 
 def test_every_code_is_shown() -> None:
     """No error is without its example above."""
-    sources = Path(shardlog.engine.__file__).parent.glob("*.py")
+    sources = Path(shardlog.engine.__file__).parent.rglob("*.py")
     codes = {code for source in sources for code in re.findall(r'"(E\d{4})"', source.read_text())}
     assert codes == {
         code for _, expected in ERRORS.values() for code in re.findall(r"\[(E\d{4})\]", expected)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from shardlog.engine import DatalogError, load
-from shardlog.engine.diagnostics import did_you_mean
-from shardlog.engine.sources import LARGEST
+from shardlog.engine.language.diagnostics import did_you_mean
+from shardlog.engine.language.sources import LARGEST
 
 DECLARED = ".decl r(x:number)\n.decl s(x:symbol)\n"
 

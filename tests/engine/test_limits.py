@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from shardlog.engine import EngineError, Limits, load
-from shardlog.engine.agenda import Agenda
+from shardlog.engine.agenda.agenda import Agenda
 
 ENDLESS = ".decl n(x:number)\nn(0).\nn(x + 1) :- n(x).\n.output n\n"
 GROWING = '.decl s(x:symbol)\ns("ab").\ns(cat(x, x)) :- s(x).\n.output s\n'

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardlog.engine import EngineError, load
-from shardlog.engine.agenda import Agenda, Graph, Outcome, Pass, ReferenceAgenda
-from shardlog.engine.retirement import lists, nobody
+from shardlog.engine.agenda.agenda import Agenda, Graph, Outcome, Pass, ReferenceAgenda
+from shardlog.engine.agenda.retirement import lists, nobody
 
 pytest.importorskip("shardlog.engine._core")
 

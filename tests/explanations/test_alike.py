@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from shardlog.cli import main
-from shardlog.explanations.alike import groups, others, pattern
+from shardlog.explanations.answers.alike import groups, others, pattern
 
 LAYERS = 12
 

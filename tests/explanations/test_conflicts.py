@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import shardlog
-from shardlog.explanations.conflicts import Conflict, conflicts
+from shardlog.explanations.questions.conflicts import Conflict, conflicts
 
 
 def found(x: str, w: str, y: str = "[{?}, {?}]") -> list[Conflict]:

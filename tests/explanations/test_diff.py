@@ -10,10 +10,10 @@ import shardlog
 from jsonschema import validate
 from shardlog.cli import main
 from shardlog.cli.schemas import schema
-from shardlog.explanations.diff import diff
-from shardlog.explanations.diff_text import diff_text
+from shardlog.explanations.answers.diff_text import diff_text
+from shardlog.explanations.questions.diff import diff
 
-from .. import models, oracle
+from ..support import models, oracle
 
 DOT = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import shardlog
-from shardlog.explanations.record import Record
-from shardlog.importers.places import name_stack, source_location, tell_apart
+from shardlog.program.places import name_stack, source_location, tell_apart
+from shardlog.runs.record import Record
 
 
 def call(name: str, *lines: int) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from shardlog.engine import load
-from shardlog.engine.proof import Derivations, Proof
-from shardlog.engine.proof_check import ProofError, check_proof
+from shardlog.engine.provenance.proof import Derivations, Proof
+from shardlog.engine.provenance.proof_check import ProofError, check_proof
 
 PATHS = """
 .decl edge(x: number, y: number)
@@ -98,7 +98,7 @@ def test_wrong_proofs_do_not_pass(wrong: Proof) -> None:
 
 @pytest.mark.parametrize("name", ["projection", "turn"])
 def test_sources_stand_where_they_say(name: str) -> None:
-    rules = Path(load.__code__.co_filename).parents[1] / "rules/propagation"
+    rules = Path(load.__code__.co_filename).parents[2] / "rules/propagation"
     for source in load([rules / "turn.dl"], key="item").plan.sources:
         lines = Path(source.file).read_text().splitlines()
         assert lines[source.line - 1].strip() == source.text.splitlines()[0]

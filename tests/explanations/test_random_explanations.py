@@ -8,14 +8,14 @@ import shardlog
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 from shardlog.errors import ShardlogError
-from shardlog.explanations.conflicts import conflicts
 from shardlog.explanations.explanation import WhyNot
-from shardlog.explanations.replay import replay
-from shardlog.explanations.why import Explainer
-from shardlog.explanations.why_not import why_not
-from shardlog.options import STRATEGIES
+from shardlog.explanations.questions.conflicts import conflicts
+from shardlog.explanations.questions.replay import replay
+from shardlog.explanations.questions.why import Explainer
+from shardlog.explanations.questions.why_not import why_not
+from shardlog.runs.options import STRATEGIES
 
-from ..random_modules import modules
+from ..support.random_modules import modules
 
 
 def missing(result: shardlog.Result, value: str, rank: int) -> Iterator[WhyNot]:

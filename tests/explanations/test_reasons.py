@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import shardlog
 from shardlog.errors import ShardlogError
+from shardlog.explanations.answers.text import why_not_text, why_text
 from shardlog.explanations.explanation import Explanation, Reason, WhyNot
-from shardlog.explanations.text import why_not_text, why_text
-from shardlog.explanations.why import Explainer
-from shardlog.explanations.why_not import why_not
+from shardlog.explanations.questions.why import Explainer
+from shardlog.explanations.questions.why_not import why_not
 
 DOT = """%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
    : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>"""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import shardlog
 from shardlog.explanations.explanation import Explanation
-from shardlog.explanations.replay import again, replay
-from shardlog.explanations.why import Explainer
+from shardlog.explanations.questions.replay import again, replay
+from shardlog.explanations.questions.why import Explainer
 
-from .. import models
+from ..support import models
 
 MOST = 600  # tensors of a program that are looked at, evenly spread
 CHECKED = 12  # of these whose proofs are checked

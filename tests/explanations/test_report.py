@@ -18,11 +18,11 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from shardlog.cli import main
-from shardlog.explanations.obstacles import Obstacles
+from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.report import report
 from shardlog.explanations.report.folding import MEMBER, REPEAT, fold, scope
-from shardlog.explanations.why import Explainer
-from shardlog.tests import models
+from shardlog.runs.obstacles import Obstacles
+from shardlog.tests.support import models
 
 from ..support import tools
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 import shardlog
+from shardlog.checks.lint import Lint, findings
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
-from shardlog.explanations.conflicts import conflicts
-from shardlog.explanations.lint import Lint, findings
-from shardlog.explanations.record import Record
+from shardlog.explanations.answers.text import why_not_text
+from shardlog.explanations.questions.conflicts import conflicts
+from shardlog.explanations.questions.what_if import what_if
+from shardlog.explanations.questions.why import Explainer
+from shardlog.explanations.questions.why_not import why_not
 from shardlog.explanations.report.data import collect
-from shardlog.explanations.text import why_not_text
-from shardlog.explanations.what_if import what_if
-from shardlog.explanations.why import Explainer
-from shardlog.explanations.why_not import why_not
+from shardlog.runs.record import Record
 
 MODULE = """
 sdy.mesh @mesh = <["a"=2, "b"=4]>

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 import shardlog
 from jaxlib.mlir import ir
-from shardlog.explanations.why import Explainer
-from shardlog.importers.graph import Instance
-from shardlog.importers.meshes import Atom
-from shardlog.importers.source import symbols
+from shardlog.explanations.questions.why import Explainer
+from shardlog.importers.graph.graph import Instance
+from shardlog.program.meshes import Atom
+from shardlog.program.modules import symbols
 
-from .. import models, oracle
-from ..support import tools
+from ..support import models, oracle, tools
 
 DEBUG = "sdy-user-priority-propagate{keep-sharding-rules=true debug-sharding-origins=true}"
 # What a call becomes while Shardy propagates.

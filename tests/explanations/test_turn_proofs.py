@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from shardlog.engine.proof import Derivations
-from shardlog.engine.proof_check import Checker
+from shardlog.engine.provenance.proof import Derivations
+from shardlog.engine.provenance.proof_check import Checker
 
 from ..propagation.recorded import recorded
 from ..propagation.solving import turn

@@ -18,9 +18,10 @@ from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
+from shardlog.explanations.answers.graphs import dot, mermaid
 from shardlog.explanations.explained import Explained
-from shardlog.explanations.explanation import Annotation, Explanation, Site
-from shardlog.explanations.views import dot, mermaid
+from shardlog.explanations.explanation import Explanation, Site
+from shardlog.runs.record import Annotation
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot")
 

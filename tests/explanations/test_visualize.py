@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from shardlog.errors import ShardlogError
-from shardlog.explanations.visualize import ranges, visualize
+from shardlog.explanations.answers.visualize import ranges, visualize
 
 
 def named(*spec: Any) -> NamedSharding:

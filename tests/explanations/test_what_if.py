@@ -11,9 +11,9 @@ from jsonschema import validate
 from shardlog.cli import main
 from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
-from shardlog.explanations.conflicts import conflicts
-from shardlog.explanations.record import Run
-from shardlog.explanations.what_if import what_if
+from shardlog.explanations.questions.conflicts import conflicts
+from shardlog.explanations.questions.what_if import what_if
+from shardlog.runs.record import Run
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>

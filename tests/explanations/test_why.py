@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import shardlog
 from shardlog.errors import ShardlogError
+from shardlog.explanations.answers.text import why_text
 from shardlog.explanations.explanation import Explanation
-from shardlog.explanations.replay import replay
-from shardlog.explanations.text import why_text
-from shardlog.explanations.why import Explainer
+from shardlog.explanations.questions.replay import replay
+from shardlog.explanations.questions.why import Explainer
 
 DOT = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>

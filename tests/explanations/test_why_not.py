@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import shardlog
 from shardlog.errors import ShardlogError
+from shardlog.explanations.answers.text import why_not_text
 from shardlog.explanations.explanation import Reason, WhyNot
-from shardlog.explanations.text import why_not_text
-from shardlog.explanations.why_not import after_removal, why_not
+from shardlog.explanations.questions.why_not import after_removal, why_not
 
 
 def module(x: str, w: str, body: str = "") -> str:

@@ -10,10 +10,10 @@ from typing import Any
 from jaxlib.mlir import ir
 from shardlog.engine import Program, Solver
 from shardlog.exporters.op_rules import rule_attribute
-from shardlog.importers.signature import RULE, describe, looks_at
-from shardlog.rulebook import load_ops
+from shardlog.program.signature import RULE, describe, looks_at
+from shardlog.rulebook.book import load_ops
 
-from .. import oracle
+from ..support import oracle
 
 MAIN = Path(__file__).parents[2] / "rules" / "ops" / "main.dl"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jaxlib.mlir import ir
 
-from .. import oracle
+from ..support import oracle
 from .rules import answers, walk
 from .test_table import MODULES
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from .. import oracle
+from ..support import oracle
 from .rules import answers, walk
 
 

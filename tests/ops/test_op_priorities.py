@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jaxlib.mlir import ir
 
-from .. import oracle
+from ..support import oracle
 from .rules import answers, solver, walk
 
 LEVELS = (-1, 0, 1, 2, 3, 4)  # -1: no op priorities

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jaxlib.mlir import ir
-from shardlog.importers.signature import Facts, describe
+from shardlog.program.signature import Facts, describe
 
-from .. import oracle
+from ..support import oracle
 from .rules import around, walk
 
 

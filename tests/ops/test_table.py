@@ -10,7 +10,7 @@ import pytest
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, stablehlo
 
-from .. import oracle
+from ..support import oracle
 from .rules import answers, attached, ours, solver, walk, written
 
 MODULES = [

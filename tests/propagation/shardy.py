@@ -8,7 +8,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from .. import oracle
+from ..support import oracle
 from .turns import Case, Held, Slot, SubAxis
 
 LETTERS = "ijklmnopqrstuvwxyz"

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from shardlog.engine import Program, load
-from shardlog.engine.program import Backend
+from shardlog.engine.evaluate.program import Backend
 
 from .turns import RULES, Case, Facts, Row
 

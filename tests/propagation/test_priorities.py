@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from .. import oracle
+from ..support import oracle
 from . import shardy
 from .random_turns import random_case, random_mesh
 from .solving import answers, turn

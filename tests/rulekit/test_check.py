@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from shardlog import ShardlogError
 from shardlog.engine import DatalogError
-from shardlog.rulebook import RuleBook
+from shardlog.rulebook.book import RuleBook
 from shardlog.rulekit.case import Case, file_cases
-from shardlog.rulekit.check import Report, check, check_rules
-from shardlog.rulekit.claims import fits
-from shardlog.rulekit.shards import parts
+from shardlog.rulekit.check.check import Report, check, check_rules
+from shardlog.rulekit.check.claims import fits
+from shardlog.rulekit.check.shards import parts
 
 from ..ops.single_ops import FAMILIES
 

@@ -8,7 +8,7 @@ import pytest
 import shardlog
 from shardlog import cli
 from shardlog.engine import EngineError
-from shardlog.rulekit.check import check_rules
+from shardlog.rulekit.check.check import check_rules
 
 MODULE = """
 sdy.mesh @mesh = <["x"=2]>

@@ -53,7 +53,7 @@ pub struct Graph<'a> {
     pub companions: Lists<'a>,
 }
 
-/// Items that retire, and what happens then; `engine/retirement.py` has the account.
+/// Items that retire, and what happens then; `engine/agenda/retirement.py` has the account.
 pub struct Retirement<'a> {
     /// Item -> how many of its values are used, and items it is inside of; -1: it never retires.
     pub keepers: &'a [i32],

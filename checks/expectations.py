@@ -1,0 +1,113 @@
+"""Files of expected shardings: TOML whose keys are names or patterns, and whose values are shardings.
+
+    # a comment
+    "params['layers'][*]['wq']" = '[{}, {"model"}]'
+    "model.py:42" = ['[{"data"}, {}]', '[{"data"}]']
+
+In a pattern ``*`` stands for any text without brackets. A list has a sharding for each value of a line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ..errors import ShardlogError
+from ..program.places import wildcard
+
+_LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")
+_DECODED = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is expected of the values called ``key``, and the lines (from 0, the end left out) that say so."""
+
+    key: str
+    shardings: tuple[str, ...]
+    first: int
+    end: int
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str] | None:
+        """What the names match; None where the key is a plain name."""
+        return wildcard(self.key) if "*" in self.key else None
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """A file of expectations: its lines, and what they say."""
+
+    name: str
+    lines: tuple[str, ...]
+    entries: tuple[Expectation, ...]
+
+    def where(self, entry: Expectation) -> str:
+        """The file and line of an expectation."""
+        return f"{self.name}:{entry.first + 1}"
+
+    def text(self, changes: Mapping[Expectation, Iterable[tuple[str, tuple[str, ...]]]]) -> str:
+        """The file with other entries in place of some; comments and the order of the others stay."""
+        lines = list(self.lines)
+        for entry, others in sorted(changes.items(), key=lambda change: -change[0].first):
+            lines[entry.first : entry.end] = [line(*other) for other in others]
+        return "".join(f"{text}\n" for text in lines)
+
+
+def read_expectations(path: Path) -> Expectations:
+    """The expectations in a file. Raises ShardlogError where it is not what is described above."""
+    name = str(path)
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        hint = "shardlog expect --update writes one" if isinstance(error, FileNotFoundError) else ""
+        raise ShardlogError(f"cannot read: {error.strerror}", where=name, hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise ShardlogError("not UTF-8 text", where=name, hint="expected a TOML file") from error
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _DECODED.fullmatch(str(error))
+        end = len(text.splitlines())
+        where = f"{name}:{found[2]}:{found[3]}" if found and found[2] else f"{name}:{end}"
+        hint = """expected lines like "params['w']" = '[{"data"}, {}]'"""
+        message = found[1] if found else str(error)
+        raise ShardlogError(f"not TOML: {message}", where=where, hint=hint) from None
+    lines = tuple(text.splitlines())
+    return Expectations(name, lines, tuple(_entries(name, lines)))
+
+
+def _entries(name: str, lines: tuple[str, ...]) -> Iterable[Expectation]:
+    first = end = 0
+    while first < len(lines):
+        end += 1
+        try:
+            found = tomllib.loads("\n".join(lines[first:end]))
+        except tomllib.TOMLDecodeError:  # a list that goes on in the next line
+            continue
+        for key, value in found.items():
+            shardings = value if isinstance(value, list) else [value]
+            if not shardings or not all(isinstance(sharding, str) for sharding in shardings):
+                hint = """expected a sharding as text, as in '[{"data"}, {}]', or a list of them; """
+                hint += "quote names with dots"
+                raise ShardlogError(f"{key} is no sharding", where=f"{name}:{first + 1}", hint=hint)
+            yield Expectation(key, tuple(shardings), first, end)
+        first = end
+
+
+def line(key: str, shardings: tuple[str, ...]) -> str:
+    """An expectation as a line of the file."""
+    values = ", ".join(map(_quoted, shardings))
+    return f"{_quoted(key, basic=True)} = {values if len(shardings) == 1 else f'[{values}]'}"
+
+
+def _quoted(text: str, *, basic: bool = False) -> str:
+    """A TOML string: a literal one where that is possible, unless a ``basic`` one reads as well."""
+    if _LITERAL.fullmatch(text) and not (basic and '"' not in text and "\\" not in text):
+        return f"'{text}'"
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,176 @@
+"""Lints: what a run must not have, such as large tensors that every device holds all of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any
+
+from ..errors import ShardlogError, closest
+from ..explanations.answers.text import dims_text, given_text, short_why_not, wrapped
+from ..explanations.questions.conflicts import conflicts
+from ..explanations.questions.why import Explainer
+from ..explanations.questions.why_not import Search
+from ..program.elements import size_of
+from ..runs.record import Run, Value, record
+
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(i?)B?")
+_UNITS = " KMGT"
+_MOST_REASONS = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a lint found: the tensor or op, where it is in the user's program, and why.
+
+    ``bytes`` are per device; 0 for what has none.
+    """
+
+    lint: str
+    what: str
+    where: str
+    bytes: int
+    sentence: str
+    because: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as JSON has it."""
+        return {**asdict(self), "because": list(self.because)}
+
+    def __str__(self) -> str:
+        at = f" at {self.where}" if self.where else ""
+        lines = [f"{self.lint}: {self.what}{at}", *wrapped("  ", self.sentence)]
+        return "\n".join([*lines, *(text for reason in self.because for text in wrapped("      ", reason))])
+
+
+@dataclass(frozen=True)
+class Lint:
+    """A lint with its limit in bytes, as ``replicated-above=64MiB`` says; 0 for lints without one."""
+
+    name: str
+    limit: int
+
+    @staticmethod
+    def parse(text: str) -> Lint:
+        """Reads ``NAME`` or ``NAME=SIZE``. Raises ShardlogError for what is neither."""
+        name, equals, size = text.partition("=")
+        where = f"--fail-on {text}"
+        if name not in _LINTS:
+            raise ShardlogError(f"there is no lint {name!r}", where=where, hint=closest(name, _LINTS))
+        if name == "unknown-op":
+            if equals:
+                raise ShardlogError("this lint takes no size", where=where, hint="expected unknown-op")
+            return Lint(name, 0)
+        match = _SIZE.fullmatch(size.strip())
+        if not match or (match[2] and not match[3]):
+            hint = f"expected a size in bytes, KiB, MiB, GiB or TiB, as in {name}=64MiB"
+            raise ShardlogError(
+                "no size" if not size else f"{size[:40]!r} is no size", where=where, hint=hint
+            )
+        return Lint(name, int(float(match[1]) * 1024 ** _UNITS.index(match[2] or " ")))
+
+
+def findings(run: Run, lints: Sequence[Lint]) -> list[Finding]:
+    """What the lints find in a run, lint by lint, most bytes first."""
+    return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name](run, lint)]
+
+
+def bytes_text(n: int) -> str:
+    """A number of bytes in the largest unit that it reaches: ``1.5 MiB``."""
+    unit = next((u for u in (4, 3, 2, 1) if n >= 1024**u), 0)
+    return f"{n / 1024**unit:,.4g} {_UNITS[unit]}iB" if unit else f"{n:,} bytes"
+
+
+def _unknown_op(run: Run, lint: Lint) -> Iterator[Finding]:
+    for op in record(run).unknown_ops:
+        times = "once" if op["count"] == 1 else f"{op['count']:,} times"
+        because = (op["reason"],) if op["reason"] else ()
+        yield Finding(lint.name, op["name"], op["location"], 0, f"no rule for it, {times}", because)
+
+
+def _reshard_above(run: Run, lint: Lint) -> Iterator[Finding]:
+    for conflict in conflicts(run):
+        if conflict.bytes > lint.limit:
+            move = f"{dims_text(conflict.has)} -> {dims_text(conflict.needs)}"
+            said = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
+            yield Finding(
+                lint.name,
+                f"{conflict.tensor} : {conflict.type}",
+                conflict.where,
+                conflict.bytes,
+                f"{said} for {conflict.op}, {conflict.slot}",
+                (given_text(conflict.given),) if conflict.given else (),
+            )
+
+
+@dataclass(frozen=True)
+class _Replicated:
+    """A tensor of which each device holds ``bytes`` more than its share, as it is not sharded on ``axes``."""
+
+    value: Value
+    bytes: int
+    held: int
+    axes: tuple[str, ...]
+
+
+def _replicated_above(run: Run, lint: Lint) -> Iterator[Finding]:
+    explainer = Explainer(run)
+    found = sorted(_replicated(explainer, lint.limit), key=lambda tensor: -tensor.bytes)
+    searches: dict[str, Search] = {}
+    for number, tensor in enumerate(found):
+        value = tensor.value
+        names = ", ".join(f'"{axis}"' for axis in tensor.axes)
+        yield Finding(
+            lint.name,
+            f"{value.name} : {value.type}",
+            value.where,
+            tensor.bytes,
+            f"{bytes_text(tensor.bytes)} of the {bytes_text(tensor.held)} per device are copies: "
+            f"it is not sharded on {names}",
+            tuple(_reasons(explainer, searches, tensor)) if number < _MOST_REASONS else (),
+        )
+
+
+def _replicated(explainer: Explainer, limit: int) -> Iterator[_Replicated]:
+    meshes, run = explainer.meshes, explainer.record
+    seen: set[int] = set()
+    for value in explainer.values.all():
+        if value.place in seen or not meshes.meshes:
+            continue
+        seen.add(value.place)
+        held = run.facts(run.contents(run.cell(value.place))[1]).get("mesh")
+        mesh = meshes.meshes[held[0][0] if held else 0]
+        if mesh.maximal:
+            continue
+        manual = {axis for axis, _ in value.manual}  # along which it is a part already
+        axes = {name: size for name, size in mesh.axes if name not in manual}
+        used = [axis for atoms in run.axes(value.number) for axis in meshes.merge(atoms)]
+        left = {name: size // prod(a.size for a in used if a.name == name) for name, size in axes.items()}
+        total, devices = size_of(value.type), prod(axes.values())
+        local = -(-total // prod(axis.size for axis in used))
+        copies = local - -(-total // devices)
+        if copies > limit:
+            yield _Replicated(value, copies, local, tuple(name for name, size in left.items() if size > 1))
+
+
+def _reasons(explainer: Explainer, searches: dict[str, Search], tensor: _Replicated) -> Iterable[str]:
+    """Why the largest dimension is not sharded on the axes that are left."""
+    shape = tensor.value.shape
+    if not shape:
+        return
+    dim = max(range(len(shape)), key=lambda d: shape[d])
+    for axis in tensor.axes:
+        search = searches.setdefault(axis, Search(explainer, axis))
+        try:
+            yield f'dim {dim} on "{axis}": {short_why_not(search.explain(tensor.value, dim))}'
+        except ShardlogError:  # it is, on a part of the axis
+            continue
+
+
+_LINTS: dict[str, Callable[[Run, Lint], Iterator[Finding]]] = {
+    "replicated-above": _replicated_above,
+    "unknown-op": _unknown_op,
+    "reshard-above": _reshard_above,
+}

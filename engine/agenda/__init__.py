@@ -1,0 +1,1 @@
+"""The agenda: items take turns, each turn a solution of a keyed program."""

@@ -1,0 +1,1 @@
+"""What makes a program meaningful: types, grounded variables, strata, keys."""

@@ -1,0 +1,73 @@
+"""Domains: the values of a type, where a program lists them.
+
+A program that has a relation ``domain(type: symbol, value: symbol)`` lists in it, by facts, the values of
+some of its types:
+
+    .type colour <: symbol
+    domain("colour", "red").  domain("colour", "green").
+
+A constant that stands for such a type must be one of its values, in atoms and in comparisons with a variable
+of that type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+from ..language.diagnostics import Reporter
+from ..language.syntax import Atom, Clause, Comparison, Constant, Negation, Term, Variable
+from .scopes import literals
+
+RELATION = "domain"
+Domains = Mapping[str, Mapping[str, None]]  # type -> its values, in the order of the program
+
+
+def declared_domains(clauses: Iterable[Clause]) -> Domains:
+    """The values of the types that facts of ``domain`` list."""
+    found: dict[str, dict[str, None]] = {}
+    for clause in clauses:
+        if clause.head.name == RELATION and not clause.body and len(clause.head.args) == 2:
+            name, value = clause.head.args
+            if isinstance(name, Constant) and isinstance(value, Constant):
+                found.setdefault(str(name.value), {})[str(value.value)] = None
+    return found
+
+
+def check_domains(
+    clause: Clause, columns: Mapping[str, tuple[str, ...]], domains: Domains, reporter: Reporter
+) -> None:
+    """Report E0307 for constants that are no values of the type they stand for; ``columns``: the declared
+    types of each relation."""
+    if not domains:
+        return
+    variables: dict[str, str] = {}
+    comparisons: list[Comparison] = []
+    for literal in literals(clause):
+        if isinstance(literal, Comparison):
+            comparisons.append(literal)
+        atom = literal.atom if isinstance(literal, Negation) else literal
+        if not isinstance(atom, Atom):
+            continue
+        for term, type_name in zip(atom.args, columns[atom.name], strict=True):
+            if type_name in domains:
+                _check(term, type_name, domains, reporter)
+                if isinstance(term, Variable):
+                    variables.setdefault(term.name, type_name)
+    for comparison in comparisons:
+        if comparison.operator in ("=", "!="):
+            for side, other in (
+                (comparison.left, comparison.right),
+                (comparison.right, comparison.left),
+            ):
+                if isinstance(side, Variable) and side.name in variables:
+                    _check(other, variables[side.name], domains, reporter)
+
+
+def _check(term: Term, type_name: str, domains: Domains, reporter: Reporter) -> None:
+    values = domains[type_name]
+    if isinstance(term, Constant) and term.kind == "symbol" and term.value not in values:
+        near = get_close_matches(str(term.value), values, n=1)
+        known = ", ".join(f'"{value}"' for value in values)
+        hint = f"did you mean `{near[0]}`?" if near else f"there are: {known}"
+        reporter.error("E0307", term.at, f'"{str(term.value)[:60]}" is no `{type_name}`', hint)

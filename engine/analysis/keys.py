@@ -1,0 +1,115 @@
+"""Keyed programs: every rule speaks of one key, so the program can be solved key by key.
+
+A relation is keyed if its first column has the key's type. In a rule all keyed atoms and the head carry the
+same variable in that column, and it stands nowhere else. Then the column can be dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from ..language.diagnostics import Reporter
+from ..language.syntax import (
+    Aggregate,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Comparison,
+    Literal,
+    Negation,
+    Record,
+    Term,
+    Variable,
+)
+from .scopes import literals, map_literal, own_name, terms
+
+
+def check_key(clause: Clause, keyed: Set[str], key: str, reporter: Reporter) -> None:
+    """Report E0404 if the clause does not speak of one key. Scopes must be resolved."""
+    broken = _broken(clause, keyed)
+    if broken is not None:
+        at, why = broken
+        hint = f"every `{key}` in the first column is the same variable, and it stands nowhere else"
+        reporter.error("E0404", at, f"this rule does not speak of one `{key}`: {why}", hint)
+
+
+def _broken(clause: Clause, keyed: Set[str]) -> tuple[int, str] | None:
+    """Where and why a clause speaks of several keys or of none; None where all is well."""
+    head = clause.head
+    found = list(literals(clause))
+    atoms = [x.atom if isinstance(x, Negation) else x for x in found if isinstance(x, Atom | Negation)]
+    carriers = [atom for atom in atoms if atom.name in keyed]
+    if not carriers:
+        return None
+    if head.name not in keyed:
+        return head.at, f"`{head.name}` is not keyed, but `{carriers[0].name}` is"
+    if len(carriers) == 1:
+        return head.at, f"`{head.name}` is keyed, but no atom of its body is"
+    keys: list[Variable] = []
+    for atom in carriers:
+        key = atom.args[0]
+        if not isinstance(key, Variable):
+            return key.at, f"the key of `{atom.name}` is not a variable"
+        keys.append(key)
+    name = keys[0].name
+    for atom, key in zip(carriers, keys, strict=True):
+        if key.name != name:
+            other = own_name(key)
+            return key.at, f"the key of `{atom.name}` is `{other}`, that of `{head.name}` is `{name}`"
+    for literal in found:
+        values = terms(literal)
+        inner = literal.atom if isinstance(literal, Negation) else literal
+        if isinstance(inner, Atom) and inner.name in keyed:
+            values = values[1:]
+        for term in values:
+            at = _find(term, name)
+            if at is not None:
+                return at, f"its key `{name}` is used as a value"
+    return None
+
+
+def _find(term: Term, name: str) -> int | None:
+    """Where a variable stands in a term, outside of the literals of aggregates."""
+    if isinstance(term, Variable):
+        return term.at if term.name == name else None
+    parts: tuple[Term, ...] = ()
+    if isinstance(term, Call | Record):
+        parts = term.args
+    elif isinstance(term, Cast):
+        parts = (term.value,)
+    elif isinstance(term, Aggregate) and term.target is not None:
+        parts = (term.target,)
+    return next((at for part in parts if (at := _find(part, name)) is not None), None)
+
+
+def drop_key(clause: Clause, keyed: Set[str]) -> Clause:
+    """The clause without the first column of its keyed atoms."""
+    first = clause.head.args[0] if clause.head.name in keyed else None
+    key = first.name if isinstance(first, Variable) else None
+
+    def change(term: Term) -> Term:
+        if isinstance(term, Call | Record):
+            return term._replace(args=tuple(map(change, term.args)))
+        if isinstance(term, Cast):
+            return term._replace(value=change(term.value))
+        if isinstance(term, Aggregate):
+            target = None if term.target is None else change(term.target)
+            outer = tuple(name for name in term.outer if name != key)
+            return term._replace(target=target, body=tuple(map(drop, term.body)), outer=outer)
+        return term
+
+    def drop(literal: Literal) -> Literal:
+        if isinstance(literal, Negation):
+            atom = drop(literal.atom)
+            assert isinstance(atom, Atom)
+            return literal._replace(atom=atom)
+        if isinstance(literal, Atom) and literal.name in keyed:
+            literal = literal._replace(args=literal.args[1:])
+        if not clause.nested or not isinstance(literal, Atom | Comparison):
+            return literal
+        return map_literal(literal, change)
+
+    head = drop(clause.head)
+    assert isinstance(head, Atom)
+    return clause._replace(head=head, body=tuple(map(drop, clause.body)))

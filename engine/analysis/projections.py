@@ -1,0 +1,97 @@
+"""What an aggregate counts, as in Soufflé.
+
+An aggregate over a single atom counts tuples: ``count : { edge(x, _) }`` is the number of edges. An aggregate
+over several atoms counts the ways to choose its named variables: ``count : { edge(x, _), node(x) }`` is the
+number of nodes with an edge. For that, an atom with unnamed columns is replaced by its projection, a relation
+of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..language.diagnostics import Reporter
+from ..language.syntax import (
+    Aggregate,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Literal,
+    Record,
+    RelationDeclaration,
+    Term,
+    Variable,
+    Wildcard,
+)
+from .scopes import holds_generator, holds_wildcard, map_literal, terms, variables
+
+
+def counts_bindings(aggregate: Aggregate) -> bool:
+    """Whether an aggregate counts the choices of its named variables rather than tuples."""
+    atoms = [literal for literal in aggregate.body if isinstance(literal, Atom)]
+    if len(atoms) > 1:
+        return True
+    names = [term.name for atom in atoms for term in atom.args if isinstance(term, Variable)]
+    return len(set(names)) < len(names) or any(
+        holds_generator(term) for literal in aggregate.body for term in terms(literal)
+    )
+
+
+class Projections:
+    """Replaces atoms in clauses, and collects the declarations and rules of the projections."""
+
+    def __init__(self, declared: Mapping[str, RelationDeclaration], reporter: Reporter) -> None:
+        self.relations: dict[str, RelationDeclaration] = {}
+        self.clauses: list[Clause] = []
+        self._declared = declared
+        self._reporter = reporter
+
+    def clause(self, clause: Clause) -> Clause:
+        """The clause with projections in its aggregates."""
+        if not clause.nested:
+            return clause
+
+        def change(term: Term) -> Term:
+            if isinstance(term, Call | Record):
+                return term._replace(args=tuple(map(change, term.args)))
+            if isinstance(term, Cast):
+                return term._replace(value=change(term.value))
+            if not isinstance(term, Aggregate):
+                return term
+            body = tuple(map_literal(literal, change) for literal in term.body)
+            if term.function in ("count", "sum", "mean") and counts_bindings(term):
+                body = tuple(self._projected(literal, term, clause) for literal in body)
+            return term._replace(body=body)
+
+        head = map_literal(clause.head, change)
+        assert isinstance(head, Atom)
+        return clause._replace(head=head, body=tuple(map_literal(literal, change) for literal in clause.body))
+
+    def _projected(self, literal: Literal, aggregate: Aggregate, clause: Clause) -> Literal:
+        if not isinstance(literal, Atom):
+            return literal
+        used = set().union(*map(variables, literal.args))
+        for term in literal.args:
+            if isinstance(term, Record) and holds_wildcard(term):
+                self._reporter.error(
+                    "E0104",
+                    term.at,
+                    "an unnamed variable in a record is not supported yet in an aggregate over several atoms",
+                    "give it a name",
+                )
+        kept = [i for i, term in enumerate(literal.args) if not isinstance(term, Wildcard)]
+        if len(kept) == len(literal.args) or used <= set(aggregate.outer):
+            return literal
+        columns = self._declared[literal.name].columns
+        shown = ",".join(column.name if i in kept else "_" for i, column in enumerate(columns))
+        name = f"{literal.name}({shown})"
+        if name not in self.relations:
+            self.relations[name] = RelationDeclaration(
+                name, tuple(columns[i] for i in kept), frozenset(), literal.at
+            )
+            values = [Variable(column.name, literal.at) for column in columns]
+            body = tuple(v if i in kept else Wildcard(literal.at) for i, v in enumerate(values))
+            head = Atom(name, tuple(values[i] for i in kept), literal.at)
+            self.clauses.append(Clause(head, (Atom(literal.name, body, literal.at),), clause.text))
+        return Atom(name, tuple(literal.args[i] for i in kept), literal.at)

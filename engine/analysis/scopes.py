@@ -1,0 +1,175 @@
+"""The scopes of aggregates: which variables belong to the rule, and which to the aggregate alone.
+
+A variable of an aggregate that also stands outside of it is the rule's, unless it stands in the target; every
+other one is the aggregate's own. Here an aggregate's own variables get names that no other scope has, so that
+everything later can treat a clause as one flat scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+
+from ..language.syntax import (
+    Aggregate,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Comparison,
+    Literal,
+    Negation,
+    Record,
+    Term,
+    Variable,
+    Wildcard,
+)
+
+
+def resolve(clause: Clause) -> Clause:
+    """The clause with its aggregates' own variables renamed and ``Aggregate.outer`` filled in."""
+    head, body = clause.head, clause.body
+    if not clause.nested:
+        return clause
+    numbers = count(1)
+    visible = _direct_names((head, *body))
+
+    def rename(term: Term) -> Term:
+        return _rewrite(term, {}, visible, numbers)
+
+    new_head = map_literal(head, rename)
+    assert isinstance(new_head, Atom)
+    return clause._replace(head=new_head, body=tuple(map_literal(literal, rename) for literal in body))
+
+
+def literals(clause: Clause) -> Iterable[Literal]:
+    """The head and all literals of the body, those in aggregates too."""
+    own = (clause.head, *clause.body)
+    return _all_literals(own) if clause.nested else own
+
+
+def _all_literals(body: Iterable[Literal]) -> Iterator[Literal]:
+    for literal in body:
+        yield literal
+        for term in terms(literal):
+            yield from _inner_literals(term)
+
+
+def _inner_literals(term: Term) -> Iterator[Literal]:
+    if isinstance(term, Aggregate):
+        yield from _all_literals(term.body)
+        if term.target is not None:
+            yield from _inner_literals(term.target)
+    elif isinstance(term, Call | Record):
+        for arg in term.args:
+            yield from _inner_literals(arg)
+    elif isinstance(term, Cast):
+        yield from _inner_literals(term.value)
+
+
+def terms(literal: Literal) -> tuple[Term, ...]:
+    """The terms of a literal."""
+    if isinstance(literal, Atom):
+        return literal.args
+    if isinstance(literal, Comparison):
+        return (literal.left, literal.right)
+    if isinstance(literal, Negation):
+        return literal.atom.args
+    return ()
+
+
+def parts(term: Term) -> tuple[Term, ...]:
+    """The terms in a term, also those of an aggregate's body."""
+    if isinstance(term, Call | Record):
+        return term.args
+    if isinstance(term, Cast):
+        return (term.value,)
+    if isinstance(term, Aggregate):
+        inside = tuple(inner for literal in term.body for inner in terms(literal))
+        return inside if term.target is None else (*inside, term.target)
+    return ()
+
+
+def map_literal(literal: Literal, change: Callable[[Term], Term]) -> Literal:
+    """The literal with ``change`` applied to each of its terms."""
+    if isinstance(literal, Atom):
+        return literal._replace(args=tuple(map(change, literal.args)))
+    if isinstance(literal, Negation):
+        return literal._replace(atom=literal.atom._replace(args=tuple(map(change, literal.atom.args))))
+    if isinstance(literal, Comparison):
+        return literal._replace(left=change(literal.left), right=change(literal.right))
+    return literal
+
+
+def variables(term: Term) -> set[str]:
+    """The variables of the scope around ``term`` that it uses. Scopes must be resolved."""
+    found: set[str] = set()
+    _collect(term, found)
+    return found
+
+
+def own_name(variable: Variable) -> str:
+    """The name of a variable as it is written."""
+    return variable.name.partition("@")[0]
+
+
+def holds_wildcard(term: Term) -> bool:
+    """Whether a term is an unnamed variable, or a record pattern that holds one."""
+    return isinstance(term, Wildcard) or (isinstance(term, Record) and any(map(holds_wildcard, term.args)))
+
+
+def holds_generator(term: Term) -> bool:
+    """Whether a term holds an aggregate or a range, which have to be computed before it."""
+    if isinstance(term, Call | Record):
+        return (isinstance(term, Call) and term.name == "range") or any(map(holds_generator, term.args))
+    return isinstance(term, Aggregate) or (isinstance(term, Cast) and holds_generator(term.value))
+
+
+def _collect(term: Term, found: set[str]) -> None:
+    if isinstance(term, Variable):
+        found.add(term.name)
+    elif isinstance(term, Call | Record):
+        for arg in term.args:
+            _collect(arg, found)
+    elif isinstance(term, Cast):
+        _collect(term.value, found)
+    elif isinstance(term, Aggregate):
+        found.update(term.outer)
+
+
+def _direct_names(body: Iterable[Literal]) -> set[str]:
+    """The variables that stand in a body outside of its aggregates."""
+    found: set[str] = set()
+    for literal in body:
+        for term in terms(literal):
+            _collect(term, found)  # an unresolved aggregate has no `outer` yet
+    return found
+
+
+def _rewrite(term: Term, names: dict[str, str], visible: set[str], numbers: count[int]) -> Term:
+    """``term`` with renamed variables. ``visible`` has the variables (old names) of the scopes around it."""
+    if isinstance(term, Variable):
+        new = names.get(term.name)
+        return Variable(new, term.at) if new else term
+    if isinstance(term, Call | Record):
+        return term._replace(args=tuple(_rewrite(arg, names, visible, numbers) for arg in term.args))
+    if isinstance(term, Cast):
+        return term._replace(value=_rewrite(term.value, names, visible, numbers))
+    if not isinstance(term, Aggregate):
+        return term
+    own = _direct_names(term.body) - visible
+    if term.target is not None:
+        _collect(term.target, own)
+    number = next(numbers)
+    inner = {**names, **{name: f"{name}@{number}" for name in own}}
+
+    def rename(inside: Term) -> Term:
+        return _rewrite(inside, inner, visible | own, numbers)
+
+    body = tuple(map_literal(literal, rename) for literal in term.body)
+    target = None if term.target is None else rename(term.target)
+    used = _direct_names(body)
+    if target is not None:
+        _collect(target, used)
+    outer = used - {inner[name] for name in own}
+    return Aggregate(term.function, target, body, term.at, tuple(sorted(outer)))

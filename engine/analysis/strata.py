@@ -1,0 +1,133 @@
+"""Stratification: in which order relations are computed, and whether negation and aggregates allow one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ..language.diagnostics import Reporter
+from ..language.syntax import Aggregate, Atom, Call, Cast, Clause, Literal, Negation, Record, Term
+from .scopes import terms
+
+
+@dataclass(frozen=True)
+class Use:
+    """A clause uses ``relation`` at position ``at``; ``strict``: under a negation or in an aggregate."""
+
+    relation: str
+    strict: str  # "", "negation" or "aggregate"
+    at: int
+
+
+def uses(body: Iterable[Literal], strict: str = "") -> list[Use]:
+    """Every relation that a body uses."""
+    found: list[Use] = []
+    for literal in body:
+        if isinstance(literal, Atom):
+            found.append(Use(literal.name, strict, literal.at))
+        elif isinstance(literal, Negation):
+            found.append(Use(literal.atom.name, strict or "negation", literal.at))
+        for term in terms(literal):
+            found += _uses_in_term(term)
+    return found
+
+
+def _uses_in_term(term: Term) -> list[Use]:
+    if isinstance(term, Aggregate):
+        inner = [] if term.target is None else _uses_in_term(term.target)
+        return uses(term.body, "aggregate") + inner
+    if isinstance(term, Call | Record):
+        return [use for arg in term.args for use in _uses_in_term(arg)]
+    return _uses_in_term(term.value) if isinstance(term, Cast) else []
+
+
+def clause_uses(clause: Clause) -> list[Use]:
+    """Every relation that a clause's body, or an aggregate in its head, uses."""
+    return uses(clause.body) + [use for term in clause.head.args for use in _uses_in_term(term)]
+
+
+def stratify(relations: Sequence[str], clauses: Iterable[Clause], reporter: Reporter) -> list[list[str]]:
+    """The relations in groups (strongly connected components), each after all groups that it uses.
+
+    Reports E0403 for every negation or aggregate over a relation of its own group. The order depends on
+    the order of declarations and clauses only.
+    """
+    found: dict[str, list[Use]] = {name: [] for name in relations}
+    for clause in clauses:
+        found[clause.head.name] += clause_uses(clause)
+    graph = {name: list(dict.fromkeys(use.relation for use in found[name])) for name in relations}
+    groups = components(graph)
+    group_of = {name: i for i, group in enumerate(groups) for name in group}
+    for name in relations:
+        for use in found[name]:
+            if use.strict and group_of[use.relation] == group_of[name]:
+                hint = "break the cycle: compute one of them from relations that do not depend on it"
+                reporter.error("E0403", use.at, partial(_cycle, name, use, graph, group_of), hint)
+    return groups
+
+
+def _cycle(name: str, use: Use, graph: Mapping[str, Sequence[str]], group_of: Mapping[str, int]) -> str:
+    """Why `name` cannot be computed before or after what it uses."""
+    what = "the negation of" if use.strict == "negation" else "an aggregate over"
+    why = f"`{name}` depends on {what} "
+    if use.relation == name:
+        return f"{why}itself"
+    cycle = " -> ".join([name, *_path(graph, use.relation, name, group_of)])
+    return f"{why}`{use.relation}`, which depends on `{name}`: {cycle}"
+
+
+def components(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Strongly connected components, each after all that it leads to (Tarjan 1972, without recursion)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    result: list[list[str]] = []
+    order = {name: i for i, name in enumerate(graph)}
+    for root in graph:
+        if root in index:
+            continue
+        work = [(root, iter(graph[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, successors = work[-1]
+            for successor in successors:
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    stack.append(successor)
+                    on_stack.add(successor)
+                    work.append((successor, iter(graph[successor])))
+                    break
+                if successor in on_stack:
+                    low[node] = min(low[node], index[successor])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    group = [stack.pop()]
+                    while group[-1] != node:
+                        group.append(stack.pop())
+                    on_stack.difference_update(group)
+                    result.append(sorted(group, key=order.__getitem__))
+    return result
+
+
+def _path(graph: Mapping[str, Sequence[str]], start: str, end: str, group_of: Mapping[str, int]) -> list[str]:
+    """A shortest path from ``start`` to ``end`` within their group, both included."""
+    before: dict[str, str] = {start: ""}
+    todo = [start]
+    for node in todo:
+        if node == end:
+            break
+        for successor in graph[node]:
+            if successor not in before and group_of[successor] == group_of[end]:
+                before[successor] = node
+                todo.append(successor)
+    path = [end]
+    while path[-1] != start:
+        path.append(before[path[-1]])
+    return path[::-1]

@@ -1,0 +1,76 @@
+"""Subtypes: values of a type may go where one above it is expected, and not where an unrelated one is.
+
+A variable may hold what all of the columns that give it a value have in common. The result of arithmetic and
+constants fit every type of their kind, as in Soufflé.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..language.diagnostics import Reporter
+from ..language.syntax import Aggregate, Atom, Clause, Comparison, Term, Variable
+from .scopes import literals, own_name
+from .types import Types
+
+
+def check_subtypes(
+    clause: Clause, columns: Mapping[str, tuple[str, ...]], types: Types, reporter: Reporter
+) -> None:
+    """Report E0306 where unrelated types meet; ``columns``: the declared types of each relation."""
+    common: dict[str, frozenset[str]] = {}  # variable -> the types that it may have
+    shown: dict[str, str] = {}  # variable -> the type that it got first
+    comparisons: list[Comparison] = []
+    for literal in literals(clause):
+        if isinstance(literal, Comparison):
+            comparisons.append(literal)
+        if not isinstance(literal, Atom) or literal is clause.head:
+            continue
+        for term, type_name in zip(literal.args, columns[literal.name], strict=True):
+            if type(term) is not Variable:
+                continue
+            name, known = term.name, common.get(term.name)
+            if known is None:
+                common[name] = types.below[type_name]
+                shown[name] = type_name
+            elif known is not types.below[type_name]:
+                common[name] = known & types.below[type_name]
+                if known and not common[name]:
+                    _report(term, shown[name], type_name, reporter)
+
+    for comparison in comparisons:
+        left, right = _variable(comparison.left), _variable(comparison.right)
+        if left is None or right is None:
+            continue
+        a, b = common.get(left.name), common.get(right.name)
+        both = (a or b or frozenset()) if a is None or b is None else a & b
+        if a and b and not both:
+            _report(right, shown[left.name], shown[right.name], reporter)
+        elif comparison.operator == "=" and (a or b):
+            common[left.name] = common[right.name] = both
+            shown.setdefault(left.name, shown.get(right.name, ""))
+            shown.setdefault(right.name, shown[left.name])
+
+    for term, type_name in zip(clause.head.args, columns[clause.head.name], strict=True):
+        variable = _variable(term)
+        if variable is not None and not common.get(variable.name, frozenset()) <= types.below[type_name]:
+            name, given = own_name(variable), shown[variable.name]
+            reporter.error(
+                "E0306",
+                term.at,
+                f"`{name}` is a `{given}`, but a `{type_name}` is expected here",
+                f"if it is one, say so: as({name}, {type_name})",
+            )
+
+
+def _variable(term: Term) -> Variable | None:
+    """The variable whose type a term has."""
+    if isinstance(term, Aggregate) and term.target is not None:
+        return _variable(term.target)
+    return term if isinstance(term, Variable) else None
+
+
+def _report(term: Variable, first: str, second: str, reporter: Reporter) -> None:
+    reporter.error(
+        "E0306", term.at, f"`{own_name(term)}` meets `{first}` and `{second}`, which have no value in common"
+    )

@@ -1,0 +1,1 @@
+"""Evaluation: the program as Python sees it, and the reference evaluator."""

@@ -1,0 +1,224 @@
+"""Values, and what the intrinsic functors make of them: the meaning that every evaluator shares.
+
+Numbers. ``number`` and ``unsigned`` wrap around at 64 bits. ``/`` and ``%`` truncate towards zero, as in C; a
+zero divisor raises EngineError. ``^`` of integers multiplies as often as the exponent says (wrapping
+around); a negative exponent gives 0, except for the bases 1 and -1. Shifts take the low 6 bits of their right
+argument; ``bshr`` keeps the sign of a ``number``, ``bshru`` does not. ``land``, ``lor``, ``lxor`` and
+``lnot`` give 0 or 1. Floats follow IEEE 754 (x / 0.0 is infinite or NaN), but every NaN is one value and -0.0
+is 0.0.
+
+Symbols are compared by code point. ``strlen`` and ``substr`` count code points; ``substr`` is empty where its
+start is negative or beyond the end, and stops at the end. ``to_string`` of a float has six decimals, as C's
+"%f". ``to_number``, ``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign, integers
+also hexadecimal (0x) and binary (0b) ones, floats a point and an exponent; anything else raises EngineError.
+A float becomes an integer by truncation (saturating, NaN is 0). ``ord`` is the value itself as a ``number``;
+of a symbol it is the FNV-1a hash (64 bits) of its UTF-8 bytes, which is the same everywhere. ``match(pattern,
+text)`` matches the whole text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from ..language.diagnostics import EngineError
+from ..plan.plan import Expression
+
+Value = Any  # int, float, str, or a record: a tuple or None
+Registers = list[Value]
+
+_MASK = (1 << 64) - 1
+
+
+def evaluate(expression: Expression, registers: Registers) -> Value:
+    """The value of an expression."""
+    e = cast(tuple[Any, ...], expression)
+    if e[0] == "reg":
+        return registers[e[1]]
+    if e[0] == "const":
+        return e[2]
+    if e[0] == "record":
+        return tuple(evaluate(x, registers) for x in e[1:])
+    return call(e[1], e[2], [evaluate(x, registers) for x in e[3:]])
+
+
+def wrap(value: Value, kind: str) -> Value:
+    """A result as a word of its type: integers wrap around, there is one zero and one NaN."""
+    if kind == "number":
+        return (value + (1 << 63) & _MASK) - (1 << 63)
+    if kind == "unsigned":
+        return value & _MASK
+    if kind == "float":
+        return math.nan if math.isnan(value) else value + 0.0
+    return value
+
+
+def call(name: str, kind: str, args: Sequence[Value]) -> Value:
+    """The result of an intrinsic functor whose arguments have type ``kind``."""
+    if name in ("min", "max"):
+        return (min if name == "min" else max)(args, key=sort_value)
+    if name in _CONVERSIONS:
+        return _CONVERSIONS[name](args[0], kind)
+    if name == "cat":
+        return "".join(args)
+    if name == "strlen":
+        return len(args[0])
+    if name == "substr":
+        text, start, length = args
+        return text[start : start + length] if 0 <= start <= len(text) and length > 0 else ""
+    if kind == "float":
+        return wrap(_float(name, args), kind)
+    return wrap(_integer(name, kind, args), kind)
+
+
+def _float(name: str, args: Sequence[float]) -> float:
+    if name == "neg":
+        return -args[0]
+    a, b = args
+    if name == "/":
+        if b == 0.0:
+            return math.nan if a == 0.0 or math.isnan(a) else math.copysign(math.inf, a)
+        return a / b
+    if name == "^":
+        try:
+            return math.pow(a, b)
+        except OverflowError:
+            return -math.inf if a < 0 and b % 2 == 1 else math.inf
+        except ValueError:
+            return math.inf if a == 0.0 else math.nan
+    return {"+": a + b, "-": a - b, "*": a * b}[name]
+
+
+def _integer(name: str, kind: str, args: Sequence[int]) -> int:
+    a = args[0]
+    if name == "neg":
+        return -a
+    if name == "bnot":
+        return ~a
+    if name == "lnot":
+        return int(not a)
+    b = args[1]
+    if name in ("/", "%"):
+        if b == 0:
+            raise EngineError("division by zero; test the divisor in the rule first")
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return quotient if name == "/" else a - b * quotient
+    if name == "^":
+        if b < 0:
+            return 1 if a == 1 else (-1 if b % 2 else 1) if a == -1 else 0
+        return pow(a, b, 1 << 64)
+    return _OPERATORS[name](a, b, kind)
+
+
+_OPERATORS: dict[str, Callable[[int, int, str], int]] = {
+    "+": lambda a, b, _: a + b,
+    "-": lambda a, b, _: a - b,
+    "*": lambda a, b, _: a * b,
+    "band": lambda a, b, _: a & b,
+    "bor": lambda a, b, _: a | b,
+    "bxor": lambda a, b, _: a ^ b,
+    "bshl": lambda a, b, _: a << (b & 63),
+    "bshr": lambda a, b, _: a >> (b & 63),
+    "bshru": lambda a, b, _: (a & _MASK) >> (b & 63),
+    "land": lambda a, b, _: int(bool(a and b)),
+    "lor": lambda a, b, _: int(bool(a or b)),
+    "lxor": lambda a, b, _: int(bool(a) != bool(b)),
+}
+
+
+def _to_integer(value: Value, kind: str, result: str) -> int:
+    if kind == "symbol":
+        number = 1 << 64  # too large: no number
+        if found := re.fullmatch(r"([+-]?)(?:0x([0-9a-fA-F]+)|0b([01]+)|([0-9]+))", value):
+            digits, base = next((d, b) for d, b in zip(found.groups()[1:], (16, 2, 10), strict=True) if d)
+            digits = digits.lstrip("0") or "0"
+            if len(digits) <= 64:
+                number = int(found[1] + digits, base)
+        low, high = (-(1 << 63), (1 << 63) - 1) if result == "number" else (0, _MASK)
+        if not low <= number <= high:
+            raise EngineError(f"a text that is no {result} cannot be converted: {value!r}")
+        return number
+    if kind == "float":
+        low, high = (-(1 << 63), (1 << 63) - 1) if result == "number" else (0, _MASK)
+        return 0 if math.isnan(value) else low if value <= low else high if value >= high else int(value)
+    return cast(int, wrap(value, result))
+
+
+def _to_float(value: Value, kind: str) -> float:
+    if kind != "symbol":
+        return float(value)
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value):
+        raise EngineError(f"a text that is no float cannot be converted: {value!r}")
+    return cast(float, wrap(float(value), "float"))
+
+
+def _to_string(value: Value, kind: str) -> str:
+    return f"{value:f}" if kind == "float" else str(value)
+
+
+def _ord(value: Value, kind: str) -> int:
+    if kind == "symbol":
+        digest = 0xCBF29CE484222325
+        for byte in value.encode():
+            digest = (digest ^ byte) * 0x100000001B3 & _MASK
+        return cast(int, wrap(digest, "number"))
+    return _to_integer(value, kind, "number")
+
+
+_CONVERSIONS: dict[str, Callable[[Value, str], Value]] = {
+    "to_number": lambda value, kind: _to_integer(value, kind, "number"),
+    "to_unsigned": lambda value, kind: _to_integer(value, kind, "unsigned"),
+    "to_float": _to_float,
+    "to_string": _to_string,
+    "ord": _ord,
+}
+
+# ---- Comparisons ------------------------------------------------------------------------------------------
+
+TESTS: dict[str, Callable[[Value, Value], bool]] = {
+    "=": lambda a, b: a is b or a == b,
+    "!=": lambda a, b: a is not b and a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "contains": lambda part, text: part in text,
+    "match": lambda pattern, text: _pattern(pattern).fullmatch(text) is not None,
+}
+
+
+# Named classes in brackets, which Python's expressions do not have.
+_CLASSES = {
+    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7f", "blank": r"\t ",
+    "cntrl": r"\x00-\x1f\x7f", "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\t\n\v\f\r ", "upper": "A-Z", "word": "0-9A-Za-z_", "xdigit": "0-9A-Fa-f",
+}  # fmt: skip
+_BRACKETS = re.compile(r"\[:(" + "|".join(_CLASSES) + r"):\]")
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(_BRACKETS.sub(lambda found: _CLASSES[found[1]], pattern))
+    except re.error as error:
+        message = f"the pattern of `match` is not a regular expression: {error}: {pattern}"
+        raise EngineError(message) from None
+
+
+# ---- Order ------------------------------------------------------------------------------------------------
+
+
+def sort_value(value: Value) -> Any:
+    """A key that puts values of one type in order: NaN after all floats, nil before all records."""
+    if value is None:
+        return (0,)
+    if isinstance(value, tuple):
+        return (1, sort_key(value))
+    return (value != value, value) if isinstance(value, float) else value
+
+
+def sort_key(row: Any) -> Any:
+    """A key that puts tuples (or values) of one relation in order."""
+    return tuple(map(sort_value, row)) if isinstance(row, tuple) else sort_value(row)

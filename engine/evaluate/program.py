@@ -1,0 +1,177 @@
+"""Programs: what ``load`` returns, and how they are evaluated."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, cast
+
+import numpy as np
+
+from ..language.diagnostics import EngineError, did_you_mean
+from ..plan.compiler import compile_program
+from ..plan.plan import Plan, Relation
+from .facts import tuples
+from .limits import UNLIMITED, Limits
+from .reference import Evaluation
+
+Row: TypeAlias = tuple[Any, ...]
+Facts: TypeAlias = Mapping[str, "Iterable[Sequence[Any]] | np.ndarray[Any, Any]"]
+Answers: TypeAlias = dict[str, list[Row]]
+Backend: TypeAlias = Literal["auto", "core", "reference"]
+
+
+def load(
+    paths: Sequence[Path | str] = (),
+    *,
+    key: str | None = None,
+    texts: Mapping[str, str] | None = None,
+    include_from: Sequence[Path | str] = (),
+) -> Program:
+    """Read Datalog files as one program, check and plan it.
+
+    ``texts`` are further sources by a name that stands for their file; an ``.include`` may name them. With
+    ``key``, the name of a type, the relations whose first column has that type are keyed and the program
+    stands for one key: see ``Program.solver``. Files include files from the folder of the one that is named
+    here, and from those in ``include_from``.
+
+    Raises DatalogError with every error found.
+    """
+    return Program(compile_program(paths, texts or {}, key, include_from))
+
+
+class Solver(Protocol):
+    """A keyed program with its shared relations: solves one key at a time."""
+
+    def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
+        """The sorted tuples of ``outputs`` for the facts of one key; neither has the key's column."""
+        ...
+
+
+@dataclass(frozen=True)
+class Program:
+    """A checked and planned program."""
+
+    plan: Plan
+
+    @cached_property
+    def relations(self) -> dict[str, Relation]:
+        """The relations by name; in a keyed program keyed ones have lost their first column."""
+        return {relation.name: relation for relation in self.plan.relations}
+
+    @cached_property
+    def outputs(self) -> list[str]:
+        """The names of the relations that are ``.output`` or ``.printsize``, in the order of declaration."""
+        return [relation.name for relation in self.plan.relations if relation.output]
+
+    def evaluate(
+        self,
+        facts: Facts,
+        outputs: Sequence[str] | None = None,
+        backend: Backend = "auto",
+        limits: Limits = UNLIMITED,
+    ) -> Answers:
+        """The sorted tuples of the relations ``outputs`` (default: all outputs of the program).
+
+        Facts are tuples of int, float, str, and tuple or None for records, or an int64 array of shape
+        (tuples, columns). Raises EngineError for facts that do not fit and for what goes wrong while running,
+        as when ``limits`` are reached. Other threads run meanwhile, and Ctrl-C stops it.
+        """
+        if self.plan.key is not None:
+            raise EngineError(f"the program is keyed by `{self.plan.key}`: use solver(...).solve(...)")
+        names = self._outputs(outputs)
+        core = _core(backend)
+        if core is not None:
+            return cast(Answers, self._in_core(core).evaluate(self._rows(facts), names, limits))
+        evaluation = Evaluation(self.plan, limits=limits)
+        self._insert(evaluation, facts)
+        evaluation.run(self.plan.strata, self._indices(names))
+        return self._answers(evaluation, names)
+
+    def solver(self, shared: Facts, backend: Backend = "auto", limits: Limits = UNLIMITED) -> Solver:
+        """A solver for single keys, each under ``limits``; ``shared`` are the facts of relations that are not
+        keyed."""
+        if self.plan.key is None:
+            raise EngineError("the program has no key: use evaluate(...)")
+        core = _core(backend)
+        if core is None:
+            return _ReferenceSolver(self, shared, limits)
+        return _CoreSolver(self, core, shared, limits)
+
+    def _in_core(self, core: Any) -> Any:
+        """The program as ``core`` holds it, made once."""
+        if "_compiled" not in self.__dict__:
+            self.__dict__["_compiled"] = core.Program(self.plan.to_json())
+        return self.__dict__["_compiled"]
+
+    def _rows(self, facts: Facts) -> dict[str, Any]:
+        """Facts for ``core``, which checks the rows itself."""
+        return {
+            self._known(name): rows if isinstance(rows, list | np.ndarray) else list(rows)
+            for name, rows in facts.items()
+        }
+
+    def _insert(self, evaluation: Evaluation, facts: Facts) -> None:
+        for name, rows in facts.items():
+            relation = self.relations[self._known(name)]
+            evaluation.insert(self.plan.index(name), tuples(relation, rows, self.plan.records))
+
+    def _answers(self, evaluation: Evaluation, names: Sequence[str]) -> Answers:
+        return {name: evaluation.rows(self.plan.index(name)) for name in names}
+
+    def _outputs(self, outputs: Sequence[str] | None) -> list[str]:
+        return self.outputs if outputs is None else [self._known(name) for name in outputs]
+
+    def _indices(self, names: Sequence[str]) -> list[int]:
+        return [self.plan.index(name) for name in names]
+
+    def _known(self, name: str) -> str:
+        if name not in self.relations:
+            hint = did_you_mean(name, self.relations)
+            raise EngineError(f"unknown relation `{name}`" + (f"; {hint}" if hint else ""))
+        return name
+
+
+class _ReferenceSolver:
+    def __init__(self, program: Program, shared: Facts, limits: Limits) -> None:
+        plan = program.plan
+        self._program, self._limits = program, limits
+        self._shared = Evaluation(plan, limits=limits)
+        program._insert(self._shared, shared)
+        self._shared.run(plan.strata[: plan.shared], range(len(plan.relations)))
+
+    def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
+        program, plan = self._program, self._program.plan
+        names = program._outputs(outputs)
+        evaluation = Evaluation(plan, self._shared, self._limits)
+        program._insert(evaluation, facts)
+        evaluation.run(plan.strata[plan.shared :], program._indices(names))
+        return program._answers(evaluation, names)
+
+
+class _CoreSolver:
+    def __init__(self, program: Program, core: Any, shared: Facts, limits: Limits) -> None:
+        self._program = program
+        self._solver = program._in_core(core).solver(program._rows(shared), limits)
+
+    def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
+        names = self._program._outputs(outputs)
+        return cast(Answers, self._solver.solve(self._program._rows(facts), names))
+
+
+def _core(backend: Backend) -> Any:
+    """The compiled evaluator, or None: the reference is wanted, or (with one warning) it must do."""
+    if backend == "reference":
+        return None
+    try:
+        return importlib.import_module(".._core", __package__)
+    except ImportError as error:
+        if backend == "core":
+            raise EngineError(f"the compiled evaluator is not installed: {error}") from None
+        message = "the compiled evaluator is not installed; the reference is much slower"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        return None

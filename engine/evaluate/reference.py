@@ -1,0 +1,285 @@
+"""The reference evaluator: runs a plan in plain Python, as literally as possible.
+
+It is what ``core`` must agree with, and what an installation without ``core`` falls back to. What functors
+compute stands in ``functors``.
+
+``range`` with step 0 gives its start once, unless that is its end. ``mean`` is the sum divided by the count.
+Sums of floats add in the order of solutions.
+
+Output. Tuples are sorted column by column: numbers by value (NaN last), symbols by code point, records
+with nil first and then field by field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from ..language.diagnostics import EngineError
+from ..plan.plan import Plan, Rule, Step, Stratum
+from .functors import TESTS, Registers, Value, evaluate, sort_key, wrap
+from .limits import UNLIMITED, Budget, LimitError, Limits
+
+Tuple = tuple[Value, ...]
+
+
+class Table:
+    """A set of tuples with an index for every set of columns that was asked for."""
+
+    def __init__(self) -> None:
+        self.tuples: dict[Tuple, None] = {}
+        self._indices: dict[tuple[int, ...], dict[Tuple, list[Tuple]]] = {}
+
+    def __contains__(self, row: Tuple) -> bool:
+        return row in self.tuples
+
+    def add(self, row: Tuple) -> None:
+        """Add a tuple that is not there yet."""
+        self.tuples[row] = None
+        for columns, index in self._indices.items():
+            index.setdefault(tuple(row[c] for c in columns), []).append(row)
+
+    def matching(self, columns: tuple[int, ...], key: Tuple) -> Iterable[Tuple]:
+        """The tuples whose ``columns`` hold ``key``."""
+        if not columns:
+            return self.tuples
+        index = self._indices.get(columns)
+        if index is None:
+            index = self._indices[columns] = {}
+            for row in self.tuples:
+                index.setdefault(tuple(row[c] for c in columns), []).append(row)
+        return index.get(key, ())
+
+
+class Evaluation:
+    """The relations of a plan while it is evaluated."""
+
+    def __init__(self, plan: Plan, shared: Evaluation | None = None, limits: Limits = UNLIMITED) -> None:
+        """``shared`` has the relations of a keyed program that are not keyed: read here, never added to."""
+        self._plan = plan
+        self._limits, self._budget = limits, Budget(limits)
+        self._all = [Table() for _ in plan.relations]
+        self._old = [Table() for _ in plan.relations]
+        self._delta = [Table() for _ in plan.relations]
+        if shared is None:
+            for relation, arguments in plan.facts:
+                self.insert(relation, [tuple(evaluate(a, []) for a in arguments)])
+        else:
+            self._all = [
+                own if relation.keyed else other
+                for relation, own, other in zip(plan.relations, self._all, shared._all, strict=True)
+            ]
+
+    def insert(self, relation: int, rows: Iterable[Tuple]) -> None:
+        """Add tuples before the strata run."""
+        for row in self._closed(relation, rows):
+            self._all[relation].add(row)
+
+    def rows(self, relation: int) -> list[Tuple]:
+        """The tuples of a relation, sorted."""
+        try:
+            return sorted(self._all[relation].tuples, key=sort_key)
+        except RecursionError:
+            name = self._plan.relations[relation].name
+            raise EngineError(f"`{name}` has records that are nested too deeply") from None
+
+    def run(self, strata: Sequence[Stratum], wanted: Iterable[int]) -> None:
+        """Compute the strata that the ``wanted`` relations depend on, in order, each semi-naively."""
+        self._budget = Budget(self._limits)
+        for stratum in needed(self._plan, strata, wanted):
+            new: dict[int, dict[Tuple, None]] = {r: {} for r in stratum.relations}
+            for index in stratum.rules:
+                self._fire(self._plan.rules[index], new)
+            for relation, rows in new.items():
+                self.insert(relation, list(rows))
+            if stratum.recursive:
+                self._iterate(stratum)
+
+    def _iterate(self, stratum: Stratum) -> None:
+        relations = stratum.relations
+        for r in relations:
+            self._old[r] = Table()
+            self._delta[r] = self._all[r]
+        while any(self._delta[r].tuples for r in relations):
+            new: dict[int, dict[Tuple, None]] = {r: {} for r in relations}
+            for index in stratum.recursive:
+                self._fire(self._plan.rules[index], new)
+            for r in relations:
+                for row in self._delta[r].tuples:
+                    self._old[r].add(row)
+                self._delta[r] = Table()
+                for row in self._closed(r, new[r]):
+                    self._delta[r].add(row)
+            for r in relations:
+                if self._all[r] is not self._delta[r]:
+                    for row in self._delta[r].tuples:
+                        self._all[r].add(row)
+
+    def _closed(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
+        """The rows that are new, and what makes an eqrel an equivalence again."""
+        try:
+            return self._equivalent(relation, rows)
+        except LimitError as error:
+            name = self._plan.relations[relation].name
+            raise LimitError(f"the facts of `{name}`: {error}") from None
+
+    def _equivalent(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
+        known = self._all[relation]
+        new = dict.fromkeys(row for row in rows if row not in known)
+        if not self._plan.relations[relation].eqrel or not new:
+            return list(new)
+        classes: dict[Value, list[Value]] = {}
+        for a, b in [*known.tuples, *new]:
+            left, right = classes.setdefault(a, [a]), classes.setdefault(b, [b])
+            if left is not right:
+                left += right
+                for member in right:
+                    classes[member] = left
+        pairs: dict[Tuple, None] = {}
+        for members in classes.values():
+            for a in members:
+                for b in members:
+                    self._budget.look()
+                    if (a, b) not in known and (a, b) not in pairs:
+                        pairs[a, b] = None
+                        self._budget.derive((a, b))
+        return list(pairs)
+
+    def _fire(self, rule: Rule, new: Mapping[int, dict[Tuple, None]]) -> None:
+        known, found = self._all[rule.head], new[rule.head]
+        registers: Registers = [None] * rule.registers
+        try:
+            for _ in self._solve(rule.steps, 0, registers):
+                row = tuple(evaluate(argument, registers) for argument in rule.args)
+                if row not in known and row not in found:
+                    found[row] = None
+                    self._budget.derive(row, rule.source)
+        except LimitError as error:
+            made = (f"\n  {count} tuples by {self._place(n)}" for n, count in self._budget.busiest())
+            raise LimitError(f"{self._place(rule.source)}: {error}{''.join(made)}") from None
+        except EngineError as error:
+            raise EngineError(f"{self._place(rule.source)}: {error}") from None
+        except (MemoryError, RecursionError) as error:
+            what = "there is no more memory" if isinstance(error, MemoryError) else "this nests too deeply"
+            raise EngineError(f"{self._place(rule.source)}: {what}; bound the recursion") from None
+
+    def _place(self, source: int) -> str:
+        return f"{self._plan.sources[source].file}:{self._plan.sources[source].line}"
+
+    def _solve(self, steps: Sequence[Step], at: int, registers: Registers) -> Iterator[None]:
+        """Run ``steps`` from ``at`` on; yields once per solution, which then stands in ``registers``."""
+        if at == len(steps):
+            yield
+            return
+        step = cast(tuple[Any, ...], steps[at])
+        for _ in _STEPS[step[0]](self, step, registers):
+            yield from self._solve(steps, at + 1, registers)
+
+    # ---- Steps: each yields once per way to go on -----------------------------------------------
+
+    def _scan(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        for _ in self._rows(step, registers):
+            yield
+
+    def _rows(self, step: tuple[Any, ...], registers: Registers) -> Iterator[Tuple]:
+        """The tuples of a scan, whole, each after its columns stand in the registers."""
+        _, relation, version, bound, free = step
+        tables = {"all": self._all, "delta": self._delta, "old": self._old}[version]
+        columns = tuple(column for column, _ in bound)
+        key = tuple(evaluate(expression, registers) for _, expression in bound)
+        for row in tables[relation].matching(columns, key):
+            self._budget.look()
+            for column, register in free:
+                registers[register] = row[column]
+            yield row
+            if not free:
+                return
+
+    def _absent(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        _, relation, bound = step
+        columns = tuple(column for column, _ in bound)
+        key = tuple(evaluate(expression, registers) for _, expression in bound)
+        if not any(True for _ in self._all[relation].matching(columns, key)):
+            yield
+
+    def _test(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        _, operator, _, left, right = step
+        if TESTS[operator](evaluate(left, registers), evaluate(right, registers)):
+            yield
+
+    def _let(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        _, register, expression = step
+        registers[register] = evaluate(expression, registers)
+        yield
+
+    def _unpack(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        _, expression, targets = step
+        record = evaluate(expression, registers)
+        if record is not None:
+            for register, value in zip(targets, record, strict=True):
+                if register >= 0:
+                    registers[register] = value
+            yield
+
+    def _range(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        _, register, _, start, end, by = step
+        value, end, by = (evaluate(e, registers) for e in (start, end, by))
+        if by == 0:
+            if value != end:
+                registers[register] = value
+                yield
+            return
+        while value < end if by > 0 else value > end:
+            self._budget.look()
+            registers[register] = value
+            yield
+            value += by
+
+    def _aggregate(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        _, register, function, kind, target, steps = step
+        values: list[Value] = []
+        for _ in self._solve(steps, 0, registers):
+            values.append(0 if target is None else evaluate(target, registers))
+        if function == "count":
+            registers[register] = len(values)
+        elif function == "sum":
+            registers[register] = wrap(sum(values, 0.0 if kind == "float" else 0), kind)
+        elif not values:
+            return
+        elif function == "mean":
+            registers[register] = wrap(sum(values) / len(values), kind)
+        else:
+            registers[register] = (min if function == "min" else max)(values, key=sort_key)
+        yield
+
+
+def needed(plan: Plan, strata: Sequence[Stratum], wanted: Iterable[int]) -> list[Stratum]:
+    """The strata that the ``wanted`` relations depend on, in order."""
+    relations = set(wanted)
+    found = []
+    for stratum in reversed(strata):
+        if not relations.isdisjoint(stratum.relations):
+            found.append(stratum)
+            for index in (*stratum.rules, *stratum.recursive):
+                relations.update(_read(plan.rules[index].steps))
+    return found[::-1]
+
+
+def _read(steps: Sequence[Step]) -> Iterator[int]:
+    """The relations that steps read."""
+    for step in cast(Sequence[tuple[Any, ...]], steps):
+        if step[0] in ("scan", "absent"):
+            yield step[1]
+        elif step[0] == "aggregate":
+            yield from _read(step[5])
+
+
+_STEPS: dict[str, Callable[[Evaluation, tuple[Any, ...], Registers], Iterator[None]]] = {
+    "scan": Evaluation._scan,
+    "absent": Evaluation._absent,
+    "test": Evaluation._test,
+    "let": Evaluation._let,
+    "unpack": Evaluation._unpack,
+    "range": Evaluation._range,
+    "aggregate": Evaluation._aggregate,
+}

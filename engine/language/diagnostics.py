@@ -1,0 +1,156 @@
+"""What is said about a program that is not right: a place, what was expected, what to do.
+
+Every diagnostic has a stable code:
+
+    E01xx  the text: characters, syntax, included files, what is not supported
+    E02xx  names: unknown or declared twice
+    E03xx  types and arity
+    E04xx  meaning: ungrounded variables, negation in a cycle, keys
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ...errors import shortened
+from .sources import Sources
+
+_LONGEST = 120  # characters of a line that are shown
+_SHOWN = 20  # errors of one file
+_MOST = 10_000  # errors after which nobody looks for more
+
+Text: TypeAlias = str | Callable[[], str]  # what takes long to say is said only where it is shown
+
+
+class EngineError(Exception):
+    """A checked program that cannot be evaluated: facts that do not fit, a division by zero, a limit."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
+
+
+@dataclass(frozen=True, order=True)
+class Diagnostic:
+    """One error in a program. Lines and columns count from 1; ``source`` is the text of the line."""
+
+    file: str
+    line: int
+    column: int
+    code: str
+    message: str
+    hint: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        # Of a long line only what is around the place.
+        start = max(0, self.column - 1 - _LONGEST // 2) if len(self.source) > _LONGEST else 0
+        shown = self.source[start : start + _LONGEST]
+        indent = "".join(c if c == "\t" else " " for c in shown[: self.column - 1 - start])
+        lines = [f"{shortened(self.file)}:{self.line}:{self.column}: error[{self.code}]: {self.message}"]
+        if shown.strip():
+            lines += [f"    {shown.rstrip()}", f"    {indent}^"]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class DatalogError(Exception):
+    """A program with errors. ``diagnostics`` holds the first ones of each file, in the order of the text,
+    ``more`` how many there are beside them, by file."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], more: Mapping[str, int] | None = None) -> None:
+        self.diagnostics, self.more = tuple(diagnostics), dict(more or {})
+        rest = (
+            f"{shortened(file)}: {number:,} errors, of which the first {_SHOWN} are shown"
+            for file, number in ((file, number + _SHOWN) for file, number in self.more.items())
+        )
+        super().__init__("\n".join((*map(str, self.diagnostics), *rest)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.diagnostics, self.more), self.__dict__
+
+
+class Reporter:
+    """Collects diagnostics, so that one run reports every error it can find."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._found: dict[tuple[int, str], tuple[Text, Text]] = {}
+
+    def error(self, code: str, at: int, message: Text, hint: Text = "") -> None:
+        """Report an error at position ``at``. The first one with this code at this place stays.
+
+        Raises DatalogError where there are thousands.
+        """
+        self._found.setdefault((at, code), (message, hint))
+        if len(self._found) >= _MOST:
+            self.finish()
+
+    def errors_before(self, end: int, start: int) -> bool:
+        """Whether anything was reported from ``start`` up to ``end``."""
+        return any(start <= at < end for at, _ in self._found)
+
+    def forget(self, start: int) -> None:
+        """Drop what was reported from position ``start`` on."""
+        self._found = {key: said for key, said in self._found.items() if key[0] < start}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def finish(self) -> None:
+        """Raise DatalogError if anything was reported."""
+        if not self._found:
+            return
+        diagnostics = []
+        found: Counter[str] = Counter()
+        for at, code in sorted(self._found):
+            file = self._sources.file(at)
+            found[file] += 1
+            if found[file] <= _SHOWN:
+                place = self._sources.locate(at)
+                message, hint = (said if isinstance(said, str) else said() for said in self._found[at, code])
+                said = Diagnostic(
+                    file, place.line, place.column, code, shortened(message), shortened(hint), place.source
+                )
+                diagnostics.append(said)
+        raise DatalogError(diagnostics, {f: n - _SHOWN for f, n in found.items() if n > _SHOWN})
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint naming the nearest of ``known`` by edit distance, or an empty string where none is near."""
+    if len(name) > _LONGEST:
+        return ""
+    best, limit, letters = "", min(len(name) - 1, max(1, len(name) // 3)), set(name)
+    for other in known:
+        # Each edit changes the length by one, and the letters that stand in one of the two only by two.
+        if abs(len(other) - len(name)) <= limit and len(letters.symmetric_difference(other)) <= 2 * limit:
+            distance = edit_distance(name, other, limit)
+            if distance < limit or (distance == limit and (not best or other < best)):
+                best, limit = other, distance
+    return f"did you mean `{best}`?" if best else ""
+
+
+def counted(n: int, what: str) -> str:
+    """``n`` things, in the singular where there is one."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def edit_distance(a: str, b: str, limit: int) -> int:
+    """The least number of insertions, deletions, replacements and swaps of neighbours from ``a`` to ``b``, or
+    any number above ``limit``."""
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        above, row, older = row, [i], before
+        for j, y in enumerate(b, start=1):
+            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and y == a[i - 2]:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+        before = above
+        if min(row) > limit and min(before) > limit:
+            return limit + 1
+    return row[-1]

@@ -1,0 +1,1 @@
+"""From checked clauses to the plan that evaluators run."""

@@ -1,0 +1,320 @@
+"""Texts to a plan: read, parse, check, stratify, plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from ..analysis.checks import check_atoms, check_grounded
+from ..analysis.domains import check_domains, declared_domains
+from ..analysis.keys import check_key, drop_key
+from ..analysis.projections import Projections
+from ..analysis.scopes import resolve
+from ..analysis.strata import clause_uses, stratify
+from ..analysis.subtypes import check_subtypes
+from ..analysis.types import Inference, Types, declared_types
+from ..language.diagnostics import DatalogError, Diagnostic, EngineError, Reporter, did_you_mean
+from ..language.parser import NoRulesError, parse
+from ..language.sources import Sources, UnreadableError, read_text
+from ..language.syntax import Clause, Module, RelationDeclaration, Text
+from .plan import Column, Expression, Plan, Relation, Rule, Source, Stratum
+from .planner import Schema, constant_arguments, plan_clause
+
+
+def compile_program(
+    paths: Sequence[Path | str],
+    texts: Mapping[str, str],
+    key: str | None,
+    include_from: Sequence[Path | str] = (),
+) -> Plan:
+    """The plan of the program that all files and texts make together. Raises DatalogError."""
+    sources = Sources()
+    reporter = Reporter(sources)
+    module = Module()
+    reader = _Reader(sources, reporter, module, texts, [Path(folder).resolve() for folder in include_from])
+    for path in paths:
+        reader.read_root(Path(path))
+    for name in texts:
+        reader.read(name, texts[name], Path(name).parent.resolve())
+    plan = _Compiler(module, sources, reporter, key).plan()
+    reporter.finish()
+    return plan
+
+
+class _Reader:
+    """Reads each file once, included ones where they are included first.
+
+    A file may include what is in the folder of the file that was named first, or in ``folders``. What it
+    includes must begin as rules do: no message shows a line of another file.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        reporter: Reporter,
+        module: Module,
+        texts: Mapping[str, str],
+        folders: Sequence[Path],
+    ) -> None:
+        self.sources = sources
+        self.reporter = reporter
+        self.module = module
+        self.texts = texts
+        self.folders = folders
+        self.seen: set[str] = set()
+
+    def read_root(self, path: Path) -> None:
+        try:
+            text = read_text(path)
+        except UnreadableError as error:
+            message = f"cannot read this file: {error}"
+            raise DatalogError([Diagnostic(str(path), 1, 1, "E0106", message)]) from None
+        self.read(str(path), text, path.parent.resolve())
+
+    def read(self, name: str, text: str, folder: Path, included: bool = False) -> None:
+        """``folder`` is where included files may be."""
+        identity = name if name in self.texts else str(Path(name).resolve())
+        if identity in self.seen:
+            return
+        self.seen.add(identity)
+        start = self.sources.add(name, text)
+
+        def include(target: str, at: int) -> None:
+            if target in self.texts:
+                self.read(target, self.texts[target], folder)
+            else:
+                self.include(Path(name).parent, target, at, folder)
+
+        parse(text, start, self.module, self.reporter, include, strict=included)
+
+    def include(self, beside: Path, target: str, at: int, folder: Path) -> None:
+        path = beside / target
+        try:
+            resolved = path.resolve()
+            if not any(resolved.is_relative_to(allowed) for allowed in (folder, *self.folders)):
+                message = f'"{target}" is not in the folder of the rule file'
+                hint = f"if it may be included, allow its folder: {resolved.parent}"
+                self.reporter.error("E0106", at, message, hint)
+                return
+            self.read(str(path), read_text(path), folder, included=True)
+        except NoRulesError:
+            hint = "its first statement has a syntax error: load the file by itself to see it"
+            self.reporter.error("E0106", at, f'"{target}" is no file of rules', hint)
+        except (UnreadableError, OSError, ValueError, RuntimeError) as error:
+            # Of a path itself: a null byte, a name that is too long, links that lead to one another.
+            reason = getattr(error, "strerror", None) or str(error)
+            self.reporter.error("E0106", at, f'cannot read "{target}": {reason}', f"looked for {path}")
+
+
+class _Compiler:
+    def __init__(self, module: Module, sources: Sources, reporter: Reporter, key: str | None) -> None:
+        self.module = module
+        self.sources = sources
+        self.reporter = reporter
+        self.key = key
+
+    def plan(self) -> Plan:
+        types = declared_types(self.module.types, self.reporter)
+        if self.key is not None and self.key not in types.kinds:
+            hint = did_you_mean(self.key, types.kinds)
+            raise EngineError(
+                f"the program has no type `{self.key}` for its key" + (f"; {hint}" if hint else "")
+            )
+        declared = self.declared_relations(types)
+        columns = {
+            name: tuple(c.type_name if c.type_name in types.kinds else "number" for c in relation.columns)
+            for name, relation in declared.items()
+        }
+        flags = self.directives(declared)
+        clauses = self.checked_clauses(declared, columns, types, self.keyed(declared))
+        clauses += self.projected(declared, clauses, types)
+        groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
+        self.reporter.finish()
+
+        keyed = self.keyed(declared)
+        relations = tuple(
+            Relation(
+                name,
+                tuple(
+                    Column(c.name, types.root(c.type_name), c.type_name)
+                    for c in declaration.columns[1 if name in keyed else 0 :]
+                ),
+                "eqrel" in declaration.qualifiers,
+                "input" in flags.get(name, ()),
+                bool({"output", "printsize"} & flags.get(name, set())),
+                name in keyed,
+            )
+            for name, declaration in declared.items()
+        )
+        kinds = {
+            relation.name: tuple(types.kinds[c.type_name] for c in relation.columns) for relation in relations
+        }
+        if keyed:
+            clauses = [(drop_key(clause, keyed), variables) for clause, variables in clauses]
+        index = {name: i for i, name in enumerate(declared)}
+        return self.assembled(relations, clauses, _ordered(groups, keyed), Schema(index, kinds, types))
+
+    def keyed(self, declared: Mapping[str, RelationDeclaration]) -> frozenset[str]:
+        """The relations whose first column has the key's type."""
+        return frozenset(
+            name
+            for name, relation in declared.items()
+            if self.key is not None and relation.columns and relation.columns[0].type_name == self.key
+        )
+
+    def projected(
+        self,
+        declared: dict[str, RelationDeclaration],
+        clauses: list[tuple[Clause, dict[str, str]]],
+        types: Types,
+    ) -> list[tuple[Clause, dict[str, str]]]:
+        """Replace atoms in aggregates by projections where needed; declares them and returns their rules."""
+        projections = Projections(declared, self.reporter)
+        clauses[:] = [(projections.clause(clause), kinds) for clause, kinds in clauses]
+        declared.update(projections.relations)
+        return [
+            (
+                clause,
+                {c.name: types.kinds.get(c.type_name, "number") for c in declared[clause.head.name].columns},
+            )
+            for clause in projections.clauses
+        ]
+
+    def declared_relations(self, types: Types) -> dict[str, RelationDeclaration]:
+        declared: dict[str, RelationDeclaration] = {}
+        for declaration in self.module.relations:
+            if declaration.name in declared:
+                first = self.sources.locate(declared[declaration.name].at)
+                self.reporter.error(
+                    "E0202",
+                    declaration.at,
+                    f"the relation `{declaration.name}` is declared twice",
+                    f"it is declared first at {first.file}:{first.line}",
+                )
+                continue
+            declared[declaration.name] = declaration
+            if declaration.name in types.kinds:
+                self.reporter.error(
+                    "E0202",
+                    declaration.at,
+                    f"`{declaration.name}` is a type already",
+                    "give the relation another name",
+                )
+            for column in declaration.columns:
+                if column.type_name not in types.kinds:
+                    hint = partial(did_you_mean, column.type_name, types.kinds)
+                    self.reporter.error("E0201", column.at, f"unknown type `{column.type_name}`", hint)
+            if "eqrel" in declaration.qualifiers and (
+                len(declaration.columns) != 2
+                or len({types.kinds.get(column.type_name) for column in declaration.columns}) != 1
+            ):
+                self.reporter.error(
+                    "E0303", declaration.at, f"the eqrel `{declaration.name}` needs two columns of one type"
+                )
+        return declared
+
+    def checked_clauses(
+        self,
+        declared: Mapping[str, RelationDeclaration],
+        columns: Mapping[str, tuple[str, ...]],
+        types: Types,
+        keyed: frozenset[str],
+    ) -> list[tuple[Clause, dict[str, str]]]:
+        """The clauses that name known relations, with the kinds of their variables."""
+        kinds = {name: tuple(types.kinds[t] for t in names) for name, names in columns.items()}
+        inference = Inference(types, kinds, self.reporter)
+        domains = declared_domains(self.module.clauses)
+        checked = []
+        for written in self.module.clauses:
+            try:
+                clause = resolve(written)
+                if check_atoms(clause, self.module, declared, self.reporter):
+                    errors = len(self.reporter)
+                    checked.append((clause, inference.clause(clause)))
+                    check_grounded(clause, self.reporter)
+                    if len(self.reporter) == errors:
+                        check_subtypes(clause, columns, types, self.reporter)
+                    check_domains(clause, columns, domains, self.reporter)
+                    if self.key is not None:
+                        check_key(clause, keyed, self.key, self.reporter)
+            except RecursionError:
+                self.reporter.error("E0107", written.text.start, "this rule is nested too deeply")
+        return checked
+
+    def directives(self, declared: Mapping[str, RelationDeclaration]) -> dict[str, set[str]]:
+        flags: dict[str, set[str]] = {name: set() for name in declared}
+        for directive in self.module.directives:
+            if directive.name in declared:
+                flags[directive.name].add(directive.kind)
+            elif directive.name not in self.module.broken:
+                hint = partial(did_you_mean, directive.name, declared)
+                self.reporter.error("E0201", directive.at, f"unknown relation `{directive.name}`", hint)
+        return flags
+
+    def assembled(
+        self,
+        relations: tuple[Relation, ...],
+        clauses: list[tuple[Clause, dict[str, str]]],
+        groups: list[tuple[list[str], bool]],
+        schema: Schema,
+    ) -> Plan:
+        by_head: dict[str, list[tuple[Clause, dict[str, str]]]] = {}
+        for clause, variables in clauses:
+            by_head.setdefault(clause.head.name, []).append((clause, variables))
+        sources: list[Source] = []
+        source_of: dict[Text, int] = {}
+        rules: list[Rule] = []
+        facts: list[tuple[int, tuple[Expression, ...]]] = []
+        strata: list[Stratum] = []
+        shared = 0
+        for group, is_shared in groups:
+            once: list[int] = []
+            again: list[int] = []
+            members = frozenset(group)
+            for name in group:
+                for clause, variables in by_head.get(name, ()):
+                    constants = constant_arguments(clause, schema)
+                    if constants is not None:
+                        facts.append((schema.index[name], constants))
+                        continue
+                    if clause.text not in source_of:
+                        source_of[clause.text] = len(sources)
+                        sources.append(self.source(clause.text))
+                    planned = plan_clause(clause, variables, schema, members, source_of[clause.text])
+                    recursive = any(use.relation in members for use in clause_uses(clause))
+                    (again if recursive else once).extend(range(len(rules), len(rules) + len(planned)))
+                    rules += planned
+            if once or again:
+                indices = tuple(schema.index[name] for name in group)
+                strata.append(Stratum(indices, tuple(once), tuple(again)))
+                shared += is_shared
+        return Plan(
+            relations,
+            tuple(rules),
+            tuple(strata),
+            tuple(sources),
+            self.key,
+            shared,
+            tuple(facts),
+            _records(schema.types),
+        )
+
+    def source(self, text: Text) -> Source:
+        place = self.sources.locate(text.start)
+        return Source(place.file, place.line, self.sources.slice(text.start, text.end), text.sentence)
+
+
+def _records(types: Types) -> dict[str, tuple[Column, ...]]:
+    """The fields of every type that is a record, by all of its names."""
+    return {
+        name: tuple(Column(c.name, types.root(c.type_name), c.type_name) for c in types.columns[kind])
+        for name, kind in sorted(types.kinds.items())
+        if kind in types.columns
+    }
+
+
+def _ordered(groups: list[list[str]], keyed: frozenset[str]) -> list[tuple[list[str], bool]]:
+    """The groups with whether each is shared by all keys; shared ones first, otherwise in the same order."""
+    marked = [(group, bool(keyed) and not keyed.intersection(group)) for group in groups]
+    return [g for g in marked if g[1]] + [g for g in marked if not g[1]]

@@ -1,0 +1,403 @@
+"""Clauses to plan rules: the order of joins, registers, semi-naive variants.
+
+Join order is greedy. At each point the first of these that is possible comes next:
+
+1. tests, negations and equations whose variables are known,
+2. an atom of which nothing more is asked than whether a tuple exists,
+3. the atom with the most known columns, if any is known,
+4. an aggregate or a range whose variables are known,
+5. an atom with no known column.
+
+Ties keep the order of the text. What can fail, such as a division, waits for all that is written before it,
+so that a rule can test its divisor first. A variant of a recursive rule starts with its delta atom, but tests
+on constants alone come before it: they skip the rule at once where it does not apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..analysis.projections import counts_bindings
+from ..analysis.scopes import holds_generator, holds_wildcard, terms, variables
+from ..analysis.types import Types, argument_kinds, kind_of, plan_type
+from ..language.syntax import (
+    Aggregate,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Comparison,
+    Constant,
+    Literal,
+    Negation,
+    Nil,
+    Record,
+    Term,
+    Variable,
+    Wildcard,
+)
+from .plan import Expression, Rule, Step, Version
+
+_SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_BAGS = ("count", "sum", "mean")  # aggregates for which every solution counts
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the planner knows of the relations: their index, and the kinds of their columns."""
+
+    index: Mapping[str, int]
+    kinds: Mapping[str, tuple[str, ...]]
+    types: Types
+
+
+def plan_clause(
+    clause: Clause, kinds: Mapping[str, str], schema: Schema, recursive: Iterable[str], source: int
+) -> list[Rule]:
+    """The plan rules of a clause: one, or one variant per atom whose relation is in ``recursive``."""
+    group = frozenset(recursive)
+    deltas = [i for i, x in enumerate(clause.body) if isinstance(x, Atom) and x.name in group]
+    if not deltas:
+        return [_Planner(clause, kinds, schema).rule({}, None, source)]
+    rules = []
+    for delta in deltas:
+        versions: dict[int, Version] = {
+            i: "delta" if i == delta else "old" if i < delta else "all" for i in deltas
+        }
+        rules.append(_Planner(clause, kinds, schema).rule(versions, delta, source))
+    return rules
+
+
+def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...] | None:
+    """The arguments of a fact whose arguments are all constants, None where something must be computed."""
+    if clause.body or not all(isinstance(term, Constant | Nil) for term in clause.head.args):
+        return None
+    planner = _Planner(clause, {}, schema)
+    kinds = schema.kinds[clause.head.name]
+    return tuple(
+        planner.value(_Body(), term, kind) for term, kind in zip(clause.head.args, kinds, strict=True)
+    )
+
+
+@dataclass
+class _Item:
+    """A literal that waits for its place, and its variables; a slow one holds an aggregate or range."""
+
+    literal: Literal
+    version: Version
+    names: set[str]
+    slow: bool
+    fails: bool
+    delta: bool = False
+    known: int = -1  # how many of the variables had a value when it was ranked
+    rank: tuple[int, int] = (0, 0)
+
+
+@dataclass
+class _Body:
+    """The steps of a body so far, and the literals that wait.
+
+    In a bag every solution counts: also a variable that is used nowhere else has its values, and so has an
+    unnamed column unless the bag is of ``bindings``.
+    """
+
+    bag: bool = False
+    bindings: bool = False
+    steps: list[Step] = field(default_factory=list)
+    items: list[_Item] = field(default_factory=list)
+
+
+class _Planner:
+    """Plans one variant of one clause."""
+
+    def __init__(self, clause: Clause, kinds: Mapping[str, str], schema: Schema) -> None:
+        self.clause = clause
+        self.kinds = dict(kinds)
+        self.schema = schema
+        self.registers: dict[str, int] = {}  # variables that have a value
+        self.used = 0
+        self.occurrences: dict[str, int] = {}
+        for term in (*clause.head.args, *(t for x in clause.body for t in terms(x))):
+            _count(term, self.occurrences)
+
+    def rule(self, versions: Mapping[int, Version], delta: int | None, source: int) -> Rule:
+        body = _Body()
+        for i, literal in enumerate(self.clause.body):
+            body.items.append(self.item(literal, versions.get(i, "all"), i == delta))
+        self.place_all(body)
+        head = self.clause.head
+        args = tuple(
+            self.value(body, term, kind)
+            for term, kind in zip(head.args, self.schema.kinds[head.name], strict=True)
+        )
+        return Rule(self.schema.index[head.name], args, tuple(body.steps), self.used, source)
+
+    # ---- Order ------------------------------------------------------------------------------------------
+
+    def item(self, literal: Literal, version: Version = "all", delta: bool = False) -> _Item:
+        parts = terms(literal)
+        names = set().union(*map(variables, parts))
+        fails = any(map(_can_fail, parts)) or (
+            isinstance(literal, Comparison) and literal.operator.endswith("match")
+        )
+        return _Item(literal, version, names, any(map(holds_generator, parts)), fails, delta)
+
+    def place_all(self, body: _Body) -> None:
+        items = body.items
+        while items:
+            best, found = 0, (10, 0)
+            for i, item in enumerate(items):
+                # A rank changes only where a variable of the literal has got a value.
+                known = len(item.names & self.registers.keys())
+                if item.known != known:
+                    item.known, item.rank = known, self.rank(body, item)
+                rank = max(item.rank, (7, 0)) if item.fails and i > 0 else item.rank
+                if rank < found:
+                    best, found = i, rank
+            self.place(body, items.pop(best))
+
+    def rank(self, body: _Body, item: _Item) -> tuple[int, int]:
+        """When an item should come, if nothing that can fail is before it: smaller is earlier."""
+        if isinstance(item.literal, Atom):
+            return self.rank_atom(body, item, item.literal)
+        return (9, 0) if not self.ready(item) else (5, 0) if item.slow else (0, 0)
+
+    def rank_atom(self, body: _Body, item: _Item, atom: Atom) -> tuple[int, int]:
+        if item.slow and not all(
+            variables(t) <= self.registers.keys() for t in atom.args if holds_generator(t)
+        ):
+            return (8, 0)
+        known = sum(1 for term in atom.args if self.is_known(term))
+        asked = sum(1 for term in atom.args if not self.is_ignored(term, body))
+        if known == asked and (known or not atom.args):
+            return (1, 0)
+        if item.delta:
+            return (2, 0)
+        return (4, -known) if known else (6, 0)
+
+    def ready(self, item: _Item) -> bool:
+        """Whether a literal that is not an atom can be a step now."""
+        literal, known = item.literal, self.registers.keys()
+        if item.names <= known:
+            return True
+        if not isinstance(literal, Comparison) or literal.operator != "=":
+            return False
+        return any(
+            isinstance(target, Variable | Record) and variables(value) <= known and not holds_wildcard(value)
+            for target, value in ((literal.left, literal.right), (literal.right, literal.left))
+        )
+
+    def is_known(self, term: Term) -> bool:
+        if type(term) is Variable:
+            return term.name in self.registers
+        return not holds_wildcard(term) and variables(term) <= self.registers.keys()
+
+    def is_ignored(self, term: Term, body: _Body) -> bool:
+        """Whether nothing is asked of a column: any value will do."""
+        if isinstance(term, Variable):
+            return not body.bag and term.name not in self.registers and self.occurrences[term.name] == 1
+        return isinstance(term, Wildcard) and (body.bindings or not body.bag)
+
+    # ---- Steps ------------------------------------------------------------------------------------------
+
+    def place(self, body: _Body, item: _Item) -> None:
+        literal = item.literal
+        if isinstance(literal, Atom):
+            self.scan(body, literal, item.version)
+        elif isinstance(literal, Negation):
+            self.absent(body, literal.atom)
+        elif isinstance(literal, Comparison):
+            self.comparison(body, literal)
+        elif not literal.value:
+            zero = ("const", "number", 0)
+            body.steps.append(("test", "!=", "number", zero, zero))
+
+    def scan(self, body: _Body, atom: Atom, version: Version) -> None:
+        bound: list[tuple[int, Expression]] = []
+        free: list[tuple[int, int]] = []
+        new: dict[str, int] = {}
+        for column, (term, kind) in enumerate(zip(atom.args, self.schema.kinds[atom.name], strict=True)):
+            if self.is_known(term):
+                bound.append((column, self.value(body, term, kind)))
+            elif self.is_ignored(term, body):
+                continue
+            else:
+                register = self.new_register()
+                free.append((column, register))
+                if isinstance(term, Wildcard):
+                    continue
+                if isinstance(term, Variable) and term.name not in new:
+                    new[term.name] = register
+                    continue
+                # The value is compared once everything in the term is known.
+                name = f"#{register}"
+                new[name] = register
+                self.kinds[name] = kind
+                body.items.append(self.item(Comparison("=", Variable(name, atom.at), term, atom.at)))
+        self.registers |= new
+        body.steps.append(("scan", self.schema.index[atom.name], version, tuple(bound), tuple(free)))
+
+    def absent(self, body: _Body, atom: Atom) -> None:
+        bound = tuple(
+            (column, self.value(body, term, kind))
+            for column, (term, kind) in enumerate(zip(atom.args, self.schema.kinds[atom.name], strict=True))
+            if not isinstance(term, Wildcard)
+        )
+        body.steps.append(("absent", self.schema.index[atom.name], bound))
+
+    def comparison(self, body: _Body, literal: Comparison) -> None:
+        operator, left, right = literal.operator, literal.left, literal.right
+        if operator[0] == "!" and operator != "!=":
+            # The plan has no negated match: count the solutions of the positive one.
+            test = Comparison(operator[1:], left, right, literal.at)
+            right = Aggregate("count", None, (test,), literal.at, tuple(variables(left) | variables(right)))
+            operator, left = "=", Constant(0, "integer", literal.at)
+        if operator == "=":
+            known = self.registers.keys()
+            for target, value in ((left, right), (right, left)):
+                if not variables(value) <= known or holds_wildcard(value):
+                    continue
+                if isinstance(target, Variable) and target.name not in known:
+                    self.let(body, target.name, value)
+                    return
+                if isinstance(target, Record) and (not variables(target) <= known or holds_wildcard(target)):
+                    self.unpack(body, target, value)
+                    return
+        kind = (
+            "symbol" if operator in ("match", "contains") else self.kind(left) or self.kind(right) or "number"
+        )
+        body.steps.append(
+            ("test", operator, plan_type(kind), self.value(body, left, kind), self.value(body, right, kind))
+        )
+
+    def let(self, body: _Body, name: str, value: Term) -> None:
+        kind = self.kinds.get(name) or self.kind(value) or "number"
+        expression = self.value(body, value, kind)
+        if expression[0] == "reg":
+            assert isinstance(expression[1], int)
+            self.registers[name] = expression[1]
+        else:
+            self.registers[name] = register = self.new_register()
+            body.steps.append(("let", register, expression))
+
+    def unpack(self, body: _Body, target: Record, value: Term) -> None:
+        """Match a value with a record pattern whose fields are not all known."""
+        kind = self.kind(value) or self.kind(target)
+        assert kind is not None
+        source = self.value(body, value, kind)
+        registers: list[int] = []
+        for term, field_kind in zip(target.args, self.schema.types.fields[kind], strict=True):
+            if isinstance(term, Wildcard) or self.is_ignored(term, body):
+                registers.append(-1)
+                continue
+            register = self.new_register()
+            registers.append(register)
+            if isinstance(term, Variable) and term.name not in self.registers:
+                self.registers[term.name] = register
+                continue
+            name = f"#{register}"
+            self.registers[name] = register
+            self.kinds[name] = field_kind
+            body.items.append(self.item(Comparison("=", Variable(name, target.at), term, target.at)))
+        body.steps.append(("unpack", source, tuple(registers)))
+
+    def aggregate(self, body: _Body, term: Aggregate) -> Expression:
+        for literal in term.body:
+            for inner in terms(literal):
+                _count(inner, self.occurrences)
+        if term.target is not None:
+            _count(term.target, self.occurrences)
+        outside = dict(self.registers)
+        inside = _Body(term.function in _BAGS, counts_bindings(term))
+        inside.items = [self.item(literal) for literal in term.body]
+        self.place_all(inside)
+        target: Expression | None = None
+        kind = "number"
+        if term.target is not None:
+            kind = self.kind(term.target) or "number"
+            target = self.value(inside, term.target, kind)
+        self.registers = outside
+        register = self.new_register()
+        body.steps.append(
+            ("aggregate", register, term.function, plan_type(kind), target, tuple(inside.steps))
+        )
+        return ("reg", register)
+
+    def range(self, body: _Body, bounds: tuple[Expression, ...], kind: str) -> Expression:
+        step = bounds[2] if len(bounds) == 3 else _direction(bounds[0], bounds[1], kind)
+        register = self.new_register()
+        body.steps.append(("range", register, plan_type(kind), *bounds[:2], step))
+        return ("reg", register)
+
+    def new_register(self) -> int:
+        self.used += 1
+        return self.used - 1
+
+    # ---- Expressions ------------------------------------------------------------------------------------
+
+    def value(self, body: _Body, term: Term, kind: str) -> Expression:
+        """The expression for a term of a kind; aggregates and ranges in it become steps of ``body``."""
+        if isinstance(term, Variable):
+            return ("reg", self.registers[term.name])
+        if isinstance(term, Constant):
+            if term.kind == "integer":
+                return ("const", kind, float(term.value) if kind == "float" else term.value)
+            # There is one zero: -0.0 + 0.0 is 0.0.
+            return ("const", term.kind, term.value + 0.0 if isinstance(term.value, float) else term.value)
+        if isinstance(term, Nil):
+            return ("const", "record", None)
+        if isinstance(term, Cast):
+            return self.value(body, term.value, self.kind(term.value) or kind)
+        if isinstance(term, Aggregate):
+            return self.aggregate(body, term)
+        assert isinstance(term, Call | Record)
+        kinds = argument_kinds(term, kind, self.kinds, self.schema.types)
+        args = tuple(self.value(body, arg, k) for arg, k in zip(term.args, kinds, strict=True))
+        if isinstance(term, Record):
+            return ("record", *args)
+        if term.name == "range":
+            return self.range(body, args, kind)
+        name = "cat" if term.name == "+" and kinds[0] == "symbol" else term.name
+        return ("call", name, plan_type(kinds[0]), *args)
+
+    def kind(self, term: Term) -> str | None:
+        return kind_of(term, self.kinds, self.schema.types)
+
+
+def _direction(start: Expression, end: Expression, kind: str) -> Expression:
+    """The step of a range without one: 1, or -1 where it runs downwards."""
+    if kind != "number":
+        return ("const", kind, 1.0 if kind == "float" else 1)
+    if start[0] == end[0] == "const":
+        return ("const", kind, 1 if start[2] <= end[2] else -1)  # type: ignore[operator]
+    one: Expression = ("const", kind, 1)
+    difference = ("call", "-", kind, end, start)
+    return ("call", "max", kind, ("const", kind, -1), ("call", "min", kind, one, difference))
+
+
+def _can_fail(term: Term) -> bool:
+    """Whether a term has no value for some values of its variables."""
+    if isinstance(term, Call):
+        if term.name in ("/", "%"):
+            divisor = term.args[1]
+            if not isinstance(divisor, Constant) or divisor.value == 0:
+                return True
+        return term.name in ("to_number", "to_unsigned", "to_float") or any(map(_can_fail, term.args))
+    if isinstance(term, Record):
+        return any(map(_can_fail, term.args))
+    return isinstance(term, Cast) and _can_fail(term.value)
+
+
+def _count(term: Term, occurrences: dict[str, int]) -> None:
+    """Count how often each variable stands in a term; an aggregate uses each of its outer ones."""
+    if isinstance(term, Variable):
+        occurrences[term.name] = occurrences.get(term.name, 0) + 1
+    elif isinstance(term, Call | Record):
+        for arg in term.args:
+            _count(arg, occurrences)
+    elif isinstance(term, Cast):
+        _count(term.value, occurrences)
+    elif isinstance(term, Aggregate):
+        for name in term.outer:
+            occurrences[name] = occurrences.get(name, 0) + 1

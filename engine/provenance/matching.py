@@ -1,0 +1,276 @@
+"""Rules as they are written, matched against tuples: the smallest thing that says whether a rule applies.
+
+Nothing here comes from the planner or the evaluators; only what the intrinsic functors compute is shared. A
+rule is read again from its text. An integer is taken for a ``number``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..analysis.scopes import resolve, terms, variables
+from ..evaluate.functors import TESTS, call, sort_value
+from ..language.diagnostics import EngineError, Reporter
+from ..language.parser import parse
+from ..language.sources import Sources
+from ..language.syntax import (
+    Aggregate,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Comparison,
+    Constant,
+    Literal,
+    Module,
+    Negation,
+    Nil,
+    Record,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
+from ..plan.plan import Source
+
+Row = tuple[Any, ...]
+Bindings = dict[str, Any]
+Extent = Callable[[str], Iterable[Row]]
+_KINDS = {int: "number", float: "float", str: "symbol"}
+
+
+class Rules:
+    """The clauses of rules; atoms of the relations in ``keyed`` lose their first argument."""
+
+    def __init__(self, keyed: Collection[str]) -> None:
+        self._keyed = keyed
+        self._clauses: dict[str, list[Clause]] = {}
+        self._ordered: dict[int, tuple[Literal, ...]] = {}
+
+    def clauses(self, source: Source) -> list[Clause]:
+        """One clause per head and alternative of a rule."""
+        if source.text not in self._clauses:
+            sources, module = Sources(), Module()
+            reporter = Reporter(sources)
+            start = sources.add(source.file, source.text)
+            parse(source.text, start, module, reporter, lambda *_: None)
+            reporter.finish()
+            self._clauses[source.text] = [resolve(clause) for clause in module.clauses]
+        return self._clauses[source.text]
+
+    def explains(
+        self, source: Source, relation: str, row: Row, premises: Iterable[tuple[str, Row]], holds: Extent
+    ) -> Iterator[Bindings]:
+        """The ways in which a rule gives a tuple with premises for the atoms of its body.
+
+        ``holds`` has the tuples that negations and aggregates speak of.
+        """
+        given: dict[str, list[Row]] = {}
+        for name, held in premises:
+            given.setdefault(name, []).append(held)
+        for clause in self.clauses(source):
+            if clause.head.name != relation:
+                continue
+            matcher = _Matcher(self, lambda name: given.get(name, ()), holds)
+            head = list(zip(self.args(clause.head), row, strict=True))
+            start = self.key(clause)
+            start.update({term.name: value for term, value in head if isinstance(term, Variable)})
+            for bindings in matcher.body(self.ordered(clause), 0, start):
+                if all(matcher.value(term, bindings) == value for term, value in head):
+                    yield bindings
+
+    def conclusions(self, clause: Clause, holds: Extent) -> Iterator[Row]:
+        """The tuples that a clause gives."""
+        matcher = _Matcher(self, holds, holds)
+        for bindings in matcher.body(self.ordered(clause), 0, self.key(clause)):
+            yield tuple(matcher.value(term, bindings) for term in self.args(clause.head))
+
+    def args(self, atom: Atom) -> tuple[Term, ...]:
+        """The arguments of an atom without its key."""
+        return atom.args[1:] if atom.name in self._keyed else atom.args
+
+    def key(self, clause: Clause) -> Bindings:
+        """The variable of the key, if any; its value is of no matter."""
+        first = clause.head.args[:1] if clause.head.name in self._keyed else ()
+        return {term.name: None for term in first if isinstance(term, Variable)}
+
+    def ordered(self, clause: Clause) -> tuple[Literal, ...]:
+        """The body in an order in which what is computed, tested or denied is known by then."""
+        if id(clause) not in self._ordered:
+            self._ordered[id(clause)] = self._in_order(clause.body, set(self.key(clause)))
+        return self._ordered[id(clause)]
+
+    def _in_order(self, body: Sequence[Literal], known: set[str]) -> tuple[Literal, ...]:
+        known, waiting = set(known), list(body)
+        found: list[Literal] = []
+        while waiting:
+            literal = next((x for x in waiting if self._tests(x, known)), None)
+            literal = literal or next(x for x in waiting if self._ready(x, known))
+            waiting.remove(literal)
+            found.append(literal)
+            if not isinstance(literal, Negation):
+                known.update(*map(variables, self._terms(literal)))
+        return tuple(found)
+
+    def _tests(self, literal: Literal, known: set[str]) -> bool:
+        """Whether a literal brings no variable but by an equation."""
+        if isinstance(literal, Comparison) and literal.operator == "=":
+            return self._ready(literal, known)
+        inside = literal.atom if isinstance(literal, Negation) else literal
+        return all(variables(term) <= known for term in self._terms(inside))
+
+    def _ready(self, literal: Literal, known: set[str]) -> bool:
+        """Whether a literal can be matched: all that it computes is known by then."""
+        if isinstance(literal, Comparison) and literal.operator == "=":
+            left, right = literal.left, literal.right
+            return (
+                (_is_pattern(left) and variables(right) <= known)
+                or (_is_pattern(right) and variables(left) <= known)
+                or variables(left) | variables(right) <= known
+            )
+        if isinstance(literal, Atom):
+            args = self.args(literal)
+            bound: set[str] = known.union(*(variables(term) for term in args if _is_pattern(term)))
+            return all(_is_pattern(term) or variables(term) <= bound for term in args)
+        return False
+
+    def _terms(self, literal: Literal) -> tuple[Term, ...]:
+        if isinstance(literal, Negation):
+            return self.args(literal.atom)
+        return self.args(literal) if isinstance(literal, Atom) else terms(literal)
+
+
+@dataclass(frozen=True)
+class _Matcher:
+    """``atoms`` has what atoms may be, ``holds`` what negations and aggregates speak of."""
+
+    rules: Rules
+    atoms: Extent
+    holds: Extent
+
+    def body(self, literals: Sequence[Literal], at: int, bindings: Bindings) -> Iterator[Bindings]:
+        if at == len(literals):
+            yield bindings
+            return
+        for more in self.literal(literals[at], bindings):
+            yield from self.body(literals, at + 1, more)
+
+    def literal(self, literal: Literal, bindings: Bindings) -> Iterator[Bindings]:
+        if isinstance(literal, Atom):
+            yield from self.atom(literal, self.atoms(literal.name), bindings)
+        elif isinstance(literal, Negation):
+            atom = literal.atom
+            if not any(True for _ in self.atom(atom, self.holds(atom.name), bindings)):
+                yield bindings
+        elif isinstance(literal, Truth):
+            if literal.value:
+                yield bindings
+        else:
+            yield from self.comparison(literal, bindings)
+
+    def atom(self, atom: Atom, rows: Iterable[Row], bindings: Bindings) -> Iterator[Bindings]:
+        args = self.rules.args(atom)
+        places = sorted(range(len(args)), key=lambda i: not _is_pattern(args[i]))
+        for row in rows:
+            found: Bindings | None = dict(bindings)
+            for i in places:
+                found = found if found is None else self.unified(args[i], row[i], found)
+            if found is not None:
+                yield found
+
+    def comparison(self, literal: Comparison, bindings: Bindings) -> Iterator[Bindings]:
+        left, right = literal.left, literal.right
+        if literal.operator == "=":
+            pattern, term = (left, right) if variables(right) <= bindings.keys() else (right, left)
+            for value in self.values(term, bindings):
+                found = self.unified(pattern, value, dict(bindings))
+                if found is not None:
+                    yield found
+            return
+        negated = literal.operator in ("!match", "!contains")
+        operator = literal.operator[1:] if negated else literal.operator
+        for a in self.values(left, bindings):
+            for b in self.values(right, bindings):
+                if TESTS[operator](a, b) != negated:
+                    yield bindings
+                    return
+
+    def unified(self, term: Term, value: Any, bindings: Bindings) -> Bindings | None:
+        """``bindings`` with what makes ``term`` equal to ``value``; None where nothing does."""
+        if isinstance(term, Wildcard):
+            return bindings
+        if isinstance(term, Variable) and term.name not in bindings:
+            bindings[term.name] = value
+            return bindings
+        if isinstance(term, Record):
+            if not isinstance(value, tuple) or len(value) != len(term.args):
+                return None
+            for part, held in zip(term.args, value, strict=True):
+                if self.unified(part, held, bindings) is None:
+                    return None
+            return bindings
+        return bindings if self.value(term, bindings) == value else None
+
+    def values(self, term: Term, bindings: Bindings) -> Iterator[Any]:
+        """The values of a term: none for an aggregate over nothing, many for a range."""
+        if isinstance(term, Aggregate):
+            value = self.aggregate(term, bindings)
+            if value is not None:
+                yield value
+        elif isinstance(term, Call) and term.name == "range":
+            start, end, *by = [self.value(t, bindings) for t in term.args]
+            step = by[0] if by else (1 if start <= end else -1)
+            yield from range(start, end, step) if step else ([start] if start != end else [])
+        else:
+            yield self.value(term, bindings)
+
+    def value(self, term: Term, bindings: Bindings) -> Any:
+        if isinstance(term, Variable):
+            return bindings[term.name]
+        if isinstance(term, Constant):
+            return term.value
+        if isinstance(term, Record):
+            return tuple(self.value(t, bindings) for t in term.args)
+        if isinstance(term, Cast):
+            return self.value(term.value, bindings)
+        if isinstance(term, Call):
+            args = [self.value(t, bindings) for t in term.args]
+            return call(term.name, _KINDS[type(args[0])], args)
+        if isinstance(term, Aggregate):
+            value = self.aggregate(term, bindings)
+            if value is None:
+                raise EngineError(f"`{term.function}` of nothing")
+            return value
+        return None  # nil
+
+    def aggregate(self, term: Aggregate, bindings: Bindings) -> Any:
+        """Over the tuples of a single atom, otherwise over the choices of the named variables."""
+        outer = {name: bindings[name] for name in term.outer}
+        inside = _Matcher(self.rules, self.holds, self.holds)
+        solutions: list[Bindings] = []
+        if len(term.body) == 1:
+            solutions = list(inside.literal(term.body[0], outer))
+        else:
+            seen = set()
+            for found in inside.body(self.rules._in_order(term.body, set(outer)), 0, outer):
+                choice = tuple(sorted(found.items()))
+                if choice not in seen:
+                    seen.add(choice)
+                    solutions.append(found)
+        if term.target is None:
+            return len(solutions)
+        values = [inside.value(term.target, found) for found in solutions]
+        if term.function == "sum":
+            return sum(values)
+        if not values:
+            return None
+        if term.function == "mean":
+            return sum(values) / len(values)
+        return (min if term.function == "min" else max)(values, key=sort_value)
+
+
+def _is_pattern(term: Term) -> bool:
+    """Whether a term can be given a value; all others are computed."""
+    return isinstance(term, Variable | Wildcard | Record | Constant | Nil)

@@ -1,0 +1,105 @@
+"""Checks of proofs against the text of the rules, apart from the planner and the evaluators.
+
+Each step must follow from its premises by its rule as it is written. What a rule denies or counts is computed
+anew, rule by rule until nothing is new, by the matcher that checks the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..evaluate.facts import tuples
+from ..evaluate.functors import evaluate
+from ..evaluate.program import Facts
+from ..plan.plan import Plan
+from .matching import Row
+from .proof import Proof, rules_of
+
+
+class ProofError(Exception):
+    """A step of a proof that does not follow."""
+
+
+def check_proof(proof: Proof, plan: Plan, facts: Facts) -> int:
+    """The number of steps of a proof over ``facts``. Raises ProofError where one does not follow."""
+    return Checker(plan, facts).check(proof)
+
+
+class Checker:
+    """Checks proofs over one set of facts."""
+
+    def __init__(self, plan: Plan, facts: Facts) -> None:
+        self._plan = plan
+        self._rules = rules_of(plan)
+        self._known: dict[str, dict[Row, None]] = {r.name: {} for r in plan.relations}
+        for index, arguments in plan.facts:
+            self._known[plan.relations[index].name][tuple(evaluate(a, []) for a in arguments)] = None
+        for name, rows in facts.items():
+            relation = plan.relations[plan.index(name)]
+            self._known[name].update(dict.fromkeys(tuples(relation, rows, plan.records)))
+        self._given = {name: set(rows) for name, rows in self._known.items()}
+        self._computed = False
+
+    def check(self, proof: Proof) -> int:
+        """The number of steps. Raises ProofError where one does not follow."""
+        steps = 0
+        for step in proof.steps():
+            if not self._follows(step):
+                where = f" by {step.source.file}:{step.source.line}" if step.source else ""
+                raise ProofError(f"{step.relation}{step.row} does not follow{where}")
+            steps += 1
+        return steps
+
+    def _follows(self, step: Proof) -> bool:
+        if step.source is None:
+            return step.row in self._given[step.relation] or self._equivalent(step)
+        if step.source not in self._plan.sources:
+            return False
+        premises = [(p.relation, p.row) for p in step.premises]
+        return any(self._rules.explains(step.source, step.relation, step.row, premises, self._holds))
+
+    def _equivalent(self, step: Proof) -> bool:
+        """Whether the premises lead from one member of an equivalence to the other."""
+        if not self._plan.relations[self._plan.index(step.relation)].eqrel or not step.premises:
+            return False
+        start, end = step.row
+        reached = {start}
+        for premise in step.premises:
+            if premise.relation == step.relation and reached.intersection(premise.row):
+                reached.update(premise.row)
+        return end in reached and start in set().union(*(p.row for p in step.premises))
+
+    def _holds(self, relation: str) -> Iterable[Row]:
+        if not self._computed:
+            self._computed = True  # first, for the rules ask for what earlier ones gave
+            self._compute()
+        return self._known[relation]
+
+    def _compute(self) -> None:
+        """The relations, in an order in which what is denied or counted comes first."""
+        plan = self._plan
+        clauses = [clause for source in plan.sources for clause in self._rules.clauses(source)]
+        for stratum in plan.strata:
+            names = {plan.relations[i].name for i in stratum.relations}
+            mine = [clause for clause in clauses if clause.head.name in names]
+            grows = True
+            while grows:
+                grows = False
+                for clause in mine:
+                    known = self._known[clause.head.name]
+                    before = len(known)
+                    rows = list(self._rules.conclusions(clause, self._known.__getitem__))
+                    known.update(dict.fromkeys(rows))
+                    if plan.relations[plan.index(clause.head.name)].eqrel:
+                        _close(known)
+                    grows = grows or (len(known) > before and bool(stratum.recursive))
+
+
+def _close(pairs: dict[Row, None]) -> None:
+    """Make a set of pairs an equivalence."""
+    classes: dict[object, set[object]] = {}
+    for a, b in pairs:
+        joined = classes.get(a, {a}) | classes.get(b, {b})
+        classes.update(dict.fromkeys(joined, joined))
+    for members in list(classes.values()):
+        pairs.update(dict.fromkeys((a, b) for a in members for b in members))

@@ -1,0 +1,1 @@
+"""Answers as people read them: text that fits a screen, HTML for notebooks, graphs, pictures."""

@@ -1,0 +1,112 @@
+"""Derivations as graphs, for Graphviz and Mermaid: from the annotations down to what is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ...runs.record import Annotation
+from ..explanation import Explanation, Site, Step
+from .text import stage_text
+
+_MERMAID = {c: f"#{ord(c)};" for c in '#"&<>%`\\;{}[]|$'}
+
+
+@dataclass
+class _Graph:
+    """Lines of text for every node, those of annotations apart, and for every edge between two nodes."""
+
+    nodes: dict[object, tuple[str, ...]] = field(default_factory=dict)
+    annotations: dict[object, tuple[str, ...]] = field(default_factory=dict)
+    edges: dict[tuple[object, object, tuple[str, ...]], None] = field(default_factory=dict)
+    needs: dict[tuple[object, object], None] = field(default_factory=dict)
+
+    def numbers(self) -> dict[object, str]:
+        """A short name for every node."""
+        return {node: f"n{i}" for i, node in enumerate([*self.annotations, *self.nodes])}
+
+
+def dot(explanations: Iterable[Explanation]) -> str:
+    """Derivations as a graph in Graphviz's language, what they have in common once."""
+    graph = _graph(explanations)
+    names = graph.numbers()
+    lines = ["digraph why {", "  node [shape=box, style=rounded];"]
+    for node, texts in graph.annotations.items():
+        lines.append(f"  {names[node]} [label={_quoted(texts)}, style=filled, fillcolor=lightgrey];")
+    for node, texts in graph.nodes.items():
+        lines.append(f"  {names[node]} [label={_quoted(texts)}];")
+    for start, end, texts in graph.edges:
+        label = f" [label={_quoted(texts)}]" if texts else ""
+        lines.append(f"  {names[start]} -> {names[end]}{label};")
+    for start, end in graph.needs:
+        lines.append(f'  {names[start]} -> {names[end]} [style=dashed, label="rests on"];')
+    return "\n".join([*lines, "}"])
+
+
+def mermaid(explanations: Iterable[Explanation]) -> str:
+    """Derivations as a Mermaid flowchart, what they have in common once."""
+    graph = _graph(explanations)
+    names = graph.numbers()
+    lines = ["flowchart TB"]
+    for node, texts in graph.annotations.items():
+        lines.append(f"  {names[node]}[[{_escaped(texts)}]]")
+    for node, texts in graph.nodes.items():
+        lines.append(f"  {names[node]}({_escaped(texts)})")
+    for start, end, texts in graph.edges:
+        label = f"|{_escaped(texts)}|" if texts else ""
+        lines.append(f"  {names[start]} -->{label} {names[end]}")
+    for start, end in graph.needs:
+        lines.append(f'  {names[start]} -.->|"rests on"| {names[end]}')
+    return "\n".join(lines)
+
+
+def _graph(explanations: Iterable[Explanation]) -> _Graph:
+    graph = _Graph()
+    for explanation in explanations:
+        axis, end = explanation.axis, explanation.site
+        origin = _annotated(graph, explanation.origin)
+        sites = [end, *(step.source for step in explanation.steps if step.kind == "propagation")]
+        for site in sites:
+            graph.nodes.setdefault(_key(site, axis), _site(site, axis))
+        for step in explanation.steps:
+            start = _key(step.source, axis) if step.kind == "propagation" else origin
+            graph.edges.setdefault((start, _key(step.site, axis), _turn(step)))
+        if not explanation.steps or explanation.steps[-1].kind == "propagation":
+            graph.edges.setdefault((origin, _key(sites[-1], axis), ()))
+        for other in explanation.needs[1:]:
+            graph.needs.setdefault((_annotated(graph, other), _key(end, axis)))
+    return graph
+
+
+def _annotated(graph: _Graph, annotation: Annotation) -> object:
+    where = (annotation.where,) if annotation.where else ()
+    graph.annotations.setdefault(annotation.cell, (f"annotated {annotation.value}", annotation.text, *where))
+    return annotation.cell
+
+
+def _key(site: Site, axis: str) -> object:
+    return site.value, site.dim, axis
+
+
+def _site(site: Site, axis: str) -> tuple[str, ...]:
+    where = (site.where,) if site.where else ()
+    return (f'{site.value} dim {site.dim} on "{axis}"', site.type, *where)
+
+
+def _turn(step: Step) -> tuple[str, ...]:
+    if step.kind == "priority":
+        return ("its priority has come", stage_text(step.stage))
+    along = f"{step.from_slot} -> {step.to_slot}, factor {step.factor}"
+    at = f" at {step.where}" if step.where else ""
+    return (f"{step.op}{at}", along, stage_text(step.stage))
+
+
+def _quoted(lines: Iterable[str]) -> str:
+    """A string of Graphviz with its lines to the left."""
+    escaped = (text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for text in lines)
+    return '"' + "".join(text + "\\l" for text in escaped) + '"'
+
+
+def _escaped(lines: Iterable[str]) -> str:
+    """A string of Mermaid, which has codes for what would end it or mean something in it."""
+    return '"' + "<br>".join("".join(_MERMAID.get(c, c) for c in text) for text in lines) + '"'

@@ -1,0 +1,265 @@
+"""Explanations as text that fits a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from ...engine.provenance.proof import Proof
+from ...runs.record import Annotation, Stage
+from ..explanation import Before, Explanation, Reason, Site, Step, WhyNot, rule_place, tuple_text
+from ..questions.conflicts import Conflict
+from .alike import groups, left_out, others
+
+_WIDTH = 100
+_MOST_STEPS = 6
+_MOST_OTHERS = 4
+_MOST_TEXTS = 8
+
+
+def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) -> str:
+    """The chain of an explanation, the derived axis first.
+
+    ``depth`` is how far proofs are shown below each step; ``full``: all steps and whole proofs.
+    """
+    steps, origin = explanation.steps, explanation.origin
+    lines = [why_title(explanation)]
+    left_out = 0 if full else max(0, len(steps) - _MOST_STEPS)
+    head = (len(steps) - left_out + 1) // 2
+    for i, step in enumerate(steps):
+        if i < head or i >= head + left_out:
+            lines += step_lines(step, full=full)
+            if depth or full:
+                lines += [f"        {line}" for line in proof_lines(step.proof, None if full else depth)]
+        elif i == head:
+            lines.append(f"  ... {_more(left_out, 'step')}")
+    lines.append(annotation_text(origin, "  "))
+    others = [annotation for annotation in explanation.needs if annotation.cell != origin.cell]
+    if others:
+        shown = others if full else others[:_MOST_OTHERS]
+        lines.append("  which rests on the annotations of these too:")
+        lines += [annotation_text(annotation, "    ", said=True) for annotation in shown]
+        if len(shown) < len(others):
+            lines.append(f"    ... {_more(len(others) - len(shown), 'annotation')}")
+    return "\n".join(lines)
+
+
+def why_title(explanation: Explanation) -> str:
+    """What an explanation is about."""
+    return _title(explanation.site, f'is sharded on "{explanation.axis}"')
+
+
+def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
+    """What stands in the way of an axis: in the tensor itself, then at the ops on the way, nearest first."""
+    lines = [_title(explanation.site, f'is not sharded on "{explanation.axis}"')]
+    for reason in explanation.here:
+        lines += _reason(reason, "  ")
+    stops = explanation.stops if full else explanation.stops[:_MOST_OTHERS]
+    for stop in stops:
+        away = "next to it" if not stop.distance else f"{stop.distance} further on"
+        lines.append(
+            f'  {_dim(stop.near)} has "{explanation.axis}", {_dim(stop.far)} does not get it  ({away})'
+        )
+        factor = f", factor {stop.factor}" if stop.factor else ""
+        lines.append(f"      by {stop.op}{_at(stop.where)}{factor}")
+        for reason in stop.reasons if full else stop.reasons[:2]:
+            lines += _reason(reason, "      ")
+    if len(stops) < len(explanation.stops):
+        lines.append(f"  ... {_more(len(explanation.stops) - len(stops), 'op')}")
+    if not explanation.stops and not explanation.here:
+        ways = f"{explanation.visited} dimensions of tensors that it could come through"
+        lines.append(f"  the axis is on none of the {ways}: annotate one of them with it")
+    return "\n".join(lines)
+
+
+def short_why(explanation: Explanation) -> str:
+    """Where an axis comes from, in a sentence."""
+    steps, origin = explanation.steps, explanation.origin
+    said = f'"{explanation.axis}" comes from {origin}'
+    if not steps:
+        return said
+    last = f"by {steps[0].op}{_at(steps[0].where)} from {_dim(steps[0].source)}"
+    turns = f", after {_more(len(steps) - 1, 'turn', '')}" if len(steps) > 1 else ""
+    return f"{said}, {last}{turns}"
+
+
+def short_why_not(explanation: WhyNot) -> str:
+    """What is in the way of an axis first, in a sentence."""
+    reasons, place = explanation.here, ""
+    if not reasons and explanation.stops:
+        stop = explanation.stops[0]
+        reasons, place = stop.reasons, f"it stops at {stop.op}{_at(stop.where)}, "
+    if not reasons:
+        return "the axis is on no tensor that it could come from"
+    reason = reasons[0]
+    rule = f" [{reason.rule}]" if reason.rule else ""
+    culprit = f"; {reason.culprit}" if reason.culprit else ""
+    return f"{place}{reason.reason}: {reason.sentence.rstrip('.')}{rule}{culprit}"
+
+
+def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
+    """The tensors that must move, most bytes first."""
+    total = sum(conflict.bytes for conflict in conflicts)
+    tensors = f"{len(conflicts)} tensor{'' if len(conflicts) == 1 else 's'}"
+    lines = [f"{tensors} must move, {total:,} bytes to each device"]
+    found = [[c] for c in conflicts] if full else groups(conflicts, lambda c: "\n".join(_conflict(c, 1)))
+    found.sort(key=lambda same: -same[0].bytes * len(same))
+    shown = found if full else found[:_MOST_STEPS]
+    for first, *alike in shown:
+        lines += _conflict(first, 1 + len(alike))
+        if alike:
+            lines += wrapped("      ", f"so do {others([conflict.tensor for conflict in alike])}")
+    if len(shown) < len(found):
+        lines.append(f"  {left_out(sum(map(len, found[len(shown) :])), 'tensor')}")
+    return "\n".join(lines)
+
+
+def _conflict(conflict: Conflict, times: int) -> list[str]:
+    size = f"{times} times {conflict.bytes:,} bytes" if times > 1 else f"{conflict.bytes:,} bytes"
+    op = f"{conflict.op}{_at(conflict.where)}, {conflict.slot}"
+    lines = [
+        f"  {size}, {conflict.collective}: {conflict.tensor} : {conflict.type}",
+        f"      {dims_text(conflict.has)} -> {dims_text(conflict.needs)} for {op}",
+    ]
+    return lines + (wrapped("      ", given_text(conflict.given)) if conflict.given else [])
+
+
+def folded(sites: Sequence[Site], texts: Sequence[str], *, full: bool = False) -> str:
+    """Explanations as text, with what is said of several tensors in the same words once.
+
+    ``sites`` are what they are about, ``texts`` what they say. Of a line of a large program there are
+    thousands: a screen or two of them are shown.
+    """
+    if full:
+        return "\n\n".join(texts)
+    found = groups(list(zip(sites, texts, strict=True)), lambda pair: pair[1])
+    shown = []
+    for (_, text), *alike in found[:_MOST_TEXTS]:
+        names = others([_dim(site) for site, _ in alike])
+        shown.append("\n".join([text, *(wrapped("  ", f"so it is of {names}") if alike else [])]))
+    if len(found) > len(shown):
+        shown.append(left_out(sum(map(len, found[len(shown) :])), "explanation"))
+    return "\n\n".join(shown)
+
+
+def proof_lines(proof: Proof, depth: int | None = None) -> Iterator[str]:
+    """A proof as indented lines, premises below what follows from them; what has been shown is not again.
+
+    ``depth`` is how many levels are shown; None: all.
+    """
+    seen: set[int] = set()
+
+    def lines(step: Proof, level: int) -> Iterator[str]:
+        again = id(step) in seen and step.source is not None
+        seen.add(id(step))
+        note = "above" if again else rule_place(step) or "given"
+        sentence = "" if again or not step.sentence else f"  {step.sentence}"
+        yield f"{'  ' * level}{tuple_text(step)}  [{note}]{sentence}"
+        if not again and (depth is None or level < depth):
+            for premise in (*step.premises, *step.counted):
+                yield from lines(premise, level + 1)
+
+    yield from lines(proof, 0)
+
+
+def dims_text(axes: Sequence[str]) -> str:
+    """The axes of each dimension: ``[{data}, {}]``."""
+    return f"[{', '.join(f'{{{names}}}' for names in axes)}]"
+
+
+def _title(site: Site, what: str) -> str:
+    return f"{site.value} : {site.type}{_at(site.where)}\ndim {site.dim} {what}"
+
+
+def step_lines(step: Step, *, full: bool = False) -> list[str]:
+    """A step of a chain; ``full``: with all that was in the running besides, and lost."""
+    stage = stage_text(step.stage)
+    if step.kind == "priority":
+        lines = [f'  {_dim(step.site)} gets "{step.axis}": its priority has come', f"      {stage}"]
+    else:
+        lines = [
+            f'  {_dim(step.site)} gets "{step.axis}" from {_dim(step.source)} by {step.op}{_at(step.where)}',
+            f"      {step.from_slot} -> {step.to_slot}, factor {step.factor}; {stage}",
+        ]
+    lines += wrapped("      ", f"{step.sentence} [{step.rule}]")
+    if step.rests_on:
+        lines += wrapped("      ", f"rests on {', '.join(step.rests_on)}")
+    return lines + (_all_lost(step) if full else _lost(step))
+
+
+def _lost(step: Step) -> list[str]:
+    """What was in the running besides, as one line if any."""
+    if not step.lost:
+        return []
+    first, others = step.lost[0], len(step.lost) - 1
+    more = f", and {others} more" if others else ""
+    return [f'      not in the same turn: "{first.axis}" for {_dim(first.site)} ({first.reason}){more}']
+
+
+def _all_lost(step: Step) -> list[str]:
+    lines = ["      not in the same turn:"] if step.lost else []
+    for loss in step.lost:
+        lines.append(
+            f'        "{loss.axis}" of {_dim(loss.source)} for {_dim(loss.site)}, factor {loss.factor}'
+        )
+        lines += wrapped("          ", f"{loss.reason}: {loss.sentence} [{loss.rule}]")
+    return lines
+
+
+def _reason(reason: Reason, indent: str) -> list[str]:
+    rule = f" [{reason.rule}]" if reason.rule else ""
+    lines = wrapped(indent, f"{reason.reason}: {reason.sentence}{rule}")
+    if reason.culprit:
+        lines += wrapped(f"{indent}    ", reason.culprit)
+    if reason.before is not None:
+        lines += _before(reason.before, f"{indent}    ")
+    return lines
+
+
+def _before(before: Before, indent: str) -> list[str]:
+    """Why the axis had not come by then."""
+    way = f"the axis could not get to {_dim(before.site)} by {before.op}{_at(before.where)}"
+    lines = wrapped(indent, f"that came in {stage_text(before.stage)}, when {way}")
+    for reason in before.reasons[:2]:
+        rule = f" [{reason.rule}]" if reason.rule else ""
+        lines += wrapped(f"{indent}    ", f"{reason.reason}: {reason.sentence}{rule}")
+    return lines
+
+
+def wrapped(indent: str, text: str) -> list[str]:
+    """A sentence as lines that fit a screen."""
+    return wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+
+
+def annotation_text(annotation: Annotation, indent: str = "", *, said: bool = False) -> str:
+    """An annotation as a line; ``said``: that it is one has been said."""
+    if annotation.spec:
+        return f"{indent}{annotation}: {annotation.value} {annotation.text}"
+    word = "" if said else "annotated "
+    return f"{indent}{word}{annotation.value} {annotation.text}{_at(annotation.where)}"
+
+
+def given_text(annotations: Sequence[Annotation]) -> str:
+    """The annotations that meet: those of the user, then the specs of ``shard_map``s."""
+    own = [f"{a.value}{_at(a.where)}" for a in annotations if not a.spec]
+    specs = list(dict.fromkeys(str(a) for a in annotations if a.spec))
+    named = [f"the annotation{'s' * (len(own) > 1)} of {' and '.join(own)}"] if own else []
+    return f"by {' and '.join([*named, *specs])}"
+
+
+def stage_text(stage: Stage) -> str:
+    """A stage in words."""
+    level = "" if stage.level is None else f"op priority {stage.level}, "
+    return f"user priority {stage.priority}, {level}{stage.strategy}"
+
+
+def _dim(site: Site) -> str:
+    return f"{site.value} dim {site.dim}"
+
+
+def _at(where: str) -> str:
+    return f" at {where}" if where else ""
+
+
+def _more(n: int, what: str, hint: str = " (--full shows all)") -> str:
+    return f"{n} more {what}{'' if n == 1 else 's'}{hint}"

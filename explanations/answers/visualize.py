@@ -1,0 +1,258 @@
+"""Which device holds which part of a tensor: a grid of text for one and two dimensions, a table for any."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import groupby, product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ShardlogError
+
+if TYPE_CHECKING:
+    from ...program.meshes import Mesh, SubAxis
+    from ...runs.record import Record, Value
+
+_WIDTH = 100
+_MOST_ROWS = 64
+_MESH_NAME = re.compile(r"\s*<@(\w+)")
+Axis = tuple[str, int, int]  # the name of a mesh axis, and the sub-axis of it: pre and size
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A part of a tensor: its number in each dimension, the elements there, and the devices that hold it.
+
+    ``slices`` is empty where the shape is not known.
+    """
+
+    shard: tuple[int, ...]
+    slices: tuple[tuple[int, int], ...]
+    devices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Which device holds which part of a tensor.
+
+    ``mesh`` are the axes with their sizes, ``dims`` the sub-axes that each dimension is sharded on, ``shape``
+    is None where it is not known, and ``device_ids`` are the devices in the order of the mesh. ``str()``
+    is a grid or table of text.
+    """
+
+    mesh: tuple[tuple[str, int], ...]
+    dims: tuple[tuple[Axis, ...], ...]
+    shape: tuple[int, ...] | None
+    device_ids: tuple[int, ...]
+
+    @property
+    def shards(self) -> tuple[int, ...]:
+        """The number of parts of every dimension."""
+        return tuple(prod(size for _, _, size in axes) for axes in self.dims)
+
+    @cached_property
+    def tiles(self) -> tuple[Tile, ...]:
+        """The parts of the tensor, row-major."""
+        held: dict[tuple[int, ...], list[int]] = {}
+        coordinates = product(*(range(size) for _, size in self.mesh))
+        for device, coordinate in zip(self.device_ids, coordinates, strict=True):
+            at = dict(zip((name for name, _ in self.mesh), coordinate, strict=True))
+            held.setdefault(tuple(self._part(axes, at) for axes in self.dims), []).append(device)
+        return tuple(
+            Tile(shard, self._slices(shard), tuple(sorted(devices)))
+            for shard, devices in sorted(held.items())
+        )
+
+    def _part(self, axes: Sequence[Axis], at: Mapping[str, int]) -> int:
+        """Which part of a dimension the device at a coordinate of the mesh holds."""
+        sizes, part = dict(self.mesh), 0
+        for name, pre, size in axes:
+            part = part * size + at[name] // (sizes[name] // (pre * size)) % size
+        return part
+
+    def _slices(self, shard: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        """The elements of a part; where a dimension is not divided evenly, its last parts are smaller."""
+        if self.shape is None:
+            return ()
+        steps = [-(-size // n) for size, n in zip(self.shape, self.shards, strict=True)]
+        rows = zip(shard, steps, self.shape, strict=True)
+        return tuple((min(i * step, size), min((i + 1) * step, size)) for i, step, size in rows)
+
+    # ---- Views ------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        grid = self._grid() if 0 < len(self.dims) <= 2 else None
+        return f"{self._title()}\n{grid or self._table()}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _title(self) -> str:
+        mesh = ", ".join(f"{name}={size}" for name, size in self.mesh)
+        sizes = self.shape or ["?"] * len(self.dims)
+        parts = (
+            f"{size}{'/' + '·'.join(map(_axis_text(self.mesh), axes)) if axes else ''}"
+            for size, axes in zip(sizes, self.dims, strict=True)
+        )
+        return f"[{', '.join(parts)}] on {len(self.device_ids)} devices ({mesh})"
+
+    def _cells(self) -> list[list[str]]:
+        """The devices of every tile, by rows; a tensor of one dimension is one row."""
+        columns = self.shards[-1]
+        texts = [ranges(tile.devices) for tile in self.tiles]
+        return [texts[i : i + columns] for i in range(0, len(texts), columns)]
+
+    def _grid(self) -> str | None:
+        """The tiles as they lie in the tensor; None where that does not fit a screen."""
+        rows = self._cells()
+        width = max(len(text) for row in rows for text in row) + 2
+        columns = len(rows[0])
+        if (width + 1) * columns + 1 > _WIDTH or len(rows) > _MOST_ROWS:
+            return None
+
+        def rule(left: str, middle: str, right: str) -> str:
+            return left + middle.join(["─" * width] * columns) + right
+
+        lines = [f"│{'│'.join(text.center(width) for text in row)}│" for row in rows]
+        inner = f"\n{rule('├', '┼', '┤')}\n"
+        return f"{rule('┌', '┬', '┐')}\n{inner.join(lines)}\n{rule('└', '┴', '┘')}"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
+            (*map(self._extent, range(len(self.dims)), [t] * len(self.dims)), ranges(t.devices))
+            for t in self.tiles
+        ]
+
+    def _extent(self, dim: int, tile: Tile) -> str:
+        if tile.slices:
+            return "{}:{}".format(*tile.slices[dim])
+        return f"{tile.shard[dim] + 1} of {self.shards[dim]}"
+
+    def _names(self) -> tuple[str, ...]:
+        return (*(f"dim {d}" for d in range(len(self.dims))), "devices")
+
+    def _table(self) -> str:
+        from ...runs.table import table
+
+        return table(self._names(), self._rows())
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the grid with a colour for each part, or the table."""
+        border = "border:1px solid #8888;padding:.3em .6em;text-align:center"
+        lines = [f"<div><code>{escape(self._title())}</code>", '<table style="border-collapse:collapse">']
+        colours = {
+            tile.shard: f"hsl({360 * i // len(self.tiles)} 70% 55% / .35)"
+            for i, tile in enumerate(self.tiles)
+        }
+        if 0 < len(self.dims) <= 2:
+            for _, row in groupby(self.tiles, lambda tile: tile.shard[:-1]):
+                cells = (
+                    f'<td title="{escape(self._said(tile))}" '
+                    f'style="{border};background:{colours[tile.shard]}">{escape(ranges(tile.devices))}</td>'
+                    for tile in row
+                )
+                lines.append(f"<tr>{''.join(cells)}</tr>")
+        else:
+            lines.append("<tr>" + "".join(f"<th>{escape(name)}</th>" for name in self._names()) + "</tr>")
+            for tile, texts in zip(self.tiles, self._rows(), strict=True):
+                style = f"{border};background:{colours[tile.shard]}"
+                lines.append(
+                    "<tr>" + "".join(f'<td style="{style}">{escape(t)}</td>' for t in texts) + "</tr>"
+                )
+        return "\n".join([*lines, "</table></div>"])
+
+    def _said(self, tile: Tile) -> str:
+        return ", ".join(f"dim {d}: {self._extent(d, tile)}" for d in range(len(self.dims)))
+
+
+def visualize(sharding: Any, shape: Sequence[int] | None = None, mesh: Any = None) -> Picture:
+    """Which device holds which part of a tensor that is sharded so.
+
+    ``sharding`` is a ``jax.sharding.NamedSharding``, or a text as ``[{"data"}, {}]`` or ``<@mesh, [{"data"},
+    {}]>``; then ``mesh`` says the axes, as ``"data=2,model=4"`` or ``{"data": 2, "model": 4}``. Without a
+    ``shape`` parts are numbered. Raises ShardlogError for what is none of these, and for a shape of another
+    rank.
+    """
+    size = None if shape is None else tuple(map(int, shape))
+    found = _from_text(sharding, size, mesh) if isinstance(sharding, str) else _named(sharding, size)
+    if found.shape is not None and len(found.shape) != len(found.dims):
+        message = f"a sharding of {len(found.dims)} dimensions, and a shape of {len(found.shape)}"
+        raise ShardlogError(message, where="visualize", hint="give the shape of the whole tensor")
+    return found
+
+
+def picture_of(run: Record, value: Value) -> Picture:
+    """The picture of a tensor of a run. Raises ShardlogError where the module has no mesh."""
+    if not run.meshes.meshes:
+        raise ShardlogError("the module has no mesh", where=run.name, hint="give it one, as in --mesh data=2")
+    held = run.facts(run.contents(run.cell(value.place))[1]).get("mesh")
+    mesh = run.meshes.meshes[held[0][0] if held else 0]
+    axes = (run.meshes.merge(atoms) for atoms in run.axes(value.number))
+    return _picture(axes, mesh, value.shape)
+
+
+def _picture(dims: Iterable[Iterable[SubAxis]], mesh: Mesh, shape: tuple[int, ...] | None) -> Picture:
+    found = tuple(tuple((axis.name, axis.pre, axis.size) for axis in axes) for axes in dims)
+    devices = mesh.device_ids or tuple(range(prod(size for _, size in mesh.axes)))
+    return Picture(mesh.axes, found, shape, devices)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Sorted numbers as text: ``0-3,8``."""
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)
+
+
+def _axis_text(mesh: Sequence[tuple[str, int]]) -> Any:
+    sizes = dict(mesh)
+    return lambda axis: axis[0] if axis[2] == sizes[axis[0]] else f"{axis[0]}:({axis[1]}){axis[2]}"
+
+
+def _named(sharding: Any, shape: tuple[int, ...] | None) -> Picture:
+    if not hasattr(sharding, "spec") or not hasattr(sharding, "mesh"):
+        raise ShardlogError(
+            f"cannot show a {type(sharding).__name__}",
+            where="visualize",
+            hint="give a jax.sharding.NamedSharding, or a text with a mesh",
+        )
+    from jax.sharding import AbstractMesh
+
+    axes = tuple((str(name), int(size)) for name, size in sharding.mesh.shape.items())
+    sizes = dict(axes)
+    entries = [
+        () if entry is None else entry if isinstance(entry, tuple) else (entry,) for entry in sharding.spec
+    ]
+    entries += [()] * (len(shape or ()) - len(entries))
+    dims = tuple(tuple((str(name), 1, sizes[name]) for name in entry if sizes[name] > 1) for entry in entries)
+    abstract = isinstance(sharding.mesh, AbstractMesh)
+    ids = range(prod(sizes.values())) if abstract else [int(d.id) for d in sharding.mesh.devices.flat]
+    return Picture(axes, dims, shape, tuple(ids))
+
+
+def _from_text(text: str, shape: tuple[int, ...] | None, mesh: Any) -> Picture:
+    from jaxlib.mlir import ir
+
+    from ...importers.annotations import parse_sharding, replace_mesh
+    from ...importers.source import make_context
+    from ...program.meshes import Meshes
+    from ...program.modules import symbols
+    from ...program.shardings import Shardings, read_mesh
+
+    where = f"visualize {text}"
+    if mesh is None:
+        hint = """give its axes, as in visualize('[{"data"}, {}]', (8, 4), mesh="data=2,model=4")"""
+        raise ShardlogError("no mesh", where=where, hint=hint)
+    axes = mesh if isinstance(mesh, str) else ",".join(f"{name}={size}" for name, size in mesh.items())
+    called = _MESH_NAME.match(text)
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse("module {}")
+        replace_mesh(module, f"{called[1]}: {axes}" if called and ":" not in axes else axes)
+        ((name, op),) = symbols(module, "sdy.mesh").items()
+        read = read_mesh(name, op.attributes["mesh"])
+        shardings = Shardings(Meshes([read]), {name: 0})
+        found = shardings.read(parse_sharding(module, text.strip(), where), where)
+    return _picture((d.axes for d in found.dimensions), read, shape)

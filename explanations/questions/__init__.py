@@ -1,0 +1,1 @@
+"""The questions: each reads a run and gives its answer as data."""

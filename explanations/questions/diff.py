@@ -1,0 +1,248 @@
+"""Two runs tensor by tensor: what differs, from which op on, and why.
+
+An axis that only one run has on a dimension is followed back in that run as long as the other run lacks it
+there too. Where it does not any more, the runs part: at the op that passes the axis on in one run only, or at
+an annotation. The step of that op is why the one has the axis, and ``why_not`` says what stopped it in the
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from ...errors import ShardlogError
+from ...program.meshes import Meshes, axis_text
+from ...runs.history import Event
+from ...runs.record import Run, Value, record
+from ..answers.text import short_why, short_why_not
+from ..explanation import Site
+from .match import matched
+from .why import Explainer
+from .why_not import Search
+
+# An atom by the name of its axis and its bounds, or by the name alone where the axis has another size in the
+# other run.
+Axis = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor that is sharded otherwise in the second run: its axes by dimension, in both.
+
+    ``other`` is its name in the second run.
+    """
+
+    value: str
+    other: str
+    type: str
+    where: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where two runs part: ``op`` gives ``site`` an axis in one of them (``has`` is 1 or 2) only.
+
+    ``why`` says what happened there, ``why_not`` what stopped the axis in the other run, and ``dims`` are the
+    dimensions that differ because of it.
+    """
+
+    has: int
+    axis: str
+    site: Site
+    op: str
+    where: str
+    why: str
+    why_not: str
+    dims: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Diff:
+    """What differs between two runs.
+
+    ``compared`` is the number of tensors that both have, ``alone`` how many only the first and only the
+    second have. ``partings`` are in the order of how much comes from them.
+    """
+
+    names: tuple[str, str]
+    compared: int
+    alone: tuple[int, int]
+    tensors: tuple[Tensor, ...]
+    partings: tuple[Parting, ...]
+
+    def __repr__(self) -> str:
+        from ..answers.diff_text import diff_text
+
+        return diff_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def as_json(self) -> dict[str, Any]:
+        """The difference as JSON has it."""
+        return {
+            "runs": list(self.names),
+            "compared": self.compared,
+            "alone": list(self.alone),
+            "tensors": [asdict(t) | {"first": list(t.first), "second": list(t.second)} for t in self.tensors],
+            "partings": [
+                asdict(p) | {"dims": [{"value": value, "dim": dim} for value, dim in p.dims]}
+                for p in self.partings
+            ],
+        }
+
+
+def diff(first: Run, second: Run) -> Diff:
+    """What differs between two runs, of one program or of two versions of it."""
+    return _Comparison(record(first), record(second)).all()
+
+
+class _Side:
+    """One of two runs, with the tensors of the other that are its own."""
+
+    def __init__(self, run: Run, other: Run, pairs: Iterable[tuple[Value, Value]]) -> None:
+        self.record = record(run)
+        sizes = _sizes(self.record.meshes), _sizes(record(other).meshes)
+        self._resized = {axis for axis, size in sizes[0].items() if sizes[1].get(axis, size) != size}
+        self.explainer = Explainer(run)
+        self.other = {mine.number: theirs for mine, theirs in pairs}
+        self._axes: dict[int, list[list[Axis]]] = {}
+        self._searches: dict[str, Search] = {}
+
+    def axes(self, value: Value) -> list[list[Axis]]:
+        """The axes of every dimension."""
+        if value.number not in self._axes:
+            found = self.record.axes(value.number)
+            self._axes[value.number] = [list(dict.fromkeys(map(self.axis, atoms))) for atoms in found]
+        return self._axes[value.number]
+
+    def axis(self, atom: int) -> Axis:
+        """An atom, as both runs call it."""
+        found = self.record.meshes.atoms[atom]
+        return (found.axis, 0, 0) if found.axis in self._resized else (found.axis, found.lo, found.hi)
+
+    def text(self, value: Value) -> tuple[str, ...]:
+        """The axes of every dimension as text."""
+        return tuple(_text(self.record.meshes, atoms) for atoms in self.record.axes(value.number))
+
+    def lacks(self, value: Value, dim: int, axis: str, *, annotated: bool) -> str:
+        """Why a dimension is not sharded on an axis, to which in the other run it is ``annotated`` or not."""
+        text = self.record.annotation(self.record.cell(value.place)).text
+        if annotated or not self.record.stages:
+            return f"annotated {text}" if text else "not annotated"
+        if axis not in {atom.axis for atom in self.record.meshes.atoms}:
+            return f'no mesh has an axis "{axis}"'
+        if axis not in self._searches:
+            self._searches[axis] = Search(self.explainer, axis)
+        try:
+            return short_why_not(self._searches[axis].explain(value, dim, most=1))
+        except ShardlogError as error:  # it has it, but not all of it, or not in the same place
+            return error.message
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Where an axis came to a dimension of a tensor in one run only: by a change, or by annotation."""
+
+    has: int
+    axis: str
+    event: Event | None
+    cell: int
+    dim: int
+
+
+class _Comparison:
+    def __init__(self, first: Run, second: Run) -> None:
+        self.pairs = matched(record(first), record(second))
+        self.sides = (
+            _Side(first, second, self.pairs),
+            _Side(second, first, ((b, a) for a, b in self.pairs)),
+        )
+        self._found: dict[tuple[int, int, int, int], _Origin] = {}
+        self._atoms: dict[_Origin, dict[int, None]] = {}
+
+    def all(self) -> Diff:
+        first, second = self.sides
+        tensors: list[Tensor] = []
+        origins: dict[_Origin, dict[tuple[str, int], None]] = {}
+        for a, b in self.pairs:
+            if first.axes(a) != second.axes(b):
+                tensors.append(Tensor(a.name, b.name, a.type, a.where, first.text(a), second.text(b)))
+                for origin, dim in (*self._only(1, a, b), *self._only(2, b, a)):
+                    origins.setdefault(origin, {})[a.name, dim] = None
+        partings = (self._parting(origin, tuple(dims)) for origin, dims in origins.items())
+        alone = [sum(1 for _ in side.record.values()) - len(self.pairs) for side in self.sides]
+        return Diff(
+            (first.record.name, second.record.name),
+            len(self.pairs),
+            (alone[0], alone[1]),
+            tuple(tensors),
+            tuple(sorted(partings, key=lambda parting: -len(parting.dims))),
+        )
+
+    def _only(self, has: int, value: Value, other: Value) -> Iterator[tuple[_Origin, int]]:
+        """Where the runs part, for every axis that the one has on a dimension and the other has not."""
+        side, there = self.sides[has - 1], self.sides[2 - has].axes(other)
+        for dim, atoms in enumerate(side.record.axes(value.number)):
+            for atom in atoms:
+                if side.axis(atom) not in there[dim]:
+                    yield self._origin(has, value, dim, atom), dim
+
+    def _origin(self, has: int, value: Value, dim: int, atom: int) -> _Origin:
+        side, other = self.sides[has - 1], self.sides[2 - has]
+        history, axis = side.explainer.history, side.axis(atom)
+        cell, before = history.cell(value.place), history.end
+        trail: list[tuple[int, int, int, int]] = []
+        found: _Origin | None = None
+        while found is None:
+            event = history.gained(cell, dim, atom, before)
+            trail.append((has, -1 - cell if event is None else event.number, dim, atom))
+            found = self._found.get(trail[-1])
+            source = None if event is None else side.explainer.source(event, dim, atom)
+            if event is None or source is None:
+                found = found or _Origin(has, axis[0], event, cell, dim)
+                continue
+            place = history.slots(event.item)[source[0]]
+            counterpart = side.other.get(place)
+            if counterpart is not None and axis in other.axes(counterpart)[source[1]]:
+                found = found or _Origin(has, axis[0], event, cell, dim)
+            cell, dim, before = history.cell(place), source[1], history.start(event)
+        self._found.update(dict.fromkeys(trail, found))
+        self._atoms.setdefault(found, {})[atom] = None
+        return found
+
+    def _parting(self, origin: _Origin, dims: tuple[tuple[str, int], ...]) -> Parting:
+        side, other = self.sides[origin.has - 1], self.sides[2 - origin.has]
+        history, event = side.explainer.history, origin.event
+        place = origin.cell if event is None else history.slots(event.item)[event.slot]
+        value = side.record.value(place)
+        counterpart = side.other.get(place)
+        lacks = "it has no such tensor"
+        if counterpart is not None:
+            lacks = other.lacks(counterpart, origin.dim, origin.axis, annotated=event is None)
+        atoms = sorted(self._atoms[origin])
+        if event is None:
+            annotation = side.record.annotation(origin.cell)
+            name, where, says = "annotation", annotation.where, f"annotated {annotation.text}"
+        else:
+            op = side.record.op(event.item)
+            name, where = op.name, op.where
+            says = short_why(side.explainer.explain(value, origin.dim, atoms))
+        site = Site(value.name, value.type, origin.dim, value.where)
+        return Parting(origin.has, _text(side.record.meshes, atoms), site, name, where, says, lacks, dims)
+
+
+def _text(meshes: Meshes, atoms: Sequence[int]) -> str:
+    """Axes as text: ``data,model:(1)2``."""
+    mesh = meshes.atoms[atoms[0]].mesh if atoms else 0
+    return ",".join(axis_text(part, meshes.meshes[mesh]) for part in meshes.merge(atoms))
+
+
+def _sizes(meshes: Meshes) -> dict[str, int]:
+    """The sizes of the axes by name."""
+    return {axis: size for mesh in meshes.meshes for axis, size in mesh.axes}

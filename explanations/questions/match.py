@@ -1,0 +1,153 @@
+"""Which tensor of one run is which of another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+from ...runs.record import Op, Record, Value
+
+_SSA = re.compile(r"(@[\w.$-]+(#\d+)?:)?%|result#\d+$")
+_TAKEN = ("operand", "returned", "source 0")
+_TRANSPARENT = frozenset({"sdy.sharding_constraint", "sdy.reshard"})  # what they give is what they take
+
+
+def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
+    """The tensors that both runs have, in the order of the first.
+
+    Where both are of the same program, tensors are matched by name. Otherwise those are the same that are
+    computed by the same ops from the same arguments, with the same uses if possible; and of the rest those
+    of the same op, type and place in the user's program. Among equals the n-th is the n-th.
+    """
+    ours, theirs = list(a.values()), list(b.values())
+    if [(v.name, v.type) for v in ours] == [(v.name, v.type) for v in theirs]:
+        return list(zip(ours, theirs, strict=True))
+    numbers = _Numbers()
+    by_path = all(any(not _SSA.match(name) for name in record.names()) for record in (a, b))
+    left, right = _Computed(a, numbers, by_path=by_path), _Computed(b, numbers, by_path=by_path)
+    found: list[tuple[Value, Value]] = []
+    for key in (_Computed.used, _Computed.value, _Computed.place):
+        pairs = _paired(ours, theirs, partial(key, left), partial(key, right))
+        known = {v.number for v, _ in pairs}, {v.number for _, v in pairs}
+        ours = [v for v in ours if v.number not in known[0]]
+        theirs = [v for v in theirs if v.number not in known[1]]
+        found += pairs
+    return sorted(found, key=lambda pair: pair[0].number)
+
+
+def _paired(
+    ours: list[Value],
+    theirs: list[Value],
+    our_key: Callable[[Value], Hashable],
+    their_key: Callable[[Value], Hashable],
+) -> list[tuple[Value, Value]]:
+    """Values with equal keys, the n-th of one side with the n-th of the other."""
+    waiting: dict[Hashable, list[Value]] = {}
+    for value in reversed(theirs):
+        waiting.setdefault(their_key(value), []).append(value)
+    return [(value, same.pop()) for value in ours if (same := waiting.get(our_key(value)))]
+
+
+class _Numbers:
+    """Numbers for things, equal ones for equal things."""
+
+    def __init__(self) -> None:
+        self._of: dict[Hashable, int] = {}
+
+    def __call__(self, *thing: Any) -> int:
+        return self._of.setdefault(thing, len(self._of))
+
+
+class _Computed:
+    """How the values of a run are computed, as numbers that equal computations share."""
+
+    def __init__(self, record: Record, numbers: _Numbers, *, by_path: bool) -> None:
+        self._record, self._numbers = record, numbers
+        self._ops: list[Op] = []
+        self._made: dict[int, tuple[int, str]] = {}  # value -> the op that makes it, and as what
+        self._uses: dict[int, list[tuple[int, str]]] = {}
+        for _, op in record.ops():
+            for value, role in zip(op.values, op.roles, strict=True):
+                if role.startswith(("operand", "returned")):
+                    self._uses.setdefault(value, []).append((len(self._ops), role))
+                elif not role.startswith("source"):
+                    self._made.setdefault(value, (len(self._ops), role))
+            self._ops.append(op)
+        self._names = {number: name for name, number in record.names().items()}
+        if by_path:
+            self._names |= {n: name for name, n in record.names().items() if not _SSA.match(name)}
+        self._values = {value.number: value for value in record.values()}
+        self._known: dict[int, int] = {}
+
+    # ---- What tells a value from others -----------------------------------------------------------------
+
+    def used(self, value: Value) -> Hashable:
+        """What a value is computed from, and who uses it as what."""
+        uses = self._uses.get(value.number, ())
+        for op, _ in uses:
+            for operand in self._operands(op):
+                self.value(self._tensor(operand))
+        return self.value(value), tuple(sorted((self._op(op), role) for op, role in uses))
+
+    def value(self, value: Value) -> Hashable:
+        """What a value is computed from."""
+        waiting = [value.number]
+        while waiting:
+            number = waiting[-1]
+            missing = [n for n in self._sources(number) if n not in self._known]
+            if missing and number not in self._known:
+                self._known[number] = self._numbers("cycle")
+                waiting += missing
+            else:
+                waiting.pop()
+                self._known[number] = self._number(number)
+        return self._known[value.number]
+
+    def place(self, value: Value) -> Hashable:
+        """The op that makes a value, and where the user wrote it."""
+        made = self._made.get(value.number)
+        what = (self._ops[made[0]].name, made[1]) if made else self._names.get(value.number)
+        return what, value.type, value.where
+
+    # ---- Numbers ----------------------------------------------------------------------------------------
+
+    def _sources(self, number: int) -> list[int]:
+        """The values that a value is computed from."""
+        if (through := self._through(number)) != number:
+            return [through]
+        if number in self._made:
+            return self._operands(self._made[number][0])
+        place = self._tensor(number).place
+        return [] if place == number else [place]
+
+    def _operands(self, op: int) -> list[int]:
+        """What an op takes; a data-flow edge, the first of what may come to it."""
+        found = self._ops[op]
+        taken = [v for v, role in zip(found.values, found.roles, strict=True) if role.startswith(_TAKEN)]
+        return [self._through(v) for v in taken]
+
+    def _through(self, number: int) -> int:
+        """What a value is, but for its sharding."""
+        while number in self._made and self._ops[self._made[number][0]].name in _TRANSPARENT:
+            number = self._ops[self._made[number][0]].values[0]
+        return number
+
+    def _number(self, number: int) -> int:
+        type_, through = self._tensor(number).type, self._through(number)
+        if through != number:
+            return self._known[through]
+        if number in self._made:
+            op, role = self._made[number]
+            return self._numbers("made", self._op(op), role, type_)
+        if sources := self._sources(number):
+            return self._numbers("inside", type_, self._known[sources[0]])
+        return self._numbers("given", self._names.get(number, ""), type_)
+
+    def _op(self, op: int) -> int:
+        taken = (self._known.get(v, -1) for v in self._operands(op))
+        return self._numbers("op", self._ops[op].name, *taken)
+
+    def _tensor(self, number: int) -> Value:
+        return self._values.get(number) or self._record.value(number)

@@ -1,0 +1,77 @@
+"""Explanations checked by running again with other annotations.
+
+The specs of ``shard_map``s are part of the program: they are never dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...program.shardings import Sharding
+from ...propagation.fixpoint import Fixpoint, propagate
+from ...runs.result import Result
+from ...runs.running import shardings_of
+from ..explanation import Explanation
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What running again with fewer annotations gave.
+
+    ``holds``: with the annotations of the explanation alone the axis is derived again. Otherwise ``also`` are
+    the cells of the annotations that it takes besides, because of the order in which tensors got their axes.
+    """
+
+    holds: bool
+    also: tuple[int, ...] = ()
+
+
+def replay(result: Result, explanation: Explanation) -> Replay:
+    """Keeps only the annotations that an explanation rests on and runs again."""
+    kept = [annotation.cell for annotation in explanation.needs]
+    if _derived(result, kept, explanation):
+        return Replay(True)
+    others = [a.cell for a in result.record.annotations() if a.cell not in kept]
+    also: list[int] = []
+    while others:
+        # The shortest run of others that does it with what is known to be needed; its last one is needed.
+        low, high = 0, len(others)
+        while low < high:
+            middle = (low + high) // 2
+            if _derived(result, [*kept, *also, *others[:middle]], explanation):
+                high = middle
+            else:
+                low = middle + 1
+        if low == 0:
+            break
+        also.append(others[low - 1])
+        others = others[: low - 1]
+    return Replay(False, tuple(sorted(also)))
+
+
+def without(result: Result, dropped: Iterable[int]) -> Result:
+    """The run without the annotations of cells; its module is still the one of ``result``."""
+    cells = {a.cell for a in result.record.given_shardings()}.difference(dropped)
+    fixpoint = again(result, cells)
+    program = replace(result.program, initial=_kept(result, cells))
+    written = shardings_of(program, result.book, fixpoint, closed=result.options.closed)
+    return replace(result, program=program, fixpoint=fixpoint, written=written)
+
+
+def again(result: Result, cells: Collection[int]) -> Fixpoint:
+    """The run with the annotations of ``cells`` only."""
+    program = replace(result.program, initial=_kept(result, cells))
+    return propagate(program, result.book, result.fixpoint.strategy, last=result.fixpoint.last)
+
+
+def _kept(result: Result, cells: Collection[int]) -> dict[int, Sharding]:
+    kept = {a.cell for a in result.record.given_shardings() if a.spec or a.cell in cells}
+    return {cell: sharding for cell, sharding in result.program.initial.items() if cell in kept}
+
+
+def _derived(result: Result, cells: Sequence[int], explanation: Explanation) -> bool:
+    fixpoint = again(result, set(cells))
+    cell = int(result.program.cells[explanation.place])
+    held = fixpoint.agenda.facts(int(fixpoint.outcome.contents[cell])).get("sharded", [])
+    return set(explanation.atoms) <= {x for d, _, x in held if d == explanation.site.dim}

@@ -1,0 +1,89 @@
+"""Values as people name them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from ...errors import ShardlogError
+from ...program.places import wildcard
+from ...runs.record import Op, Record, Value
+
+_SOURCE = re.compile(r"(?P<file>[^:]+\.\w+):(?P<line>\d+)")
+
+
+class Values:
+    """The values and ops of a run by name, by place and by item."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def find(self, name: str) -> list[Value]:
+        """The values that ``name`` stands for: an SSA name, ``result#0``, a JAX path, or ``file:line``.
+
+        Raises ShardlogError with the nearest names where there is none.
+        """
+        found = self._record.named(name)
+        if found:
+            return found
+        match = _SOURCE.fullmatch(name)
+        if match:
+            return self._born_at(match["file"], int(match["line"]))
+        known = self._record.names()
+        near = get_close_matches(name, known, n=3, cutoff=0.5) or list(known)[:5]
+        hint = f"the nearest are: {', '.join(near)}"
+        raise ShardlogError(f"there is no value {name}", where=self._record.name, hint=hint)
+
+    def _born_at(self, file: str, line: int) -> list[Value]:
+        found = self._record.born_at(file, line)
+        if not found:
+            near = sorted(sorted(self._record.lines(file), key=lambda n: abs(n - line))[:3])
+            hint = (
+                f"values are born at the lines {', '.join(map(str, near))} of {file}"
+                if near
+                else f"the module has no locations in {file}"
+            )
+            raise ShardlogError(f"no value is born at {file}:{line}", where=self._record.name, hint=hint)
+        return found
+
+    def matching(self, pattern: str) -> list[Value]:
+        """The values that a name stands for; ``*`` in it is any text without brackets. Raises as ``find``."""
+        if "*" not in pattern:
+            return self.find(pattern)
+        wanted = wildcard(pattern)
+        known = self._record.names()
+        numbers = sorted({number for name, number in known.items() if wanted.fullmatch(name)})
+        if not numbers:
+            hint = f"there are: {', '.join(list(known)[:5])}, ..."
+            raise ShardlogError(f"no value is called {pattern}", where=self._record.name, hint=hint)
+        return [self._record.value(number) for number in numbers]
+
+    def all(self) -> list[Value]:
+        """Every tensor, in the order of the program."""
+        return list(self._record.values())
+
+    def names(self) -> Mapping[str, Value]:
+        """Every tensor by each of its names."""
+        by_number = {value.number: value for value in self._record.values()}
+        return {name: by_number[number] for name, number in self._record.names().items()}
+
+    def value(self, place: int) -> Value:
+        """The value that holds its sharding in a place."""
+        return self._record.value(place)
+
+    def name(self, place: int) -> str:
+        """The name of the value that holds its sharding in a place."""
+        return self.value(place).name
+
+    def born(self, place: int) -> str:
+        """Where a value comes from: a line of the user's program or of the module, or a JAX path."""
+        return self.value(place).where
+
+    def type(self, place: int) -> str:
+        """The type of the value that holds its sharding in a place."""
+        return self.value(place).type
+
+    def op(self, item: int) -> Op:
+        """The op, data-flow edge, function result or annotation that takes turns as ``item``."""
+        return self._record.op(item)

@@ -1,0 +1,74 @@
+"""What would be so with other annotations: the run again, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ...errors import ShardlogError, closest
+from ...importers.given import Given
+from ...runs.record import Record, Run, record
+from .conflicts import Conflict, conflicts
+from .diff import Diff, diff
+from .replay import without
+from .values import Values
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIf:
+    """What a change of annotations changes: shardings, and what must move at ops (the bytes that each device
+    receives)."""
+
+    diff: Diff
+    before: tuple[Conflict, ...]
+    after: tuple[Conflict, ...]
+
+    @property
+    def bytes(self) -> tuple[int, int]:
+        """The bytes that move without the change, and with it."""
+        return sum(c.bytes for c in self.before), sum(c.bytes for c in self.after)
+
+    def __repr__(self) -> str:
+        from ..answers.diff_text import what_if_text
+
+        return what_if_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def as_json(self) -> dict[str, Any]:
+        """The change as JSON has it."""
+        before, after = self.bytes
+        return {"bytes": {"before": before, "after": after}, "diff": self.diff.as_json()}
+
+
+def what_if(run: Run, annotate: Given = (), drop: Sequence[str] = ()) -> WhatIf:
+    """What differs if values are annotated (as in ``shardlog.run``) and the annotations of others dropped.
+
+    ``drop`` are names of values, or patterns of them. Raises ShardlogError for values that do not exist or
+    have no annotation, and for annotations that do not fit.
+    """
+    base = record(run)
+    cells = sorted({cell for name in drop for cell in _annotated(base, name)})
+    changed = base.again(annotate) if annotate else base.result
+    if cells:
+        changed = without(changed, cells)
+    return WhatIf(diff(base, changed), tuple(conflicts(base)), tuple(conflicts(changed)))
+
+
+def _annotated(run: Record, name: str) -> list[int]:
+    """The annotated cells that a name or pattern stands for."""
+    given, known = run.given_shardings(), run.annotations()
+    found = {value.name: run.cell(value.place) for value in Values(run).matching(name)}
+    named = [a for a in given if a.value in found or a.cell in found.values()]
+    cells = [a.cell for a in named if a.by == "user"]
+    if not cells:
+        if specs := [a for a in named if a.spec]:
+            message = f"{name} has its sharding by {specs[0]}, which cannot be dropped"
+            hint = "a shard_map needs its specs: change them in the program"
+            raise ShardlogError(message, where=run.name, hint=hint)
+        hint = closest("", [annotation.value for annotation in known])
+        raise ShardlogError(f"{name} has no annotation", where=run.name, hint=hint)
+    return cells

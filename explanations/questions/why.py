@@ -1,0 +1,283 @@
+"""Why a dimension is sharded on an axis: from change to change, back to the annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ...engine.provenance.proof import Proof, fill
+from ...errors import ShardlogError, closest
+from ...program.meshes import axis_text
+from ...runs.history import Event, History
+from ...runs.obstacles import Obstacles
+from ...runs.record import Annotation, Row, Run, Value, record
+from ..explanation import Explanation, Loss, Site, Step, rule_place
+from .values import Values
+
+if TYPE_CHECKING:
+    from ...runs.result import Result
+
+_LETTERS = "ijklmnopqrstuvwxyz"
+Sharded = tuple[int, int, int, int]  # cell, dimension, atom, and the change before which it is so
+
+
+class Explainer:
+    """Answers about one run."""
+
+    def __init__(self, run: Run) -> None:
+        self.record = record(run)
+        self.history = History(self.record)
+        self.obstacles = Obstacles(self.history)
+        self.values = Values(self.record)
+        self.meshes = self.record.meshes
+        self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
+        self._checked: dict[Proof, int] = {}
+
+    @property
+    def result(self) -> Result:
+        """The run in memory."""
+        return self.record.result
+
+    # ---- Questions --------------------------------------------------------------------------------------
+
+    def why(self, name: str, dim: int | None = None, axis: str | None = None) -> list[Explanation]:
+        """An explanation for every axis of the values called ``name``, or of those that ``dim`` and
+        ``axis`` say.
+
+        Raises ShardlogError for values, dimensions and axes that do not exist.
+        """
+        found = []
+        for value in self.asked(name, dim, axis):
+            found += list(self._explanations(value, dim, axis))
+        return found
+
+    def asked(self, name: str, dim: int | None, axis: str | None) -> list[Value]:
+        """The values called ``name`` that have the dimension: regions beside each other may use a name twice.
+
+        Raises ShardlogError for values, dimensions and axes that do not exist.
+        """
+        values = self.values.find(name)
+        found = [value for value in values if dim is None or 0 <= dim < len(value.shape)]
+        for value in found or values:
+            self._check(value, dim, axis)
+        return found
+
+    def _check(self, value: Value, dim: int | None, axis: str | None) -> None:
+        if dim is not None and not 0 <= dim < len(value.shape):
+            hint = f"its dimensions are 0 to {len(value.shape) - 1}" if value.shape else "it is a scalar"
+            message = f"{value.name} has no dimension {dim}"
+            raise ShardlogError(message, where=value.where or self.record.name, hint=hint)
+        known = [name for mesh in self.meshes.meshes for name, _ in mesh.axes]
+        if axis is not None and axis not in known:
+            meshes = (f"@{m.name} has {', '.join(name for name, _ in m.axes)}" for m in self.meshes.meshes)
+            near = closest(axis, known)
+            hint = "; ".join([*meshes, *([near] if near.startswith("did") else [])])
+            raise ShardlogError(f"no mesh has an axis {axis}", where=self.record.name, hint=hint)
+
+    def _explanations(self, value: Value, dim: int | None, axis: str | None) -> Iterator[Explanation]:
+        cell, history = self.history.cell(value.place), self.history
+        content = history.content(cell, history.end)
+        # The atoms of an axis mostly go together.
+        together: dict[tuple[object, ...], list[int]] = {}
+        for d, _, atom in sorted(history.facts(content).get("sharded", ())):
+            name = self.meshes.atoms[atom].axis
+            if (dim is None or d == dim) and axis in (None, name):
+                way, origin = self.way(cell, d, atom)
+                key = (d, name, origin, *(event.number for event, _ in way))
+                together.setdefault(key, []).append(atom)
+        for (d, *_), atoms in together.items():
+            assert isinstance(d, int)
+            yield self.explain(value, d, atoms)
+
+    def explain(self, value: Value, dim: int, atoms: Sequence[int]) -> Explanation:
+        """Why dimension ``dim`` of a value is sharded on atoms of an axis that went the same way."""
+        cell, end = self.history.cell(value.place), self.history.end
+        way, origin = self.way(cell, dim, atoms[0])
+        needs = sorted({n for atom in atoms for n in self.needs((cell, dim, atom, end))} - {origin})
+        axis = self.axes(atoms)
+        return Explanation(
+            Site(value.name, value.type, dim, value.where),
+            axis,
+            value.place,
+            tuple(atoms),
+            tuple(self._step(event, d, atoms[0], dict.fromkeys(atoms, axis)) for event, d in way),
+            self.annotation(origin),
+            tuple(map(self.annotation, (origin, *needs))),
+        )
+
+    # ---- Steps ------------------------------------------------------------------------------------------
+
+    def origin(self, cell: int, dim: int, atom: int) -> tuple[int, int]:
+        """The number of changes by which a dimension got an atom, and the annotated cell they begin at."""
+        way, origin = self.way(cell, dim, atom)
+        return len(way), origin
+
+    def way(self, cell: int, dim: int, atom: int) -> tuple[list[tuple[Event, int]], int]:
+        """The changes that brought an atom to a dimension, with the dimension that got it, latest first."""
+        way = []
+        before = self.history.end
+        while (event := self.history.gained(cell, dim, atom, before)) is not None:
+            way.append((event, dim))
+            source = self.source(event, dim, atom)
+            if source is None:
+                break
+            slot, dim = source
+            cell, before = self.history.cell(self.history.slots(event.item)[slot]), self.history.start(event)
+        return way, cell
+
+    def source(self, event: Event, dim: int, atom: int) -> tuple[int, int] | None:
+        """The slot and dimension an atom comes from; None where the annotation itself took the turn."""
+        proof = self.proof(event, dim, atom)
+        return next((p.row[:2] for p in proof.steps() if _given(p) and p.row[3] == atom), None)
+
+    def _step(self, event: Event, dim: int, atom: int, names: Mapping[int, str]) -> Step:
+        proof = self.proof(event, dim, atom)
+        op, slots = self.values.op(event.item), self.history.slots(event.item)
+        stage = self.history.stage(event)
+        source = self.source(event, dim, atom)
+        slot, from_dim = source or (event.slot, dim)
+        factor, says = self.says(proof, atom)
+        along = next((p.row[1] for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
+        others = (p.row for p in proof.steps() if _given(p) and p.row[:2] != (slot, from_dim))
+        return Step(
+            "propagation" if source else "priority",
+            self.site(slots[event.slot], dim, op.slots[event.slot]),
+            names[atom],
+            op.name,
+            op.where,
+            self.site(slots[slot], from_dim, op.slots[slot]),
+            op.roles[slot],
+            op.roles[event.slot],
+            factor,
+            stage,
+            event.number,
+            self.sentence(says, op.slots, names),
+            rule_place(says),
+            tuple(f'"{self.axis(x)}" on dim {d} of {op.slots[u]}' for u, d, _, x in dict.fromkeys(others)),
+            proof,
+            lambda: self._losses(event, along),
+        )
+
+    def _losses(self, event: Event, factor: int | None) -> tuple[Loss, ...]:
+        """What lost in the turn of a change that came along a factor."""
+        rows = [] if factor is None else self.obstacles.lost(event, factor)
+        if not rows:
+            return ()
+        op, places = self.values.op(event.item), self.history.slots(event.item)
+        dims = {(t, f): d for t, d, _, f in self.obstacles.maps(event.item)}
+        parts: dict[Row, list[int]] = {}
+        for (s, g, _, x, *rest), _ in rows:
+            parts.setdefault((s, g, *rest), []).append(x)
+        found = []
+        for (s, g, _, x, v, reason, u, h), says in rows:
+            together = parts[s, g, v, reason, u, h]
+            if x != together[0]:
+                continue
+            axis = self.axes(together)
+            found.append(
+                Loss(
+                    axis,
+                    self.site(places[s], dims[s, g], op.slots[s]),
+                    self.site(places[v], dims[v, g], op.slots[v]),
+                    self.factor(g),
+                    reason,
+                    self.sentence(says, op.slots, dict.fromkeys(together, axis)),
+                    rule_place(says),
+                )
+            )
+        return tuple(dict.fromkeys(found))
+
+    def proof(self, event: Event, dim: int, atom: int) -> Proof:
+        """The proof of what a change gave a dimension."""
+        position = next(p for d, p, x in self.history.facts(event.new)["sharded"] if (d, x) == (dim, atom))
+        row = (event.slot, dim, position, atom)
+        key = (self.history.around(event), row)
+        if key not in self._proofs:
+            self._proofs[key] = self.history.proof(event, row)
+        return self._proofs[key]
+
+    def says(self, proof: Proof, atom: int) -> tuple[str, Proof]:
+        """The factor along which a proof has an atom come (empty where there is none), and the step of the
+        proof whose sentence says most."""
+        gains = next((p for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
+        factor = self.factor(gains.row[1]) if gains else ""
+        return factor, next((p for p in proof.steps() if _passes(p, atom)), gains or proof)
+
+    def needs(self, sharded: Sharded) -> Iterable[int]:
+        """The annotated cells that an axis rests on, by way of all axes that its proofs use."""
+        waiting, seen = [sharded], {sharded}
+        found: dict[int, None] = {}
+        while waiting:
+            cell, dim, atom, before = waiting.pop()
+            event = self.history.gained(cell, dim, atom, before)
+            if event is None:
+                found[cell] = None
+                continue
+            start, slots = self.history.start(event), self.history.slots(event.item)
+            proof = self.proof(event, dim, atom)
+            used = [p.row for p in proof.steps() if _given(p)]
+            if any(p.relation == "annotation" for p in proof.steps()):
+                found[cell] = None
+            for u, d, _, x in used:
+                following = (self.history.cell(slots[u]), d, x, start)
+                if following not in seen:
+                    seen.add(following)
+                    waiting.append(following)
+        return sorted(found)
+
+    def check_proofs(self, explanation: Explanation) -> int:
+        """Checks the proofs of all steps; returns the number of theirs. Raises ProofError."""
+        for step in explanation.steps:
+            if step.proof not in self._checked:
+                around = self.history.around(self.history.event(step.change))
+                self._checked[step.proof] = self.history.checker(around).check(step.proof)
+        return sum(self._checked[step.proof] for step in explanation.steps)
+
+    # ---- Names ------------------------------------------------------------------------------------------
+
+    def axis(self, atom: int) -> str:
+        """The axis of an atom, as a sub-axis where it is not whole: ``x``, ``x:(1)2``."""
+        return self.axes([atom])
+
+    def axes(self, atoms: Sequence[int]) -> str:
+        """The axes that some atoms make up."""
+        mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
+        return ", ".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
+
+    @staticmethod
+    def factor(f: int) -> str:
+        """The name of a factor, as sharding rules have it."""
+        return _LETTERS[f] if f < len(_LETTERS) else f"z_{f - len(_LETTERS) + 1}"
+
+    def site(self, place: int, dim: int, name: str = "") -> Site:
+        """A dimension of the value in a place."""
+        value = self.values.value(place)
+        return Site(name or value.name, value.type, dim, value.where)
+
+    def annotation(self, cell: int) -> Annotation:
+        """The annotation of a cell."""
+        return self.record.annotation(cell)
+
+    def sentence(self, proof: Proof, slots: Sequence[str], axes: Mapping[int, str] | None = None) -> str:
+        """The sentence of a proof's rule, with the names of slots, axes (``axes`` has some) and factors."""
+        if proof.source is None:
+            return ""
+        names, known = {}, axes or {}
+        for variable, value in proof.bindings:
+            if variable in ("t", "u"):
+                names[variable] = f"{value} ({slots[value]})"
+            elif variable in ("x", "y"):
+                names[variable] = f'"{known.get(value) or self.axis(value)}"'
+            elif variable in ("f", "g", "h"):
+                names[variable] = self.factor(value)
+            else:
+                names[variable] = str(value)
+        return fill(proof.source.sentence, names)
+
+
+def _given(proof: Proof) -> bool:
+    return proof.relation == "sharded" and proof.source is None
+
+
+def _passes(proof: Proof, atom: int) -> bool:
+    return proof.relation == "compatible" and proof.row[2] == atom

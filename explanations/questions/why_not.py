@@ -1,0 +1,332 @@
+"""Why a dimension is not sharded on an axis: where the axis stopped on its way, and what stopped it.
+
+The way is that of factors: from a dimension to the dimensions that share a factor with it in an op, and
+on. Where one has the axis and the next has not, ``rules/propagation/blocked.dl`` says why, for a turn at
+the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from ...engine.provenance.proof import Derivations, Proof
+from ...errors import ShardlogError
+from ...runs.obstacles import telling
+from ...runs.record import Row, Run, Value, record
+from ..explanation import Before, Reason, Site, Stop, WhyNot, rule_place
+from .why import Explainer
+
+_MOST_STOPS = 20
+End = tuple[int, int]  # a slot of an item, and a dimension of it
+
+
+def why_not(run: Run, name: str, dim: int, axis: str) -> list[WhyNot]:
+    """Why dimension ``dim`` of the values called ``name`` is not sharded on a mesh axis.
+
+    Raises ShardlogError for values, dimensions and axes that do not exist, and where it is sharded on the
+    axis.
+    """
+    explainer = Explainer(run)
+    search = Search(explainer, axis)
+    found = []
+    for value in explainer.asked(name, dim, axis):
+        found.append(search.explain(value, dim))
+    return found
+
+
+def after_removal(run: Run, explanation: WhyNot) -> tuple[str, str] | None:
+    """What happens without the annotation that the first culprit comes from; None where none is named.
+
+    Returns the annotated value and what is so without it: the axis is there, or what is in its way next.
+    Raises ShardlogError where nothing changes.
+    """
+    reasons = [*explanation.here, *(reason for stop in explanation.stops for reason in stop.reasons)]
+    annotations = (record(run).annotation(reason.cell) for reason in reasons if reason.cell >= 0)
+    first = next((a for a in annotations if a.text and not a.spec), None)
+    if first is None:
+        return None
+    from .replay import without
+
+    site, axis, culprit, cell = explanation.site, explanation.axis, first.value, first.cell
+    try:
+        again = why_not(without(record(run).result, [cell]), site.value, site.dim, axis)
+        found = next(answer for answer in again if answer.site == site)
+    except ShardlogError:
+        return culprit, f'{site.value} dim {site.dim} is sharded on "{axis}"'
+    left = [*found.here, *(reason for stop in found.stops for reason in stop.reasons)]
+    if left == reasons:
+        raise ShardlogError(f"nothing changes without the annotation of {culprit}", where=site.value)
+    if not left:
+        return culprit, "the axis is on no tensor that it could come through"
+    return culprit, f"next in its way is: {left[0].reason}: {left[0].sentence}"
+
+
+class Search:
+    """Answers about one axis."""
+
+    def __init__(self, explainer: Explainer, axis: str) -> None:
+        self.explainer, self.axis = explainer, axis
+        self.history, self.values = explainer.history, explainer.values
+        self.obstacles = explainer.obstacles
+        self.atoms = {atom.id for atom in explainer.meshes.atoms if atom.axis == axis}
+
+    def explain(self, value: Value, dim: int, most: int = _MOST_STOPS) -> WhyNot:
+        """Why a dimension is not sharded on the axis, with ``most`` ops that stopped it. Raises ShardlogError
+        where it is."""
+        cell = self.history.cell(value.place)
+        held = {x for d, x in self.sharded(cell) if d == dim}
+        if self.atoms & held and self.atoms <= held | {x for _, x in self.sharded(cell)}:
+            hint = "`shardlog why` says where it comes from"
+            raise ShardlogError(
+                f'{value.name} dim {dim} is sharded on "{self.axis}"',
+                where=value.where or self.explainer.record.name,
+                hint=hint,
+            )
+        site = Site(value.name, value.type, dim, value.where)
+        if manual := self.manual(value):
+            return WhyNot(site, self.axis, (manual,), (), 0)
+        self.visited: dict[tuple[int, int], int] = {}
+        self.dead_ends: dict[int, None] = {}
+        stops = tuple(islice(self.stops(cell, dim), most))
+        here = () if any(stop.distance == 0 for stop in stops) else tuple(self.here(cell, dim))
+        if not stops and not here:  # it may be on the other side of these
+            ends = islice(self.dead_ends, _MOST_STOPS)
+            here = tuple(self.no_rule(item, f" at {self.values.op(item).where}") for item in ends)
+        return WhyNot(site, self.axis, here, stops, len(self.visited))
+
+    def manual(self, value: Value) -> Reason | None:
+        """That the axis is manual where a value is."""
+        for axis, where in value.manual:
+            if axis == self.axis:
+                sentence = f"Manual axis of the shard_map at {where}"
+                return Reason("manual", f"{sentence}: inside, a tensor is a device's own part.", "", "")
+        return None
+
+    def sharded(self, cell: int) -> list[tuple[int, int]]:
+        """(dimension, atom) of a cell at the end."""
+        content = self.history.content(cell, self.history.end)
+        return [(d, x) for d, _, x in self.history.facts(content).get("sharded", ())]
+
+    def here(self, cell: int, dim: int) -> Iterator[Reason]:
+        """What the tensor itself has against the axis."""
+        facts = self.history.facts(self.history.content(cell, self.history.end))
+        for d, x in self.sharded(cell):
+            if d != dim and x in self.atoms:
+                yield Reason("in use", f"dim {d} of the tensor has it", "", *self.origin(cell, d, x))
+                break
+        for x, why in facts.get("fixed", ()):
+            if x in self.atoms:
+                yield Reason(why, f"the tensor is explicitly {why} on it", "", *self.annotated(cell))
+                break
+        if (dim,) in facts.get("closed", ()):
+            yield Reason("closed", "the dimension is closed", "", *self.annotated(cell))
+
+    # ---- The way ----------------------------------------------------------------------------------------
+
+    def stops(self, cell: int, dim: int) -> Iterator[Stop]:
+        """The ops at which the axis stopped, nearest first."""
+        queue = deque([(cell, dim, 0)])
+        self.visited[cell, dim] = 0
+        while queue:
+            cell, dim, distance = queue.popleft()
+            for item, slot in self.items(cell):
+                places = self.history.slots(item)
+                if self.obstacles.unknown(item):
+                    yield from self.unruled(item, slot, dim, distance)
+                near: dict[tuple[int, int, int], None] = {}
+                for f, u, d in self.shared(item, slot, dim):
+                    other = self.history.cell(places[u])
+                    if any(e == d and x in self.atoms for e, x in self.sharded(other)):
+                        near[f, u, d] = None
+                    elif (other, d) not in self.visited:
+                        self.visited[other, d] = distance + 1
+                        queue.append((other, d, distance + 1))
+                for f, u, d in list(near)[:1]:
+                    yield self.stop(item, slot, dim, f, u, d, distance)
+
+    def items(self, cell: int) -> list[tuple[int, int]]:
+        """The ops and edges that hold a cell, and in which slot."""
+        run = self.explainer.record
+        return [(item, slot) for item, slot in run.turns(cell) if item < run.items]
+
+    def shared(self, item: int, slot: int, dim: int) -> Iterator[tuple[int, int, int]]:
+        """(factor, slot, dimension) of other slots that share a factor with a dimension."""
+        maps = self.obstacles.maps(item)
+        factors = [f for t, d, _, f in maps if (t, d) == (slot, dim)]
+        return ((f, t, d) for f in factors for t, d, _, g in maps if f == g and t != slot)
+
+    # ---- What stopped it --------------------------------------------------------------------------------
+
+    def unruled(self, item: int, slot: int, dim: int, distance: int) -> Iterator[Stop]:
+        """An op without a rule, if another tensor of it has the axis."""
+        self.dead_ends[item] = None
+        for u, place in enumerate(self.history.slots(item)):
+            held = [d for d, x in self.sharded(self.history.cell(place)) if u != slot and x in self.atoms]
+            if held:
+                reasons = (self.no_rule(item),)
+                yield self._stop(item, (slot, dim), (u, held[0]), "", distance, reasons)
+                return
+
+    def no_rule(self, item: int, where: str = "") -> Reason:
+        op, said = self.values.op(item), self.explainer.record.op_facts(item)["no_rule"]
+        why = f": {said[0][0]}" if said else ""
+        return Reason("no rule", f"No rule says how {op.name}{where} is sharded{why}.", "", "")
+
+    def stop(
+        self, item: int, slot: int, dim: int, factor: int, near: int, near_dim: int, distance: int
+    ) -> Stop:
+        reasons = tuple(dict.fromkeys(self.reasons(item, slot, factor, (near, near_dim))))
+        name = self.explainer.factor(factor)
+        return self._stop(item, (slot, dim), (near, near_dim), name, distance, reasons)
+
+    def _stop(
+        self, item: int, far: End, near: End, factor: str, distance: int, reasons: tuple[Reason, ...]
+    ) -> Stop:
+        op = self.values.op(item)
+        return Stop(
+            op.name, op.where, self.site(item, *near), self.site(item, *far), factor, distance, reasons
+        )
+
+    def site(self, item: int, slot: int, dim: int) -> Site:
+        """A dimension of a slot."""
+        return self.explainer.site(self.history.slots(item)[slot], dim, self.values.op(item).slots[slot])
+
+    def reasons(self, item: int, slot: int, factor: int, near: End) -> Iterator[Reason]:
+        turn = self.obstacles.at_end(item)
+        rows = [row for row in turn.rows("blocked") if row[:2] == (slot, factor) and row[3] in self.atoms]
+        parts: dict[Row, list[int]] = {}
+        for row in rows:
+            parts.setdefault(row[4:], []).append(row[3])
+        for row in rows:
+            together = parts[row[4:]]
+            if row[3] != together[0]:
+                continue
+            proof = turn.proof("blocked", row)
+            assert proof is not None
+            says, axis = telling(proof), self.explainer.axes(together)
+            sentence = self.explainer.sentence(
+                says, self.values.op(item).slots, dict.fromkeys(together, axis)
+            )
+            rival = self.rival(item, row, says)
+            yield Reason(
+                row[4],
+                sentence,
+                rule_place(says),
+                *(self.origin(*rival) if rival else self.barrier(item, row)),
+                self.before(item, (slot, factor), near, row[3], rival) if rival else None,
+            )
+        manual = self.manual(self.values.value(self.history.slots(item)[slot]))
+        if manual and not rows:
+            yield manual
+        elif not rows:
+            yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
+
+    def barrier(self, item: int, row: Sequence[Any]) -> tuple[str, int]:
+        """What the user said of the slot that bars the axis, and its cell; nothing for most reasons."""
+        if row[4] not in ("closed", "replicated", "unreduced", "mesh"):
+            return "", -1
+        return self.annotated(self.history.cell(self.history.slots(item)[row[5]]))
+
+    def rival(self, item: int, row: Sequence[Any], says: Proof) -> tuple[int, int, int] | None:
+        """The cell and dimension that have what is in the way, and the atom that it is."""
+        *_, atom, reason, other, factor = row
+        cells = [self.history.cell(place) for place in self.history.slots(item)]
+        if reason == "clash":
+            rivals = {value for name, value in says.bindings if name in ("x", "y")} - {atom}
+        elif reason in ("in use", "taken"):
+            rivals = {atom}
+        else:
+            return None
+        dims = [(t, d) for t, d, _, g in self.obstacles.maps(item) if g == factor]
+        for t, d in sorted(dims, key=lambda at: at[0] != other):
+            for e, x in self.sharded(cells[t]):
+                if e == d and x in rivals:
+                    return cells[t], d, x
+        return None
+
+    # ---- Why it had not come before ---------------------------------------------------------------------
+
+    def before(
+        self, item: int, to: tuple[int, int], near: End, atom: int, rival: tuple[int, int, int]
+    ) -> Before | None:
+        """Why an atom had not come to a slot along a factor when what is in its way came; None where that was
+        there from the start."""
+        history, explainer = self.history, self.explainer
+        came = history.gained(*rival, history.end)
+        if came is None:
+            return None
+        start, stage = history.start(came), explainer.record.stage_of[came.turns]
+        # Annotations take their turns at the beginning of a stage: before is the end of the last one.
+        then = stage - 1 if came.item >= explainer.record.items else stage
+        way, _ = explainer.way(history.cell(history.slots(item)[near[0]]), near[1], atom)
+        late = [(event, d) for event, d in way if event.number >= start]
+        site = self.site(item, to[0], self.dim(item, *to))
+        if late:  # the first turn on its way that was taken only after that
+            event, dim = late[-1]
+            item, site = event.item, self.site(event.item, event.slot, dim)
+            to = (event.slot, -1)
+        op = self.values.op(item)
+        turn = self.obstacles.held(item) if item >= explainer.record.items else None
+        if turn is not None:
+            found = self.said(item, turn, "held", [row for row in turn.rows("held") if row[1] == atom])
+        else:
+            turn = self.obstacles.turn(item, then, start)
+            blocked = [
+                row
+                for row in turn.rows("blocked")
+                if row[0] == to[0] and row[3] == atom and to[1] in (-1, row[1])
+            ]
+            found = self.said(item, turn, "blocked", blocked)
+        if not found:
+            first = self.values.op(came.item)
+            where = f" at {first.where}" if first.where else ""
+            found = (
+                Reason("order", f"It could have come, but {first.name}{where} had its turn first.", "", ""),
+            )
+        return Before(explainer.record.stages[stage], op.name, op.where, site, found)
+
+    def said(self, item: int, turn: Derivations, relation: str, rows: Sequence[Row]) -> tuple[Reason, ...]:
+        """What rows of ``blocked`` or ``held`` say."""
+        found = []
+        for row in rows:
+            proof = turn.proof(relation, row)
+            assert proof is not None
+            says, reason = telling(proof), row[4] if relation == "blocked" else "reserved"
+            sentence = self.explainer.sentence(says, self.values.op(item).slots)
+            found.append(Reason(reason, sentence, rule_place(says), ""))
+        return tuple(dict.fromkeys(found))
+
+    def dim(self, item: int, slot: int, factor: int) -> int:
+        """The dimension of a slot that has a factor."""
+        dims: Iterator[int] = (d for t, d, _, f in self.obstacles.maps(item) if (t, f) == (slot, factor))
+        return next(dims)
+
+    # ---- Where it comes from ----------------------------------------------------------------------------
+
+    def origin(self, cell: int, dim: int, atom: int) -> tuple[str, int]:
+        """Where a dimension got an atom from, and the annotated cell."""
+        turns, annotated = self.explainer.origin(cell, dim, atom)
+        annotation = self.explainer.annotation(annotated)
+        name = self.values.name(cell)
+        by = f", by {turns} turn{'s' if turns > 1 else ''}" if turns else ""
+        atoms = self.explainer.meshes.atoms
+        axis = self.explainer.axes(
+            [x for d, x in self.sharded(cell) if d == dim and atoms[x].axis == atoms[atom].axis]
+        )
+        return (
+            f'{name} dim {dim} has "{axis}" from {annotation}{by}',
+            annotated,
+        )
+
+    def annotated(self, cell: int) -> tuple[str, int]:
+        """What the user said of a cell."""
+        annotation = self.explainer.annotation(cell)
+        if not annotation.text:
+            return "", -1
+        if annotation.spec:
+            return f"{annotation}: {annotation.value} {annotation.text}", cell
+        where = f" at {annotation.where}" if annotation.where else ""
+        return f"{annotation.value} is annotated {annotation.text}{where}", cell

@@ -1,0 +1,322 @@
+"""Annotations and meshes that a user gives beside the module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..errors import ShardlogError, closest
+from ..program.diagnostics import explain
+from ..program.function import RESULT_SHARDING
+from ..program.meshes import Mesh, symbol
+from ..program.modules import main_function, symbols
+from ..program.places import argument_path, result_path
+from ..program.shardings import mesh_attribute
+from .source import Text
+from .vetting import risk
+
+_NAME = r'(?:[^\s=,:"@]+|"(?:[^"\\]|\\.)*")'
+_AXIS = rf"{_NAME}\s*=\s*\d+"
+_MESH = re.compile(rf"\s*(?:@?(?P<name>\w+)\s*:)?\s*(?P<axes>{_AXIS}(?:\s*,\s*{_AXIS})*)\s*")
+_ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+# A value, and a sharding in brackets; quoted parts of a value's path may have anything in them.
+_ANNOTATION = re.compile(
+    r"""\s*(?P<value>(?:[^='"\s]|'[^']*'|"[^"]*")(?:[^='"]|'[^']*'|"[^"]*")*?)\s*=\s*(?P<sharding>[\[<].*\S)\s*""",
+    re.DOTALL,
+)
+
+
+def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> None:
+    """Makes a module, in place, the one whose values and ops are numbered and named: with the mesh that is
+    given, and with sdy's shardings in place of GSPMD's."""
+    with module.context, ir.Location.unknown():
+        if mesh is not None:
+            replace_mesh(module, mesh)
+        if b"mhlo.sharding" in text.data:
+            from ..notations.gspmd.read import read_gspmd
+
+            read_gspmd(module)
+
+
+def replace_mesh(module: ir.Module, text: str) -> None:
+    """Gives the module the mesh that ``text`` says (``data=2,model=4``), in place of the one it has.
+
+    A module with several meshes needs the name of one: ``name: data=2,model=4``. Names that are no words
+    stand in quotes.
+    """
+    where = f"--mesh '{text}'"
+    match = _MESH.fullmatch(text)
+    try:
+        text.encode()
+        entries = re.findall(rf"({_NAME})\s*=\s*(\d+)", match["axes"] if match else "")
+        axes = [(_unquoted(name), size) for name, size in entries]
+    except UnicodeError:
+        raise ShardlogError("names have to be UTF-8", where=where) from None
+    if not match:
+        raise ShardlogError("not a mesh", where=where, hint="expected axes with sizes, as in data=2,model=4")
+    names = [name for name, _ in axes]
+    for name, size in axes:
+        if names.count(name) > 1:
+            raise ShardlogError(
+                f"the axis {name} stands there twice", where=where, hint="name every axis once"
+            )
+        if len(size) > 10 or not 0 < int(size) < 1 << 31:
+            raise ShardlogError(
+                f"the axis {name} has size {size}", where=where, hint="expected a number of devices"
+            )
+    count = prod(int(size) for _, size in axes)
+    if count >= 1 << 31:
+        raise ShardlogError(f"the mesh has {count:,} devices", where=where, hint="at most 2,147,483,647")
+    attribute = mesh_attribute(Mesh("", tuple((name, int(size)) for name, size in axes)))
+    old = symbols(module, "sdy.mesh")
+    if not old:
+        sdy.MeshOp(match["name"] or "mesh", attribute, ip=ir.InsertionPoint.at_block_begin(module.body))
+        return
+    usual = _usual(old)
+    if match["name"] is None and len(usual) > 1:
+        hint = f"say which one, as in '{usual[0]}: {text.strip()}'; {closest('', usual)}"
+        raise ShardlogError(f"the module has {len(usual)} meshes", where=where, hint=hint)
+    name = match["name"] or usual[0]
+    if name not in old:
+        raise ShardlogError(f"the module has no mesh {symbol(name)}", where=where, hint=closest(name, old))
+    old[name].attributes["mesh"] = attribute
+    if "mhlo.num_partitions" in module.operation.attributes:
+        devices = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
+        module.operation.attributes["mhlo.num_partitions"] = devices
+    if "stablehlo.mesh" in old[name].attributes:
+        del old[name].attributes["stablehlo.mesh"]
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        message, _ = explain(error, "")
+        raise ShardlogError(
+            f"the shardings of the module do not fit this mesh: {message}",
+            where=where,
+            hint="keep the names of the axes that the module uses",
+        ) from None
+
+
+def _usual(meshes: Mapping[str, Any]) -> list[str]:
+    """The meshes that can be meant where none is named: those with axes, if there are some.
+
+    JAX declares others for what is on no device or on one.
+    """
+    return [name for name, op in meshes.items() if sdy.MeshAttr(op.attributes["mesh"]).axes] or list(meshes)
+
+
+def _unquoted(name: str) -> str:
+    """The name that a word is, or a string of MLIR (see ``quoted``)."""
+    if not name.startswith('"'):
+        return name
+
+    def char(match: re.Match[bytes]) -> bytes:
+        return bytes([int(match[1], 16)]) if len(match[1]) == 2 else match[1]
+
+    return _ESCAPE.sub(char, name[1:-1].encode()).decode()
+
+
+class Targets:
+    """What can be annotated, by name: values of the main function as MLIR prints them, its arguments and
+    results by JAX's paths, its results as ``result#0``."""
+
+    def __init__(self, module: ir.Module) -> None:
+        declared = symbols(module, "func.func")
+        functions = {name: op for name, op in declared.items() if op.regions[0].blocks}
+        self._module = module
+        self.main = main = functions[main_function(functions)]
+        self._results = len(main.type.results)
+        self._paths: dict[str, ir.Value[Any] | int] = {f"result#{i}": i for i in range(self._results)}
+        self._paths |= {path: i for i in range(self._results) if (path := result_path(main, i))}
+        self._paths |= {path: a for a in main.arguments if (path := argument_path(a.location))}
+
+    @cached_property
+    def _values(self) -> dict[str, ir.Value[Any]]:
+        return _values(self._module, self.main)
+
+    def find(self, name: str, where: str) -> ir.Value[Any] | int:
+        """The value with a name, or the number of a result of the function.
+
+        Raises ShardlogError where there is none.
+        """
+        if name in self._paths:
+            return self._paths[name]
+        if name in self._values:
+            return self._values[name]
+        known = self._values if name.startswith("%") else {**self._paths, **self._values}
+        raise ShardlogError(f"there is no value {name}", where=where, hint=closest(name, known))
+
+    def meshes(self) -> list[tuple[tuple[str, int], ...]]:
+        """The axes of the module's meshes, with their sizes."""
+        found = [sdy.MeshAttr(op.attributes["mesh"]) for op in symbols(self._module, "sdy.mesh").values()]
+        return [tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)) for mesh in found]
+
+    def argument(self, number: int) -> str:
+        """A name of an argument: its path, or as MLIR prints it."""
+        value = self.main.arguments[number]
+        path = argument_path(value.location)
+        return path if self._paths.get(path) == value else value.get_name()
+
+    def rank(self, name: str, where: str) -> int:
+        """The rank of a value; raises as ``find``, and for what is no tensor with a rank."""
+        found = self.find(name, where)
+        type_ = self.main.type.results[found] if isinstance(found, int) else found.type
+        if not isinstance(type_, ir.RankedTensorType):
+            raise ShardlogError(f"{name} is no tensor but a {type_}", where=where)
+        return type_.rank
+
+
+def apply_annotations(module: ir.Module, annotations: Sequence[str]) -> None:
+    """Annotates values of the main function: ``%name=[{"axis"}, {}]`` or ``%name=<@mesh, [{"axis"}, {}]>``.
+
+    Values are called as MLIR prints them, arguments and results also by the paths that JAX gives them.
+    """
+    if not annotations:
+        return
+    targets = Targets(module)
+    undo = [_apply(module, targets, text) for text in annotations]
+    try:
+        module.operation.verify()
+    except ir.MLIRError:
+        # Which of them is wrong shows where they come one by one; this takes its time in large modules.
+        for back in reversed(undo):
+            back()
+        for text in annotations:
+            _apply(module, targets, text)
+            _verify(module, f"--annotate '{text}'")
+
+
+def _verify(module: ir.Module, where: str) -> None:
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        meshes = symbols(module, "sdy.mesh").items()
+        declared = "\n".join(f"sdy.mesh {symbol(mesh)} = {op.attributes['mesh']}" for mesh, op in meshes)
+        message, hint = explain(error, declared)
+        raise ShardlogError(message, where=where, hint=hint) from None
+
+
+def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]:
+    """Annotates a value as a text says; returns what takes it back."""
+    where = f"--annotate '{text}'"
+    match = _ANNOTATION.fullmatch(text)
+    if not match:
+        hint = """expected a value and its sharding, as in %arg0=[{"data"}, {}]"""
+        raise ShardlogError("not an annotation", where=where, hint=hint)
+    target = targets.find(match["value"], where)
+    return _annotate(targets.main, target, parse_sharding(module, match["sharding"], where), where)
+
+
+def _values(module: ir.Module, main: Any) -> dict[str, ir.Value[Any]]:
+    """The values of a function by the names under which MLIR prints them."""
+    state = ir.AsmState(module.operation)
+    values: dict[str, ir.Value[Any]] = {}
+
+    def walk(region: Any) -> None:
+        for block in region.blocks:
+            for argument in block.arguments:
+                values[argument.get_name(state)] = argument
+            for op in block.operations:
+                for result in op.results:
+                    values[result.get_name(state)] = result
+                for inner in op.regions:
+                    walk(inner)
+
+    walk(main.regions[0])
+    return values
+
+
+def parse_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute:
+    """The attribute that ``[{"data"}, {}]`` or ``<@mesh, [{"data"}, {}]>`` says, in the current context.
+
+    Raises ShardlogError, with ``where`` for its place, where that is no sharding.
+    """
+    if sharding.startswith("["):
+        meshes = _usual(symbols(module, "sdy.mesh"))
+        if not meshes:
+            raise ShardlogError(
+                "the module has no mesh", where=where, hint="give it one, as in --mesh data=2,model=4"
+            )
+        if len(meshes) > 1:
+            hint = f"name one of them, as in <{symbol(meshes[0])}, [...]>; {closest('', meshes)}"
+            raise ShardlogError(f"the module has {len(meshes)} meshes", where=where, hint=hint)
+        sharding = f"<{symbol(meshes[0])}, {sharding}>"
+    hint = """expected one {...} for each dimension, as in [{"data", ?}, {}]"""
+    try:
+        if found := risk(sharding.encode()):
+            raise ShardlogError("not a sharding", where=where, hint=found[1])
+        attribute = ir.Attribute.parse(f"#sdy.sharding{sharding}")
+    except UnicodeEncodeError:  # what stands for bytes that are no text
+        raise ShardlogError("not a sharding: it is not UTF-8", where=where, hint=hint) from None
+    except ir.MLIRError as error:
+        message, _ = explain(error, "")
+        raise ShardlogError(f"not a sharding: {message}", where=where, hint=hint) from None
+    if not sdy.TensorShardingAttr.isinstance(attribute):
+        raise ShardlogError("not a sharding", where=where, hint=hint)
+    return attribute
+
+
+def _annotate(
+    main: Any, target: ir.Value[Any] | int, sharding: ir.Attribute, where: str
+) -> Callable[[], None]:
+    """Gives a value or a result of the function a sharding; returns what takes it back."""
+    if isinstance(target, int):
+        return _set(main, "res_attrs", _entry(main, "res_attrs", target, len(main.type.results), sharding))
+    owner: Any = target.owner
+    if isinstance(owner, ir.Block):
+        if owner != main.regions[0].blocks[0]:
+            raise ShardlogError(
+                "an argument of a region has no sharding of its own",
+                where=where,
+                hint="annotate the result of the op around it",
+            )
+        number = ir.BlockArgument(target).arg_number
+        return _set(main, "arg_attrs", _entry(main, "arg_attrs", number, len(owner.arguments), sharding))
+    for label in RESULT_SHARDING:
+        if owner.operation.name.startswith("sdy.") and label in owner.attributes:
+            return _set(owner, label, sharding)
+    return _set(owner, "sdy.sharding", _per_value(owner, ir.OpResult(target).result_number, sharding))
+
+
+def _set(op: Any, name: str, attribute: ir.Attribute) -> Callable[[], None]:
+    before = op.attributes.get(name)
+    op.attributes[name] = attribute
+
+    def back() -> None:
+        if before is None:
+            del op.attributes[name]
+        else:
+            op.attributes[name] = before
+
+    return back
+
+
+def _entry(main: Any, name: str, number: int, size: int, sharding: ir.Attribute) -> ir.Attribute:
+    """The attributes of a function's arguments or results with a sharding for one of them."""
+    attributes = main.attributes
+    entries: list[Any] = (
+        list(attributes[name]) if name in attributes else [ir.DictAttr.get({}) for _ in range(size)]
+    )
+    others = {entry.name: entry.attr for entry in entries[number]}
+    entries[number] = ir.DictAttr.get({**others, "sdy.sharding": sharding})
+    made: ir.Attribute = ir.ArrayAttr.get(entries)
+    return made
+
+
+def _per_value(op: Any, number: int, sharding: ir.Attribute) -> ir.Attribute:
+    """The shardings of an op's results with a new one for a result; others are open where they have none."""
+    mesh = sdy.TensorShardingAttr(sharding).mesh_or_ref
+    if "sdy.sharding" in op.attributes:
+        shardings = list(sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings)
+    else:
+        ranks = (getattr(result.type, "rank", 0) for result in op.results)
+        open_dimension = sdy.DimensionShardingAttr.get([], is_closed=False)
+        shardings = [sdy.TensorShardingAttr.get(mesh, [open_dimension] * rank) for rank in ranks]
+    shardings[number] = sharding
+    attribute: ir.Attribute = sdy.TensorShardingPerValueAttr.get(shardings)
+    return attribute

@@ -1,0 +1,109 @@
+"""Constants are split, so that each use of one is free to have its own sharding.
+
+Which ops are constant sub-computations is decided by ``rules/propagation/constants.dl``. Here they are
+copied: every use by an op that is no constant gets a copy of the whole sub-computation of its own, as in
+Shardy's ``sdy-constant-or-scalar-splitter``. Scalars are never copied, for they cannot be sharded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+
+from ...program.function import Function
+
+
+def split_constants(function: Function, constants: set[int], scalar: Sequence[bool]) -> None:
+    """Copies the sub-computations of ``constants`` (nodes) per use; ``scalar`` says which types are scalars.
+
+    Copies stand right before the node they are copied from; a node that is left without uses is removed.
+    """
+    if not constants:
+        return
+    _Splitter(function, constants, scalar).run()
+
+
+class _Splitter:
+    def __init__(self, function: Function, constants: set[int], scalar: Sequence[bool]) -> None:
+        self.function, self.constants, self.scalar = function, constants, scalar
+        self.groups: dict[int, list[int]] = {}  # value -> ids of its sharding groups
+        for value, group, _ in function.groups:
+            self.groups.setdefault(value, []).append(group)
+        self.group_nodes = {node for _, _, node in function.groups}
+
+    def run(self) -> None:
+        function, constants = self.function, self.constants
+        types, scalar = function.types, self.scalar
+        self.values = {value for node in constants for value in function.results[node]}
+        self.users = [n for n in function.order if not self.values.isdisjoint(function.operands[n])]
+        shaped = {value for value in self.values if not scalar[types[value]]}
+        for node in self.users:
+            operands = function.operands[node]
+            if node in constants or node in self.group_nodes or shaped.isdisjoint(operands):
+                continue
+            function.operands[node] = tuple([self.copy(v, {}) if v in shaped else v for v in operands])
+            function.rewired[node] = {i for i, v in enumerate(operands) if v in shaped}
+        self.remove_unused()
+        self.put_in_order()
+
+    def put_in_order(self) -> None:
+        """Copies stand before what they are copied from, in the order in which they were made."""
+        function = self.function
+        copies = np.asarray(list(function.originals), np.int64)
+        kept = np.asarray([n for n in function.order if n not in function.removed], np.int64)
+        place = np.concatenate([np.asarray(list(function.originals.values()), np.int64), kept])
+        made = np.concatenate([np.arange(len(copies)), np.full(len(kept), len(copies))])
+        function.order = np.concatenate([copies, kept])[np.lexsort((made, place))].tolist()
+
+    def copy(self, value: int, copies: dict[int, int]) -> int:
+        """The copy of ``value``, with copies of all that it is computed from (``copies`` has those made
+        already)."""
+        function = self.function
+        if value in copies:
+            return copies[value]
+        node = function.definer[value]
+        if node < 0 or self.scalar[function.types[value]]:
+            return value
+        operands = tuple([self.copy(v, copies) for v in function.operands[node]])
+        twin = len(function.ops)
+        function.ops.append(function.ops[node])
+        function.names.append(function.names[node])
+        function.signature.append(function.signature[node])
+        function.operands.append(operands)
+        function.parent.append(function.parent[node])
+        function.region.append(function.region[node])
+        first = len(function.types)
+        for result in function.results[node]:
+            copies[result] = twin_value = function.new_value(function.types[result], twin)
+            if result in function.annotations:
+                function.annotations[twin_value] = function.annotations[result]
+            for group in self.groups.get(result, ()):
+                function.groups.append((twin_value, group, -1))
+        function.results.append(range(first, len(function.types)))
+        if node in function.calls:
+            function.calls[twin] = function.calls[node]
+        function.originals[twin] = node
+        return copies[value]
+
+    def remove_unused(self) -> None:
+        """Removes constants without uses other than by sharding groups, users before what they use."""
+        function = self.function
+        uses = dict.fromkeys(self.values, 0)
+        for node in chain(self.users, function.originals):
+            if node not in self.group_nodes:
+                for value in function.operands[node]:
+                    if value in uses:
+                        uses[value] += 1
+        for node in sorted(self.constants, reverse=True):
+            if not any(uses[value] for value in function.results[node]):
+                function.removed.add(node)
+                for value in function.operands[node]:
+                    if value in uses:
+                        uses[value] -= 1
+        gone = {value for node in function.removed for value in function.results[node]}
+        for value, _, node in function.groups:
+            if value in gone:
+                function.removed.add(node)
+        function.groups = [g for g in function.groups if g[0] not in gone]

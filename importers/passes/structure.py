@@ -1,0 +1,194 @@
+"""What has to be known of a function before it can be laid out: its data-flow edges, constraints and dead
+ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from ...program.classes import Classes, End, Knowledge
+from ...program.function import Function
+from ...program.uses import Uses
+from .constraints import apply_constraints
+from .groups import Together, separate_groups
+
+
+@dataclass(frozen=True)
+class DataFlow:
+    """A data-flow edge of ``node``: the value that holds its sharding, the uses and the other values it
+    ties."""
+
+    node: int
+    owner: int
+    sources: tuple[tuple[int, int], ...]  # node, operand index
+    targets: tuple[int, ...]
+
+
+@dataclass
+class Structure:
+    """A prepared function."""
+
+    callee: bool  # it is called: its arguments have data-flow edges
+    edges: list[DataFlow]
+    place: dict[int, int]  # target of an edge -> its owner
+    uses: Uses
+    multiple: npt.NDArray[np.bool_]  # by node: some operand that is no scalar is used again
+    counts: npt.NDArray[np.int64]  # by value: how many uses it has; 0 for scalars
+    dead: frozenset[int] = frozenset()  # nodes
+
+
+def prepare(
+    function: Function,
+    classes: Classes,
+    together: Together | None = None,
+    *,
+    callee: bool,
+    edges_as_read: bool = False,
+    constrain: bool = True,
+) -> Structure:
+    """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and
+    finds its dead ops (``function.removed``). ``edges_as_read``: no edges but those that stand in the
+    function. ``together`` (see ``groups.py``): members of sharding groups may disagree; otherwise that is an
+    error, which is found later.
+
+    Shardy erases a dead op when its turn comes. So what is used by nothing never takes a turn, but what is
+    used by dead ops alone does, until they are gone.
+    """
+    edges = _edges(function, classes)
+    place = {target: edge.owner for edge in edges for target in edge.targets}
+    function.flows = {edge.owner for edge in edges} | set(place)
+    if edges_as_read:
+        edges = [edge for edge in edges if edge.owner in function.flow_edges.values()]
+    owners = {edge.owner for edge in edges}
+    uses = Uses(function) if edges_as_read else ordered_uses(function, owners, callee=callee)
+    owners.update(function.arguments if callee else ())
+    owners.update(v for node in function.calls for v in function.results[node])
+    for value, sharding in list(function.annotations.items()):
+        if value in place:
+            function.annotations.setdefault(place[value], sharding)
+    if constrain:
+        apply_constraints(function, classes, uses, place, owners | set(place))
+    if together is not None:
+        separate_groups(function, classes, uses, place, owners, together)
+    if function.moved:
+        function.order.sort(key=lambda n: uses.position[n])
+    counts = _counts(function, classes, uses)
+    multiple = np.zeros(len(function.ops), bool)
+    multiple[uses.node[counts[uses.value] > 1]] = True
+    grouped = [value for value, _, _ in function.groups]
+    dead = _dead(function, classes, uses, owners.union(grouped), {edge.node for edge in edges})
+    function.removed |= dead
+    return Structure(callee, edges, place, uses, multiple, counts, frozenset(dead))
+
+
+def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
+    """The uses of a function in the order that MLIR has when Shardy propagates.
+
+    An edge is put between its owner and the owner's uses, which turns round their order; ``owners`` are those
+    of ops. A call becomes a computation in place, whose operands and returned values are new uses and whose
+    results take over the uses, which turns round their order twice, for results have edges too. So have the
+    arguments of a function that is called.
+    """
+
+    def marks(*values: Iterable[int]) -> npt.NDArray[np.bool_]:
+        marked = np.zeros(len(function.types), bool)
+        marked[list(chain(*values))] = True
+        return marked
+
+    uses = Uses(function)
+    results = [v for node in function.calls for v in function.results[node]]
+    uses.reverse(marks(owners, results))
+    ends = [function.terminator] if callee else []
+    uses.renew([*(node for node in function.order if node in function.calls), *ends])
+    uses.reverse(marks(results, function.arguments if callee else ()))
+    return uses
+
+
+def _edges(function: Function, classes: Classes) -> list[DataFlow]:
+    with_edges = {s for s in set(function.signature) if classes.of(s).edges}
+    if not with_edges:
+        return []
+    found = []
+    for node in function.order:
+        if function.signature[node] not in with_edges:
+            continue
+        for edge in classes.of(function.signature[node]).edges:
+            owner = _value(function, node, edge.owner)
+            if classes.signatures.shapes[function.types[owner]] is None:
+                continue  # tokens have no sharding
+            sources = tuple(_use(function, node, source) for source in edge.sources)
+            targets = tuple(_value(function, node, target) for target in edge.targets)
+            found.append(DataFlow(node, owner, sources, targets))
+    return found
+
+
+def _value(function: Function, node: int, end: End) -> int:
+    what, region, index = end
+    return (
+        function.results[node][index] if what == "result" else function.regions[node][region].arguments[index]
+    )
+
+
+def _use(function: Function, node: int, end: End) -> tuple[int, int]:
+    what, region, index = end
+    return (node, index) if what == "operand" else (function.regions[node][region].nodes[-1], index)
+
+
+def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int], edged: set[int]) -> set[int]:
+    """Pure ops whose results nothing uses, or only such ops use. A data-flow edge is not pure, so neither is
+    an op with one inside; ``edged`` are the nodes with edges of their own."""
+    used = np.bincount(uses.value, minlength=len(function.types))
+    used[list(keep)] += 1
+    definers = np.asarray(function.definer, np.int64)[used > 0]
+    needed = np.bincount(definers + 1, minlength=len(function.ops) + 1)[1:]
+    known = {s: classes.of(s) for s in set(function.signature)}
+    may_die = {s for s, what in known.items() if what.pure or what.pure_inside}
+    if not any(function.signature[n] in may_die for n in function.order if not needed[n]):
+        return set()
+    counts = used.tolist()
+    pure = _pure_nodes(function, [known[s] for s in function.signature], edged)
+    dead: set[int] = set()
+    for node in reversed(function.order):
+        if node not in pure or any(counts[v] for v in function.results[node]):
+            continue
+        for gone in (node, *_inside(function, node)):
+            if gone not in dead:
+                for value in function.operands[gone]:
+                    counts[value] -= 1
+            dead.add(gone)
+    return dead
+
+
+def _inside(function: Function, node: int) -> list[int]:
+    """The nodes in the regions of ``node``."""
+    if node not in function.regions:
+        return []
+    direct = [n for region in function.regions[node] for n in region.nodes]
+    direct += [n for n in function.created if function.parent[n] == node]
+    return direct + [n for d in direct for n in _inside(function, d)]
+
+
+def _pure_nodes(function: Function, known: Sequence[Knowledge], edged: set[int]) -> set[int]:
+    """Nodes without side effects, those of the nodes in their regions included."""
+    pure: set[int] = set()
+    for node in reversed(function.order):
+        if node in function.calls or node in edged:
+            continue
+        what = known[node]
+        if what.pure or (
+            what.pure_inside and all(n in pure or known[n].computes_nothing for n in _inside(function, node))
+        ):
+            pure.add(node)
+    return pure
+
+
+def _counts(function: Function, classes: Classes, uses: Uses) -> npt.NDArray[np.int64]:
+    counts = np.bincount(uses.value, minlength=len(function.types))
+    for value, _, node in function.groups:
+        counts[value] += node < 0  # a copy of a constant is in the groups of the constant
+    shaped = np.asarray([shape != () for shape in classes.signatures.shapes], bool)
+    return np.where(shaped[np.asarray(function.types, np.int64)], counts, 0)

@@ -1,0 +1,1 @@
+"""GSPMD's notation: ``mhlo.sharding`` attributes and the custom calls that go with them."""

@@ -1,0 +1,266 @@
+"""The fixpoint: stages of turns over the graph of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..engine.agenda.agenda import Agenda, Outcome, Pass
+from ..engine.agenda.agenda import Graph as AgendaGraph
+from ..engine.agenda.retirement import Lists, joined, lists, nobody
+from ..importers.program import Program
+from ..program.shardings import Sharding
+from ..rulebook.book import RuleBook
+
+STATE = {name: f"becomes_{name}" for name in ("mesh", "sharded", "closed", "fixed", "prioritised")}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage that was run, with its statistics. ``level`` is that of the op priorities; None: without."""
+
+    priority: int
+    level: int | None
+    strategy: str
+    turns: int
+    distinct: int
+    changes: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fixpoint:
+    """Where propagation ended. ``contents``: place -> content; ``agenda`` tells what a content holds.
+
+    ``unchanged`` are the shardings of places that still have their priorities. The rest is what explanations
+    need: ``graph``, ``initial`` (the contents that cells had at first), ``passes`` and the stage of each of
+    them. ``last`` is the last user priority, where it is not all of them.
+    """
+
+    strategy: str
+    last: int | None
+    agenda: Agenda
+    graph: AgendaGraph
+    initial: npt.NDArray[np.int32]
+    passes: tuple[Pass, ...]
+    stage_of: tuple[int, ...]
+    outcome: Outcome
+    contents: npt.NDArray[np.int32]
+    unchanged: dict[int, Sharding]
+    stages: tuple[Stage, ...]
+
+
+def propagate(
+    program: Program,
+    rules: RuleBook,
+    strategy: str,
+    progress: Callable[[float], None] = lambda done: None,
+    *,
+    last: int | None = None,
+) -> Fixpoint:
+    """Runs the stages of ``strategy`` until nothing changes, as far as the user priority ``last``.
+
+    ``progress`` is told the part of them that is done."""
+    return _Propagation(program, rules, strategy, last).run(progress)
+
+
+class _Propagation:
+    def __init__(self, program: Program, rules: RuleBook, strategy: str, last: int | None) -> None:
+        self.program, self.rules, self.strategy, self.last = program, rules, strategy, last
+        graph = program.graph
+        self.solver = rules.turn(program.shardings.meshes.facts())
+        self.agenda = Agenda(self.solver, STATE, "changed", spread=["mesh"])
+        # One class more than is known: that of removed ops, which never take turns.
+        self.nothing = len(program.classes.known)
+        self.classes = self.nothing + 1
+        # Annotations with priorities take turns too: they reveal a dimension when its priority comes.
+        self.prioritised = {
+            cell: sharding
+            for cell, sharding in program.initial.items()
+            if strategy == "user-priority" and any(d.priority for d in sharding.dimensions)
+        }
+        self.annotation_classes = list(dict.fromkeys(self.prioritised.values()))
+        self.annotations_of: dict[int, list[int]] = {}  # by the priorities that their dimensions have
+        for i, sharding in enumerate(self.annotation_classes):
+            for priority in {d.priority or 0 for d in sharding.dimensions}:
+                self.annotations_of.setdefault(priority, []).append(i)
+        numbers = {sharding: self.classes + i for i, sharding in enumerate(self.annotation_classes)}
+        self.annotation_class = np.asarray([numbers[s] for s in self.prioritised.values()], np.int32)
+        first = len(graph.classes)
+        self.annotation_items = np.arange(first, first + len(self.prioritised), dtype=np.int32)
+
+    def run(self, progress: Callable[[float], None]) -> Fixpoint:
+        program, graph, agenda = self.program, self.program.graph, self.agenda
+        statics_of = cache(self._statics)  # not kept here, or nothing would be freed without the collector
+        priorities = {d.priority or 0 for s in self.prioritised.values() for d in s.dimensions}
+        passes: list[Pass] = []
+        stages = self.rules.stages(self.strategy, priorities)
+        stages = [stage for stage in stages if self.last is None or stage[1] <= self.last]
+        passes_of: list[list[int]] = []
+        before = -1
+        for _, priority, level, name in stages:
+            label = f"priority {priority}, level {'-' if level is None else level}, {name}"
+            start = len(passes)
+            if priority != before and self.prioritised:
+                passes.append(Pass(label, "sweep", *self.reveals(priority)))
+            before = priority
+            statics = statics_of(level, name)
+            passes.append(Pass(label, "sweep", graph.result_items, statics))
+            passes.append(Pass(label, "worklist", graph.order, statics))
+            passes.append(Pass(label, "sweep", graph.result_items, statics))
+            passes_of.append(list(range(start, len(passes))))
+        contents = np.zeros(graph.places, np.int32)
+        cached: dict[Sharding, int] = {}
+        for cell, sharding in program.initial.items():
+            if sharding not in cached:
+                facts = program.shardings.facts(sharding)
+                # Where no stage asks for priorities, what does not change keeps them.
+                if self.strategy != "user-priority" and any(
+                    d.priority is not None for d in sharding.dimensions
+                ):
+                    facts["prioritised"] = [()]
+                cached[sharding] = agenda.content(facts)
+            contents[cell] = cached[sharding]
+        cells = np.asarray(list(self.prioritised), np.int32)
+        classes = self.annotation_class
+        slot_offsets = np.concatenate(
+            [graph.slot_offsets, graph.slot_offsets[-1] + 1 + np.arange(len(cells))]
+        )
+
+        def classified(found: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+            return np.concatenate([np.where(found < 0, self.nothing, found), classes]).astype(np.int32)
+
+        retirement = joined([graph.retirement, nobody(classes)])
+        agenda_graph = AgendaGraph(
+            classes=classified(graph.classes),
+            slots=Lists(slot_offsets.astype(np.int32), np.concatenate([graph.slots, cells]).astype(np.int32)),
+            place_cell=program.cells,
+            cells=self.cell_places(),
+            neighbours=Lists(graph.neighbour_offsets, graph.neighbours),
+            retirement=retirement._replace(later=classified(graph.retirement.later)),
+            companions=self.companions(),
+        )
+        outcome = agenda.run(agenda_graph, contents, passes, lambda done, _: progress(done / len(passes)))
+        statistics = []
+        for (_, priority, level, name), numbers_ in zip(stages, passes_of, strict=True):
+            rows = [outcome.statistics[n] for n in numbers_]
+            statistics.append(
+                Stage(
+                    priority,
+                    level,
+                    name,
+                    sum(r.turns for r in rows),
+                    sum(r.solved for r in rows),
+                    sum(r.changes for r in rows),
+                    sum(r.seconds for r in rows),
+                )
+            )
+        keep = {content for content in cached.values() if "prioritised" in agenda.facts(content)}
+        kept = {c: s for c, s in program.initial.items() if int(outcome.contents[c]) in keep} if keep else {}
+        final = self.with_siblings(self.with_unshared(outcome.contents[program.cells]))
+        unchanged = {p: kept[c] for p, c in enumerate(program.cells.tolist()) if c in kept} if kept else {}
+        stage_of = tuple(stage for stage, numbers_ in enumerate(passes_of) for _ in numbers_)
+        return Fixpoint(
+            self.strategy,
+            self.last,
+            agenda,
+            agenda_graph,
+            contents,
+            tuple(passes),
+            stage_of,
+            outcome,
+            final,
+            unchanged,
+            tuple(statistics),
+        )
+
+    def with_unshared(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """What a member of a sharding group has of its own, where the group has got nothing."""
+        for place, sharding in self.program.unshared.items():
+            contents[place] = contents[place] or self.agenda.content(self.program.shardings.facts(sharding))
+        return contents
+
+    def siblings(self) -> Iterator[tuple[npt.NDArray[np.int32], bool]]:
+        """The places whose shardings stand in one attribute: those of an op's results, and (with True) of
+        what a call returns and of a called function's arguments. Where one has a sharding, the others have
+        too, open and without axes."""
+        roots = self.program.graph.roots
+        for instance in self.program.graph.instances:
+            function, places = instance.function, instance.place + instance.layout.place
+            for node, results in enumerate(function.results):
+                if len(results) > 1 and node not in function.removed:
+                    call = node in function.calls
+                    if call or results[0] not in function.flows:
+                        yield places[results.start : results.stop], call
+            if instance not in roots:
+                yield places[function.arguments], True
+
+    def companions(self) -> Lists | None:
+        """The cells of an op's results. With a single mesh it does not matter when they get it; see
+        ``with_siblings``."""
+        if sum(not mesh.maximal for mesh in self.program.shardings.meshes.meshes) < 2:
+            return None
+        cells = self.program.cells
+        found: list[list[int]] = [[] for _ in range(len(cells))]
+        for places, crossing in self.siblings():
+            for place in () if crossing else places.tolist():
+                found[cells[place]] += [c for c in cells[places].tolist() if c != cells[place]]
+        return lists(found)
+
+    def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The contents of places, with those that siblings bring."""
+        for places, _ in self.siblings():
+            held = contents[places].tolist()
+            if any(held) and not all(held):
+                mesh = self.agenda.facts(next(content for content in held if content))["mesh"]
+                empty = self.agenda.content({"mesh": mesh})
+                contents[places] = [content or empty for content in held]
+        return contents
+
+    def cell_places(self) -> Lists:
+        """The places of every cell, the members of a sharding group in the order of the program."""
+        cells = self.program.cells
+        counts = np.bincount(cells, minlength=len(cells))
+        places = np.argsort(cells, kind="stable").astype(np.int32)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        for members in self.program.grouped:
+            at = int(offsets[min(members)])
+            places[at : at + len(members)] = members
+        return Lists(offsets, places)
+
+    def _statics(self, level: int | None, strategy: str) -> npt.NDArray[np.int32]:
+        """The static facts of every class in a stage; -1 where nothing flows."""
+        numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
+        for number, known in enumerate(self.program.classes.known):
+            flows = known.flows.get(level)
+            if flows:
+                facts: dict[str, Any] = {**known.static, "flows": list(flows), "strategy": [(strategy,)]}
+                numbers[number] = self.agenda.static(facts)
+        return numbers
+
+    def reveals(self, priority: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """The annotations whose turn comes with a priority (the first one hides what all others have), and
+        the static facts of their classes."""
+        numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
+        split = self.program.shardings.meshes.split
+        for i in self.annotations_of.get(priority, ()) if priority else range(len(self.annotation_classes)):
+            sharding = self.annotation_classes[i]
+            rows = [
+                (d, p, x)
+                for d, dimension in enumerate(sharding.dimensions)
+                for p, x in enumerate(x for axis in dimension.axes for x in split(sharding.mesh, axis))
+            ]
+            facts: dict[str, Any] = {
+                "tensor": [(0, "annotation")],
+                "priority": [(priority,)],
+                "annotation": rows,
+                "annotation_closed": [(d,) for d, dim in enumerate(sharding.dimensions) if dim.closed],
+                "annotation_priority": [(d, dim.priority or 0) for d, dim in enumerate(sharding.dimensions)],
+            }
+            numbers[self.classes + i] = self.agenda.static(facts)
+        return self.annotation_items[numbers[self.annotation_class] >= 0], numbers

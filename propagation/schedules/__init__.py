@@ -1,0 +1,1 @@
+"""Tactics: decisions that come into force one after the other, and an account of what each did."""

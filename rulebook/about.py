@@ -1,0 +1,78 @@
+"""Which ops the rules of a user are about: what the rules of shardlog say about all others stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..engine.language.diagnostics import Reporter
+from ..engine.language.parser import parse
+from ..engine.language.sources import Sources
+from ..engine.language.syntax import Atom, Clause, Constant, Module, Variable
+
+_BY_NAME = ("op", "target")  # of a signature, by the name in the second column
+_FAMILIES = ("_op", "_target", "_rule", "looks_at")  # ends of the relations of facts about ops by name
+
+Names = frozenset[str] | None  # None: any op
+
+
+def names(texts: Iterable[str]) -> Names:
+    """The ops and targets that the rules in Datalog ``texts`` are about, which have been checked.
+
+    A rule is about the ops that a positive atom of its body names, or that facts name which it joins with the
+    name of the op. None where a rule names none.
+    """
+    module, sources = Module(), Sources()
+    for text in texts:
+        parse(
+            text, sources.add("", text), module, Reporter(sources), lambda path, at: module.broken.add(path)
+        )
+    if module.broken:
+        return None  # there are more rules in other files
+    own: dict[str, Names] = {declaration.name: frozenset() for declaration in module.relations}
+    clauses: dict[str, list[Clause]] = {}
+    for clause in module.clauses:
+        clauses.setdefault(clause.head.name, []).append(clause)
+    keyed = {d.name for d in module.relations if d.columns and d.columns[0].type_name == "sig"}
+    while True:
+        grown = {
+            name: _union([_about(c, own, keyed) for c in clauses[name]] if name in clauses else [])
+            for name in own
+        }
+        if grown == own:
+            break
+        own = grown
+    return _union(_about(c, own, keyed) for name in clauses.keys() - own.keys() for c in clauses[name])
+
+
+def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bool:
+    """Rules that are ``about`` some ops may say something about a signature: it has one of the names."""
+    return about is None or any(v in about for rows in facts.values() for row in rows for v in row)
+
+
+def _union(found: Iterable[Names]) -> Names:
+    every = list(found)
+    known = [names for names in every if names is not None]
+    return frozenset().union(*known) if len(known) == len(every) else None
+
+
+def _about(clause: Clause, own: Mapping[str, Names], keyed: set[str]) -> Names:
+    """The ops that a clause is about: those of the first atom that says so."""
+    if not clause.body:
+        known = clause.head.name in own or clause.head.name.endswith(_FAMILIES)
+        return _texts(clause.head) if known else None
+    atoms = [literal for literal in clause.body if isinstance(literal, Atom)]
+    named = {a.args[1].name for a in atoms if a.name in _BY_NAME and isinstance(a.args[1], Variable)}
+    if clause.head.name.endswith(_FAMILIES):
+        named |= {a.name for a in clause.head.args if isinstance(a, Variable)}
+    for atom in atoms:
+        joined = any(isinstance(a, Variable) and a.name in named for a in atom.args)
+        if atom.name in _BY_NAME and isinstance(atom.args[1], Constant):
+            return _texts(atom)
+        if atom.name in keyed or (atom.name in own and joined):
+            return own[atom.name]
+    return None
+
+
+def _texts(atom: Atom) -> frozenset[str]:
+    return frozenset(str(a.value).removeprefix("@") for a in atom.args if isinstance(a, Constant))

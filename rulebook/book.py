@@ -1,0 +1,270 @@
+"""The rules that shardlog comes with, loaded once per process, and the rules that a user adds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from ..engine import DatalogError, Limits, Program, Solver, load
+from ..errors import ShardlogError
+from .about import names, speak_of
+from .discover import GROUP, Package, discovered
+from .einsum import SUFFIXES, compile_files, read_text
+from .invalid import RELATIONS as INVALID
+from .invalid import Invalid, find_invalid
+from .overlaps import overlaps
+from .priorities import compile_priorities, parse_priorities, unknown_names
+from .written import fact_places
+
+RULES = Path(__file__).parents[1] / "rules"
+Facts = Mapping[str, Any]
+LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=15)  # of what a user's rules take for one op
+
+
+_OPS = (RULES / "ops/main.dl",)
+
+
+@cache
+def _ops() -> Program:
+    return load_ops(())
+
+
+@cache
+def _answers() -> tuple[Solver, dict[Hashable, dict[str, list[tuple[Any, ...]]]]]:
+    return _ops().solver({}), {}
+
+
+def builtin_ops() -> tuple[Program, Solver]:
+    """The op rules that shardlog comes with, and their solver."""
+    return _ops(), _answers()[0]
+
+
+def load_ops(
+    files: Sequence[Path], op_priorities: Path | None = None, include_from: Sequence[Path | str] = ()
+) -> Program:
+    """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
+    the list of op priorities in a file. ``include_from`` are folders that files may include from, beside
+    their own and that of shardlog's rules."""
+    for file in files:
+        if file.suffix in (".mlir", ".mlirbc"):
+            hint = "rules are files of Datalog (.dl) or einsum notation (.rules)"
+            raise ShardlogError("this is a module, and rules are expected", where=str(file), hint=hint)
+    lines = [f for f in files if f.suffix in SUFFIXES]
+    texts = compile_files({str(f): read_text(f) for f in lines})
+    if op_priorities is not None:
+        texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
+    included = [*_OPS, *(f for f in files if f not in lines)]
+    program = load(included, key="sig", texts=texts, include_from=(RULES, *include_from))
+    _check_heads(program)
+    return program
+
+
+def _check_heads(program: Program) -> None:
+    """Raises ShardlogError for a rule that adds to what an op is."""
+    plan = program.plan
+    for rule in plan.rules:
+        relation, source = plan.relations[rule.head], plan.sources[rule.source]
+        own = not source.file.startswith(str(RULES))
+        if own and relation.input and not relation.name.startswith("rule_"):
+            message = f"a rule cannot add to {relation.name}, which is what shardlog tells of an op"
+            hint = "conclude a relation of your own, declared with .decl"
+            raise ShardlogError(message, where=f"{source.file}:{source.line}", hint=hint)
+
+
+def rule_texts(files: Iterable[Path]) -> dict[str, str]:
+    """The Datalog of rule files, by file. Raises ShardlogError where one cannot be read."""
+    texts = {str(file): read_text(file) for file in files}
+    return texts | compile_files({f: text for f, text in texts.items() if Path(f).suffix in SUFFIXES})
+
+
+def load_packages(
+    packages: Sequence[Package],
+    extra: Sequence[Path],
+    op_priorities: Path | None,
+    include_from: Sequence[Path | str] = (),
+) -> tuple[Program, tuple[Path, ...], list[str]]:
+    """The op rules with those of ``packages`` and the files ``extra``; the files that are in use, and a
+    message for every package that is broken and left out. Raises for what is wrong with ``extra``."""
+    loaded = partial(load_ops, op_priorities=op_priorities, include_from=include_from)
+    broken = [(package, package.broken) for package in packages if package.broken]
+    whole = [package for package in packages if not package.broken]
+    files = (*(file for package in whole for file in package.files), *extra)
+    try:
+        program = loaded(files)
+    except (ShardlogError, DatalogError):
+        if not whole:
+            raise
+        program, files = loaded(extra), tuple(extra)
+        for package in whole:
+            try:
+                program = loaded((*package.files, *files))
+                files = (*package.files, *files)
+            except (ShardlogError, DatalogError) as error:
+                broken.append((package, str(error).splitlines()[0]))
+    return program, files, [f"the rules of {GROUP}:{p.name} are left out: {why}" for p, why in broken]
+
+
+@cache
+def _propagation(name: str, key: str | None = None) -> Program:
+    return load([RULES / f"propagation/{name}.dl"], key=key)
+
+
+def _key(signature: Facts) -> Hashable:
+    return tuple((name, tuple(rows)) for name, rows in signature.items())
+
+
+class RuleBook:
+    """The rules for one run: those that come with shardlog, those of packages and the files in ``extra``;
+    with ``op_priorities``, a file, the order in which ops propagate (see ``rulebook/priorities.py``). Rules
+    that do not come with shardlog run under ``LIMITS``, changed as ``limits`` says, for each signature.
+
+    ``asked`` are the facts that programs have been asked about, by the name of the program: an entry per key,
+    or a single one where the program has no key. (Turns are the agenda's.)
+    """
+
+    def __init__(
+        self,
+        extra: Iterable[Path] = (),
+        op_priorities: Path | None = None,
+        *,
+        include_from: Sequence[Path | str] = (),
+        limits: str = "",
+    ) -> None:
+        packages, given = discovered(), tuple(dict.fromkeys(extra))
+        self.op_priorities = op_priorities
+        own = bool(packages or given) or op_priorities is not None
+        self.files: tuple[Path, ...] = ()
+        self.ops, messages = _ops(), list[str]()
+        if own:
+            self.ops, self.files, messages = load_packages(packages, given, op_priorities, include_from)
+        each = LIMITS.changed(limits)
+        self._invalid: set[Hashable] = set()  # signatures about which the rules say what makes no sense
+        self.asked: dict[str, list[Facts]] = {}
+        # The rules that come with shardlog answer once per process: a signature has one answer for good,
+        # unless more rules are about it.
+        solver = self.ops.solver({}, limits=each) if own else None
+        self._ops, self._answers = (solver, {}) if solver else _answers()
+        texts = rule_texts(self.files)
+        self._about = names(texts.values()) if op_priorities is None else None
+        if texts:
+            messages += overlaps(texts, sorted((RULES / "ops").rglob("*.dl")))
+        for message in messages:
+            warnings.warn(message, stacklevel=2)
+        shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
+        self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
+        self.levels = shared["op_priority_level"]
+
+    def programs(self) -> dict[str, Program]:
+        """All programs by name."""
+        keys = {"turn": "item", "boundary": "value", "constants": None, "groups": None, "schedule": None}
+        return {"ops": self.ops, **{name: _propagation(name, key) for name, key in keys.items()}}
+
+    def text(self) -> str:
+        """The op rules as one text of Datalog, for other engines: files of Datalog are included."""
+        lines = [f for f in self.files if f.suffix in SUFFIXES]
+        included = (*_OPS, *(f for f in self.files if f not in lines))
+        texts = [f'.include "{f.resolve()}"' for f in included] + list(rule_texts(lines).values())
+        if self.op_priorities is not None:
+            texts.append(compile_priorities(str(self.op_priorities), read_text(self.op_priorities)))
+        return "\n".join([*texts, ""])
+
+    def unknown_priorities(self, ops: Iterable[Any]) -> list[str]:
+        """A message for each entry of ``op_priorities`` about ops that neither the rules nor a module (with
+        these ``ops``) have."""
+        if self.op_priorities is None:
+            return []
+        entries = parse_priorities(str(self.op_priorities), read_text(self.op_priorities))
+        return list(unknown_names(entries, self.ops.plan, ops))
+
+    def classify(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """What the op rules say about a signature; see ``rules/ops/schema.dl``.
+
+        Raises ShardlogError where the rules of a user or a package say what makes no sense."""
+        said = self.said(signature)
+        for invalid in self.invalid(signature):
+            raise invalid.error(signature)
+        return said
+
+    def said(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """``classify`` for rules that may be wrong."""
+        self._note("ops", signature)
+        key = _key(signature)
+        own = speak_of(self._about, signature)
+        solver, answers = (self._ops, self._answers) if own else _answers()
+        if key not in answers:
+            answers[key] = solver.solve(signature, [*self.ops.outputs, *INVALID] if own else None)
+            wrong = [answers[key].pop(name, []) for name in INVALID]
+            if any(wrong):
+                self._invalid.add(key)
+        return answers[key]
+
+    def invalid(self, signature: Facts) -> tuple[Invalid, ...]:
+        """What is wrong with what the rules of a user or a package say about a signature, once it was asked
+        for."""
+        if _key(signature) not in self._invalid:
+            return ()
+        found = find_invalid(
+            self.ops, signature, fact_places({str(file): read_text(file) for file in self.files}), str(RULES)
+        )
+        return tuple(invalid for invalid in found if invalid.place)
+
+    def turn(self, shared: Facts) -> Solver:
+        """What the slots of one op gain in one turn; ``shared`` are the facts about the axes."""
+        return _propagation("turn", "item").solver(shared)
+
+    def reasons(self) -> Program:
+        """The rules of ``turn`` with those that say why an axis stops short; see
+        ``rules/propagation/blocked.dl``."""
+        return _propagation("blocked", "item")
+
+    def boundary(self, shared: Facts) -> Callable[[Facts], list[tuple[Any, ...]]]:
+        """What arguments and results of functions can take; see ``rules/propagation/boundary.dl``.
+
+        Returns a function from what a value has to the rows of ``sharded`` that it keeps.
+        """
+        solver = _propagation("boundary", "value").solver(shared)
+
+        def kept(facts: Facts) -> list[tuple[Any, ...]]:
+            self._note("boundary", facts)
+            return solver.solve(facts, ["kept"])["kept"]
+
+        return kept
+
+    def stages(self, strategy: str, priorities: Iterable[int]) -> Sequence[tuple[int, int, int | None, str]]:
+        """(number, user priority, op-priority level, strategy) of the stages, in order.
+
+        The level is None in a stage without op priorities. ``priorities`` are the user priorities that
+        annotations use.
+        """
+        facts = {
+            "strategy_wanted": [(strategy,)],
+            "priority_used": [(p,) for p in sorted({*priorities, 0})],
+            "level": self.levels,
+        }
+        rows = self._evaluate("schedule", facts)["stage"]
+        return [(int(i), int(p), None if n < 0 else int(n), str(s)) for i, p, n, s in rows]
+
+    def constants(self, facts: Facts) -> dict[str, Any]:
+        """Which ops are constant sub-computations; see ``rules/propagation/constants.dl`` for the facts."""
+        return self._evaluate("constants", facts)
+
+    def groups(self, grouped: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
+        """The values that share a sharding, in the given order, by the least of them; from (value, group id)
+        pairs."""
+        if not grouped:
+            return {}
+        leaders = dict(self._evaluate("groups", {"grouped": grouped})["leader"])
+        members: dict[int, list[int]] = {}
+        for value in dict.fromkeys(value for value, _ in grouped):
+            members.setdefault(int(leaders[value]), []).append(value)
+        return members
+
+    def _evaluate(self, name: str, facts: Facts) -> dict[str, Any]:
+        self._note(name, facts)
+        return _propagation(name).evaluate(facts)
+
+    def _note(self, name: str, facts: Facts) -> None:
+        self.asked.setdefault(name, []).append(facts)

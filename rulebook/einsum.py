@@ -1,0 +1,456 @@
+"""Op rules of one line each, in the notation of Shardy and of JAX's ``custom_partitioning``.
+
+    // Comments and blank lines are skipped; an indented line continues the one before it.
+    /// The sentence of the rule, for explanations.
+    @flash_attention: b s (g h) d, b t g d, b t g d -> b s (g h) d {h=4} reduction={t} need_replication={d}
+    mydialect.softmax: ... i -> ... i need_replication={i}
+    elementwise_op("mydialect.gelu").  // facts about names may stand between, as in a .dl file
+
+``@target`` stands for a custom call, any other name for an op. Each operand and result is a list of
+dimensions; a dimension is a factor or a product of factors, major to minor; ``...`` (or ``...1``) are any
+leading dimensions, nothing is a scalar. Equal names are one factor. ``{h=4}`` gives the sizes that
+dimensions do not tell. Factors pass through unless listed as ``reduction``, ``need_replication`` or
+``permutation``; along those in ``blocked_propagation`` no sharding propagates. A line holds for ops whose
+shapes fit it, so that a name may have a line for each form of its op. It goes before other rules for the op,
+and an `sdy.sharding_rule` that is attached to an op before it.
+
+``compile_lines`` makes a Datalog rule of each line, on the same line, so that places are those of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+from ..errors import ShardlogError, closest
+
+SUFFIXES = (".rules", ".txt")
+KINDS = ("reduction", "need_replication", "permutation")
+_BLOCKED = "blocked_propagation"
+_BARE = '!attribute_number(s, "sdy.sharding_rule", _)'  # no rule is attached
+_FACTS = re.compile(r"(?:\w+\([^()]*\)\.\s*)+(?://.*)?")
+_NAME = re.compile(r'(@?)(?:"([^"\\\n]+)"|([\w$.\-]+))\s*:')
+_TOKEN = re.compile(r"\s+|(->|\.\.\.\d*|[A-Za-z]\w*|\d+|[(){},=])")
+
+Dim = tuple[str, ...]  # the factors of a dimension, major to minor
+Shape = tuple[Dim, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A rule as written. An ellipsis is a dimension with the one factor "..." (or "...1")."""
+
+    file: str
+    number: int
+    text: str
+    name: str
+    custom_call: bool
+    operands: tuple[Shape, ...]
+    results: tuple[Shape, ...]
+    sizes: dict[str, int]
+    kinds: dict[str, str]
+    blocked: tuple[str, ...]
+    sentence: str
+
+    @property
+    def place(self) -> str:
+        """Where the line stands: ``file:line``."""
+        return f"{self.file}:{self.number}"
+
+    @property
+    def slots(self) -> tuple[Shape, ...]:
+        """Operands, then results."""
+        return self.operands + self.results
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The factors in the order in which they first stand, which is their order for propagation."""
+        return tuple(dict.fromkeys(f for shape in self.slots for dim in shape for f in dim))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. Raises ShardlogError where it cannot be read."""
+    from ..engine.language import sources
+
+    try:
+        return sources.read_text(path)
+    except sources.UnreadableError as error:
+        raise ShardlogError(f"cannot read this file: {error}", where=str(path)) from None
+
+
+def parse_lines(file: str, text: str) -> list[Line]:
+    """The rules in ``text``. Raises ShardlogError with the place of the first error."""
+    found: list[Line] = []
+    sentence: list[str] = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if _FACTS.fullmatch(line):
+            continue
+        if line.startswith("///"):
+            sentence.append(line[3:].strip())
+        elif line.strip() and not line.startswith("//") and not line[0].isspace():
+            rest = _continuations(lines, number)
+            found.append(_Parser(file, number, "\n".join([line, *rest])).line(" ".join(sentence)))
+            sentence = []
+        elif line.strip() and not line.startswith("//") and not found:
+            hint = "begin the rule in the first column; indented lines continue the one before"
+            raise ShardlogError("this line continues nothing", where=f"{file}:{number}:1", hint=hint)
+    _check_distinct(found)
+    return found
+
+
+def compile_lines(file: str, text: str) -> str:
+    """The Datalog text of the rules in ``text``, line by line; see ``rules/ops/schema.dl`` for its words."""
+    return compile_files({file: text})[file]
+
+
+def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
+    """The Datalog texts of files: where lines of several files fit an op, that of the last file is used."""
+    kept = re.compile(f"///.*|{_FACTS.pattern}")
+    found: dict[str, str] = {}
+    later: dict[tuple[str, bool, int, int], list[Line]] = {}
+    for file, text in list(texts.items())[::-1]:
+        compiled = [line if kept.fullmatch(line) else "" for line in text.split("\n")]
+        lines = parse_lines(file, text)
+        for line in lines:
+            over = [other for other in later.get(_form(line), ()) if _meet(line, other)]
+            compiled[line.number - 1] = " ".join(_clauses(line, over))
+        for line in lines:
+            later.setdefault(_form(line), []).append(line)
+        found[file] = "\n".join(compiled)
+    return {file: found[file] for file in texts}
+
+
+def _continuations(lines: Sequence[str], start: int) -> Iterator[str]:
+    for number in range(start, len(lines)):
+        line = lines[number]
+        if not line.strip() or not line[0].isspace():
+            return
+        yield line
+
+
+class _Parser:
+    """Reads one rule, which may go over several lines."""
+
+    def __init__(self, file: str, number: int, text: str) -> None:
+        self.file, self.number, self.text = file, number, text
+        self.tokens: list[tuple[str, int]] = []
+        self.at = 0
+
+    def line(self, sentence: str) -> Line:
+        name = _NAME.match(self.text)
+        if name is None:
+            hint = (
+                'as in @target: i j -> i j, or dialect.op: i -> i, or a fact: elementwise_op("dialect.op").'
+            )
+            raise self.error(0, "expected a name and a colon", hint)
+        self.tokenize(name.end())
+        operands = self.shapes()
+        self.expect("->")
+        results = self.shapes()
+        sizes: dict[str, int] = {}
+        kinds: dict[str, str] = {}
+        blocked: list[str] = []
+        used = {f for shape in operands + results for dim in shape for f in dim}
+        while self.token != "end":
+            if self.token == "{":
+                for _ in self.listed(used, sizes):
+                    pass
+                continue
+            kind, at = self.take()
+            if kind not in (*KINDS, _BLOCKED):
+                raise self.error(at, f"unknown kind {kind!r}", closest(kind, (*KINDS, _BLOCKED)))
+            self.expect("=")
+            for factor, where in self.listed(used, None):
+                if kind == _BLOCKED:
+                    blocked.append(factor)
+                elif kinds.setdefault(factor, kind) != kind:
+                    message = f"factor {factor} is listed as {kinds[factor]} already"
+                    raise self.error(where, message, "a factor has one kind")
+        text = " ".join(self.text.split())
+        label, custom_call = name[2] or name[3], bool(name[1])
+        slots = (operands, results, sizes, kinds, tuple(blocked))
+        line = Line(self.file, self.number, text, label, custom_call, *slots, sentence)
+        self.check(line)
+        return line
+
+    def check(self, line: Line) -> None:
+        for shape in line.slots:
+            names = [f for dim in shape for f in dim]
+            for factor in names:
+                if names.count(factor) > 1:
+                    hint = "a factor shards at most one dimension of a tensor"
+                    raise self.error(0, f"factor {factor} is used twice in one operand or result", hint)
+        for factor in [f for shape in line.results for dim in shape for f in dim]:
+            if line.kinds.get(factor) == "reduction":
+                hint = "a reduction is over a factor of operands alone"
+                raise self.error(0, f"factor {factor} is reduction, but a result has it", hint)
+        _sizes(line)
+
+    def tokenize(self, at: int) -> None:
+        while at < len(self.text):
+            match = _TOKEN.match(self.text, at)
+            if match is None:
+                arrow = self.text[at] in "-→"
+                hint = "the arrow is ->" if arrow else "factors are names such as i, j2, heads"
+                raise self.error(at, f"unexpected character {self.text[at]!r}", hint)
+            if match[1]:
+                self.tokens.append((match[1], at))
+            at = match.end()
+        self.tokens.append(("end", at))
+
+    @property
+    def token(self) -> str:
+        return self.tokens[self.at][0]
+
+    def take(self) -> tuple[str, int]:
+        token = self.tokens[self.at]
+        self.at += 1
+        return token
+
+    def expect(self, wanted: str) -> None:
+        token, at = self.take()
+        if token != wanted:
+            raise self.error(at, f"expected {wanted}, found {'the end' if token == 'end' else token}")
+
+    def shapes(self) -> tuple[Shape, ...]:
+        """Shapes with commas between them; nothing at all is a scalar."""
+        found = [self.shape()]
+        while self.token == ",":
+            self.at += 1
+            found.append(self.shape())
+        return tuple(found)
+
+    def shape(self) -> Shape:
+        dims: list[Dim] = []
+        while True:
+            token, at = self.tokens[self.at]
+            options = token in (*KINDS, _BLOCKED) and self.tokens[self.at + 1][0] == "="
+            if token in (",", "->", "{", "end") or options:
+                return tuple(dims)
+            self.at += 1
+            if self.token == "=":
+                raise self.error(at, f"unknown kind {token!r}", closest(token, (*KINDS, _BLOCKED)))
+            if token.startswith("...") and dims:
+                raise self.error(at, "... stands for leading dimensions", "write it before the others")
+            if token == "(":
+                dims.append(self.product(at))
+            elif token[0].isalpha() or token.startswith("..."):
+                dims.append((token,))
+            else:
+                hint = "factors are names such as i, j2, heads"
+                raise self.error(at, f"expected a factor, found {token}", hint)
+
+    def product(self, at: int) -> Dim:
+        factors = []
+        while self.token[0].isalpha() and self.token != "end":
+            factors.append(self.take()[0])
+        self.expect(")")
+        if len(factors) < 2:
+            raise self.error(at, "expected two factors or more in (...)")
+        return tuple(factors)
+
+    def listed(self, used: set[str], sizes: dict[str, int] | None) -> Iterator[tuple[str, int]]:
+        """The factors in ``{...}``; with ``sizes`` each is followed by ``=`` and its size."""
+        self.expect("{")
+        while self.token != "}":
+            factor, at = self.take()
+            if factor == "end":
+                raise self.error(at, "expected }, found the end")
+            if factor not in used:
+                raise self.error(at, f"no operand or result has a factor {factor}")
+            if sizes is not None:
+                self.expect("=")
+                size, where = self.take()
+                if not size.isdigit() or int(size) < 1:
+                    raise self.error(where, f"expected a size, found {size}", "as in {h=4}")
+                sizes[factor] = int(size)
+            yield factor, at
+            if self.token == ",":
+                self.at += 1
+        self.at += 1
+
+    def error(self, at: int, message: str, hint: str = "") -> ShardlogError:
+        before = self.text[:at]
+        line = self.number + before.count("\n")
+        column = at - (before.rfind("\n") + 1) + 1
+        return ShardlogError(message, where=f"{self.file}:{line}:{column}", hint=hint)
+
+
+def _sizes(line: Line) -> list[tuple[str, int, int, Dim]]:
+    """What tells the sizes of factors that stand in products only: (factor, slot, dim, the dim's factors).
+
+    Raises ShardlogError where nothing tells a size.
+    """
+    known = {dim[0] for shape in line.slots for dim in shape if len(dim) == 1} | set(line.sizes)
+    products = [
+        (t, d, dim) for t, shape in enumerate(line.slots) for d, dim in enumerate(shape) if len(dim) > 1
+    ]
+    told = []
+    while True:
+        unknown = [(t, d, dim, [f for f in dim if f not in known]) for t, d, dim in products]
+        step = next(((fs[0], t, d, dim) for t, d, dim, fs in unknown if len(fs) == 1), None)
+        if step is None:
+            break
+        told.append(step)
+        known.add(step[0])
+    missing = [f for f in line.factors if f not in known]
+    if missing:
+        message = f"no dimension tells the size of factor {missing[0]}"
+        raise ShardlogError(message, where=line.place, hint=f"give sizes: {{{missing[0]}=...}}")
+    return told
+
+
+def _check_distinct(lines: Sequence[Line]) -> None:
+    """No two lines for one name may hold for the same ranks."""
+    forms: dict[tuple[str, bool, int, int], list[Line]] = {}
+    for line in lines:
+        alike = forms.setdefault(_form(line), [])
+        for other in alike:
+            if _meet(line, other):
+                message = f"{line.name} has another rule for these ranks, in line {other.number}"
+                raise ShardlogError(message, where=f"{line.place}:1", hint="keep one of the two")
+        alike.append(line)
+
+
+def _form(line: Line) -> tuple[str, bool, int, int]:
+    """What lines that may hold for one op have in common."""
+    return (line.name, line.custom_call, len(line.operands), len(line.results))
+
+
+def _meet(line: Line, other: Line) -> bool:
+    """Two lines of one form may hold for the same ranks."""
+    return all(_overlap(a, b) for a, b in zip(line.slots, other.slots, strict=True))
+
+
+def _overlap(one: Shape, other: Shape) -> bool:
+    """Some rank fits both shapes."""
+    if _open(one) and _open(other):
+        return True
+    if _open(one) or _open(other):
+        short, long = (one, other) if _open(one) else (other, one)
+        return len(short) - 1 <= len(long)
+    return len(one) == len(other)
+
+
+def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
+    """The Datalog of a line: a relation of its own holds if the shapes fit, and then all that an attached
+    `sdy.sharding_rule` would say. One that is attached goes first, and so do ``later`` lines."""
+    subject = f'{"target" if line.custom_call else "op"}(s, "{line.name}")'
+    numbers, variables, fits = _numbers(line), _variables(line), _relation(line)
+    unless = [
+        f"!{_relation(other)}({', '.join(['s', *('_' for _ in _variables(other))])})" for other in later
+    ]
+    fitting = f"{fits}({', '.join(['s', *variables])})"
+    yield f"{fitting} :- {', '.join([subject, *_fits(line), _BARE, *unless])}."
+    heads = ["custom(s)"]
+    for factor, number in numbers.items():
+        if not _is_ellipsis(factor):
+            kind = line.kinds.get(factor, "pass_through")
+            heads.append(f'rule_factor(s, {number}, f_{factor}, "{kind}")')
+    for t, shape in enumerate(line.slots):
+        for d, dim in enumerate(shape):
+            place = _place(shape, d)
+            heads += [
+                f"rule_maps(s, {t}, {place}, {j}, {numbers[f]})"
+                for j, f in enumerate(dim)
+                if not _is_ellipsis(f)
+            ]
+    heads += [f"rule_blocked(s, {numbers[f]})" for f in line.blocked]
+    yield f"{', '.join(heads)} :- {fitting}."
+    for t, shape in enumerate(line.slots):
+        if _open(shape):
+            number, batch = numbers[shape[0][0]], _batch(shape)
+            mapped = f"rule_maps(s, {t}, d, 0, {number} + d)"
+            factor = f'rule_factor(s, {number} + d, n, "pass_through")'
+            yield f"{mapped}, {factor} :- {fitting}, dim(s, {t}, d, n), d < {batch}."
+    reason = f"its shapes do not fit the rule in {line.file.rpartition('/')[2]}:{line.number}"
+    yield f'no_rule(s, "{reason}") :- {subject}, !custom(s).'
+    yield f".decl {fits}({', '.join(['s: sig', *(f'{v}: number' for v in variables)])})"
+    for t, shape in enumerate(line.slots):
+        u = next(
+            (u for u, other in enumerate(line.slots[:t]) if _open(shape) and other[:1] == shape[:1]), None
+        )
+        if u is not None:  # the dimensions of an ellipsis differ
+            differ = f"dim(s, {u}, e, m), dim(s, {t}, e, n), m != n, e < r - {len(line.slots[u]) - 1}"
+            yield f"{fits}_{t}(s) :- {subject}, slot(s, {u}, _, _, r), {differ}."
+            yield f".decl {fits}_{t}(s: sig)"
+
+
+def _variables(line: Line) -> list[str]:
+    """What the relation of a line tells of an op that it holds for: sizes, and how many an ellipsis stands
+    for."""
+    sizes = [f"f_{f}" for f in line.factors if not _is_ellipsis(f)]
+    return sizes + [_batch(((f,),)) for f in line.factors if _is_ellipsis(f)]
+
+
+def _relation(line: Line) -> str:
+    """The relation of the ops that a line holds for."""
+    return f"fits_{crc32(line.file.encode()):x}_{line.number}"
+
+
+def _numbers(line: Line) -> dict[str, str]:
+    """The numbers of the factors as terms: each ellipsis takes as many as it has dimensions."""
+    numbers, count, batches = {}, 0, ""
+    for factor in line.factors:
+        numbers[factor] = f"{count}{batches}"
+        if _is_ellipsis(factor):
+            batches += f" + {_batch(((factor,),))}"
+        else:
+            count += 1
+    return numbers
+
+
+def _is_ellipsis(factor: str) -> bool:
+    return factor.startswith("...")
+
+
+def _open(shape: Shape) -> bool:
+    """The shape begins with an ellipsis."""
+    return bool(shape) and _is_ellipsis(shape[0][0])
+
+
+def _batch(shape: Shape) -> str:
+    """The variable that counts the dimensions of the ellipsis that the shape begins with."""
+    return f"b_{shape[0][0][3:]}"
+
+
+def _place(shape: Shape, d: int) -> str:
+    """The number of dimension ``d`` as written, as a term."""
+    return f"{_batch(shape)} + {d - 1}" if _open(shape) else str(d)
+
+
+def _fits(line: Line) -> Iterator[str]:
+    """The body of a line's rule: as many slots, of these ranks, with equal sizes along each factor."""
+    yield f"{len(line.slots)} = count : {{ slot(s, _, _, _, _) }}"
+    for factor, size in line.sizes.items():
+        yield f"f_{factor} = {size}"
+    told = {(t, d): factor for factor, t, d, _ in _sizes(line)}
+    first: dict[str, int] = {}
+    for t, shape in enumerate(line.slots):
+        role, i = ("operand", t) if t < len(line.operands) else ("result", t - len(line.operands))
+        if not shape:
+            yield f'slot(s, {t}, "{role}", {i}, r_{t}), r_{t} <= 0'
+        elif not _open(shape):
+            yield f'slot(s, {t}, "{role}", {i}, {len(shape)})'
+        else:
+            group, batch = shape[0][0], _batch(shape)
+            yield f'slot(s, {t}, "{role}", {i}, r_{t}), {batch} = r_{t} - {len(shape) - 1}, {batch} >= 0'
+            if first.setdefault(group, t) != t:
+                yield f"!{_relation(line)}_{t}(s)"
+        for d, dim in enumerate(shape):
+            if _is_ellipsis(dim[0]):
+                continue
+            place = _place(shape, d)
+            if len(dim) == 1:
+                yield f"dim(s, {t}, {place}, f_{dim[0]})"
+                continue
+            whole = f"n_{t}_{d}"
+            yield f"dim(s, {t}, {place}, {whole})"
+            if (t, d) in told:
+                others = " * ".join(f"f_{f}" for f in dim if f != told[t, d])
+                yield f"f_{told[t, d]} = {whole} / ({others})"
+            yield f"{whole} = {' * '.join(f'f_{f}' for f in dim)}"

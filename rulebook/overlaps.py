@@ -1,0 +1,116 @@
+"""Ops that more than one file has rules for: found when rules are loaded, with both places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from ..engine.analysis.strata import clause_uses
+from ..engine.language.diagnostics import Reporter
+from ..engine.language.parser import parse
+from ..engine.language.sources import Sources
+from ..engine.language.syntax import Atom, Clause, Comparison, Constant, Module, Variable
+from .einsum import SUFFIXES
+
+_NAMING = {"op": "", "target": "@"}  # relations of a signature that say what the op is called
+_FAMILIES = {"_op": "", "_target": "@"}  # ends of the relations of facts about ops by name
+_RULE = ("factor", "kind", "blocked", "maps", "edge")  # what a rule is: relations that say how shardings pass
+
+Place = tuple[str, int]  # file and line
+
+
+def overlaps(texts: Mapping[str, str], builtin: Sequence[Path]) -> Iterator[str]:
+    """A message for every op that two of ``texts``, Datalog by file, have a rule for, or one of them and the
+    files ``builtin``.
+
+    Lines of einsum notation come before Datalog, and those of later files before others; rules in Datalog add
+    up.
+    """
+    sources, module = _parsed(texts)
+    shipped_sources, shipped = _builtin(tuple(builtin))
+    ruling = _ruling([*shipped.clauses, *module.clauses])
+    known: dict[str, Place] = {}
+    for mentions in _mentions(shipped, shipped_sources, ruling).values():
+        known = {**mentions, **known}
+    found = _mentions(module, sources, ruling)
+    for file in texts:
+        for name, place in found.get(file, {}).items():
+            if name in known:
+                yield _message(name, place, known[name])
+            known[name] = place
+
+
+def _message(name: str, place: Place, other: Place) -> str:
+    line, over = (Path(file).suffix in SUFFIXES for file, _ in (place, other))
+    if line:
+        which = "the former is used where its shapes fit"
+    else:
+        which = "the latter is used where its shapes fit" if over else "what both say holds"
+    return f"{_shown(place)} and {_shown(other)} both have a rule for {name}: {which}"
+
+
+def _shown(place: Place) -> str:
+    """``file:line``; built-in files are named from the folder of the package."""
+    root = f"{Path(__file__).parents[1]}/"
+    return f"{place[0].removeprefix(root) if place[0].startswith(f'{root}rules/') else place[0]}:{place[1]}"
+
+
+def _parsed(texts: Mapping[str, str]) -> tuple[Sources, Module]:
+    sources, module = Sources(), Module()
+    for file, text in texts.items():
+        parse(text, sources.add(file, text), module, Reporter(sources), lambda path, at: None)
+    return sources, module
+
+
+@cache
+def _builtin(files: tuple[Path, ...]) -> tuple[Sources, Module]:
+    return _parsed({str(file): file.read_text(encoding="utf-8") for file in files})
+
+
+def _ruling(clauses: Iterable[Clause]) -> frozenset[str]:
+    """The relations that a rule of an op may follow from."""
+    used: dict[str, set[str]] = {}
+    for clause in clauses:
+        used.setdefault(clause.head.name, set()).update(use.relation for use in clause_uses(clause))
+    found, waiting = set(_RULE), list(_RULE)
+    while waiting:
+        new = used.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return frozenset(found)
+
+
+def _mentions(module: Module, sources: Sources, ruling: frozenset[str]) -> dict[str, dict[str, Place]]:
+    """The ops that clauses for ``ruling`` relations name first, by file."""
+    found: dict[str, dict[str, Place]] = {}
+    for clause in module.clauses:
+        for name in _named(clause) if clause.head.name in ruling else ():
+            place = sources.locate(clause.text.start)
+            found.setdefault(place.file, {}).setdefault(name, (place.file, place.line))
+    return found
+
+
+def _named(clause: Clause) -> Iterator[str]:
+    """The ops that a clause names: a fact of a family, or a rule in its body."""
+    if not clause.body:
+        for end, prefix in _FAMILIES.items():
+            if clause.head.name.endswith(end) and clause.head.args:
+                name = clause.head.args[0]
+                if isinstance(name, Constant):
+                    yield f"{prefix}{name.value}"
+        return
+    variables: dict[str, str] = {}
+    for literal in clause.body:
+        if isinstance(literal, Atom) and literal.name in _NAMING and len(literal.args) == 2:
+            name, prefix = literal.args[1], _NAMING[literal.name]
+            if isinstance(name, Constant):
+                if name.value != "stablehlo.custom_call":
+                    yield f"{prefix}{name.value}"
+            elif isinstance(name, Variable):
+                variables[name.name] = prefix
+    for literal in clause.body:
+        if isinstance(literal, Comparison) and literal.operator == "=":
+            for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                if isinstance(side, Variable) and side.name in variables and isinstance(other, Constant):
+                    yield f"{variables[side.name]}{other.value}"

@@ -1,0 +1,209 @@
+"""Lists of op priorities: a line per level, in the order in which ops propagate.
+
+    // Comments and blank lines are skipped; an indented line continues the one before it.
+    elementwise, stablehlo.reshape: both
+    stablehlo.dot_general pass_through: both
+    stablehlo.broadcast_in_dim: none; my.*, @my_call: forward; *: both
+
+A level has groups, with ``;`` between them: what it is about, a colon, and the direction in which shardings
+flow. Ops are named, or given by the beginning of their names and ``*``, or by a family; a kind of factors or
+``single_use`` may follow. ``rules/propagation/op_priorities.dl`` says what all of it means.
+
+``compile_priorities`` makes a fact of each entry, on the same line, so that places are those of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..engine.plan.plan import Plan
+from ..errors import ShardlogError, closest
+
+FAMILIES = ("elementwise", "passing", "broadcast")
+KINDS = ("pass_through", "reduction", "need_replication", "permutation")
+DIRECTIONS = ("forward", "backward", "both", "none")
+_MOST_UNKNOWN = 20  # messages about entries for ops that are not there
+_SINGLE_USE = "single_use"
+_TOKEN = re.compile(r'//.*|\s+|([:;,]|@?(?:"[^"\\\n]+"|[\w$.\-]+\*?)|@?\*)')
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a level says about some ops. ``ops``, ``kind``, ``uses`` and ``direction`` are as in
+    ``rules/propagation/op_priorities.dl``; ``place`` is ``file:line:column``."""
+
+    place: str
+    line: int
+    level: int
+    ops: str
+    kind: str
+    uses: str
+    direction: str
+
+
+def parse_priorities(file: str, text: str) -> list[Entry]:
+    """The entries in ``text``, level by level. Raises ShardlogError with the place of the first error."""
+    parser = _Parser(file, text)
+    entries = [e for number, level in enumerate(parser.levels) for e in parser.level(number, level)]
+    if not entries:
+        raise ShardlogError("there are no levels", where=file, hint="a level is a line such as *: both")
+    return entries
+
+
+def compile_priorities(file: str, text: str) -> str:
+    """The Datalog text of the entries in ``text``, line by line."""
+    lines: list[list[str]] = [[] for _ in text.split("\n")]
+    for i, e in enumerate(parse_priorities(file, text)):
+        columns = f'{e.level}, {i}, "{e.ops}", "{e.kind}", "{e.uses}", "{e.direction}"'
+        lines[e.line - 1].append(f"listed_priority({columns}).")
+    return "\n".join(map("".join, lines))
+
+
+def unknown_names(entries: Iterable[Entry], plan: Plan, ops: Iterable[Any]) -> Iterator[str]:
+    """A message for each entry about ops of which neither the rules (``plan``) nor a module (with these
+    ``ops``) has one."""
+    names = sorted(_names(plan).union(*map(_called, ops)))
+    unknown = [e for e in entries if e.ops not in FAMILIES and not _has(names, e.ops)]
+    for entry in unknown[:_MOST_UNKNOWN]:
+        called = f"begins with {entry.ops[:-1]}" if entry.ops.endswith("*") else f"is called {entry.ops}"
+        hint = closest(entry.ops, names)
+        near = f"; {hint}" if hint.startswith("did") else ""
+        yield f"{entry.place}: no op in the module or in the rules {called}{near}"
+    if len(unknown) > _MOST_UNKNOWN:
+        more = unknown[_MOST_UNKNOWN:]
+        yield f"{more[0].place}: {len(more):,} more entries are about ops that are not there"
+
+
+def _has(names: Sequence[str], ops: str) -> bool:
+    """Whether one of the sorted ``names`` is meant by ``ops``, a name or the beginning of one and ``*``."""
+    name = ops.removesuffix("*")
+    i = bisect_left(names, name)
+    return i < len(names) and (names[i].startswith(name) if ops.endswith("*") else names[i] == name)
+
+
+def _called(op: Any) -> Iterator[str]:
+    yield op.operation.name
+    if "call_target_name" in op.attributes:
+        yield f"@{op.attributes['call_target_name'].value}"
+
+
+def _names(plan: Plan) -> set[str]:
+    """What rules call ops and the targets of custom calls: the symbols in them, without their lists."""
+    texts = {text for source in plan.sources for text in re.findall(r'"([^"\n]+)"', source.text)}
+    for relation, arguments in plan.facts:
+        if not plan.relations[relation].name.endswith("_priority"):
+            texts.update(str(e[2]) for e in arguments if e[1] == "symbol")
+    return {n for n in texts if "." in n and " " not in n} | {f"@{n}" for n in texts if " " not in n}
+
+
+class _Parser:
+    def __init__(self, file: str, text: str) -> None:
+        self.file, self.text = file, text
+        # The tokens of each level with their offsets; "" is its end.
+        self.levels: list[list[tuple[str, int]]] = []
+        self.starts: list[int] = []  # of the lines
+        offset = 0
+        for line in text.split("\n"):
+            self.starts.append(offset)
+            found = list(self.tokenize(offset, offset + len(line)))
+            if found and not line[0].isspace():
+                self.levels.append(found)
+            elif found and not self.levels:
+                hint = "begin a level in the first column; indented lines continue the one before"
+                raise self.error(found[0][1], "this line continues nothing", hint)
+            elif found:
+                self.levels[-1] += found
+            offset += len(line) + 1
+        for tokens in self.levels:
+            last, at = tokens[-1]
+            tokens.append(("", at + len(last)))
+
+    def tokenize(self, at: int, end: int) -> Iterator[tuple[str, int]]:
+        while at < end:
+            match = _TOKEN.match(self.text, at, end)
+            if match is None:
+                hint = "ops are named as in stablehlo.add, my.*, @target or *"
+                raise self.error(at, f"unexpected character {self.text[at]!r}", hint)
+            if match[1]:
+                yield match[1], at
+            at = match.end()
+
+    @property
+    def token(self) -> tuple[str, int]:
+        return self.tokens[self.at]
+
+    def take(self) -> tuple[str, int]:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def level(self, number: int, tokens: list[tuple[str, int]]) -> Iterator[Entry]:
+        self.tokens, self.at = tokens, 0
+        while True:
+            yield from self.group(number)
+            token, at = self.token
+            if not token:
+                return
+            if token != ";":
+                hint = "as in stablehlo.add: both; my.*: forward"
+                raise self.error(at, f"expected ; or the end of the level, found {token}", hint)
+            self.take()
+
+    def group(self, level: int) -> list[Entry]:
+        subjects = [self.subject()]
+        while self.token[0] == ",":
+            self.take()
+            subjects.append(self.subject())
+        token, at = self.token
+        if token != ":":
+            found = token or "the end of the level"
+            raise self.error(at, f"expected : and a direction, found {found}", "as in stablehlo.add: both")
+        self.take()
+        direction, at = self.token
+        if direction not in DIRECTIONS:
+            found = f"unknown direction {direction}" if direction else "expected a direction"
+            raise self.error(at, found, closest(direction, DIRECTIONS))
+        self.take()
+        return [
+            Entry(self.place(at), self.position(at)[0], level, ops, kind, uses, direction)
+            for ops, kind, uses, at in subjects
+        ]
+
+    def subject(self) -> tuple[str, str, str, int]:
+        """Ops, the kind of factors, uses, and where they stand."""
+        ops, start = self.token
+        if ops in ("", ":", ";", ","):
+            raise self.error(start, "expected ops", "name ops, as in stablehlo.add, my.*, elementwise or *")
+        self.take()
+        ops = ops.replace('"', "")
+        if ops not in FAMILIES and "." not in ops and ops[0] != "@" and ops[-1] != "*":
+            hint = closest(ops, FAMILIES)
+            if not hint.startswith("did"):
+                hint = f"families are {', '.join(FAMILIES)}; ops have a dot: dialect.op"
+            raise self.error(start, f"unknown family {ops}", hint)
+        kind = uses = "any"
+        while (token := self.token[0]) not in ("", ":", ";", ","):
+            if token in KINDS and kind == "any":
+                kind = token
+            elif token == _SINGLE_USE and uses == "any":
+                uses = "single"
+            else:
+                message = f"expected a kind of factors, {_SINGLE_USE} or :, found {token}"
+                raise self.error(self.token[1], message, closest(token, (*KINDS, _SINGLE_USE)))
+            self.take()
+        return ops, kind, uses, start
+
+    def place(self, at: int) -> str:
+        line, column = self.position(at)
+        return f"{self.file}:{line}:{column}"
+
+    def position(self, at: int) -> tuple[int, int]:
+        """The line and the column of an offset."""
+        line = bisect_right(self.starts, at)
+        return line, at - self.starts[line - 1] + 1
+
+    def error(self, at: int, message: str, hint: str) -> ShardlogError:
+        return ShardlogError(message, where=self.place(at), hint=hint)

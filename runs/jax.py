@@ -1,0 +1,112 @@
+"""Shardings as JAX has them, in the shape of a function's arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ShardlogError
+from ..importers.jax import visible
+from ..program.meshes import Mesh
+from ..program.shardings import Sharding
+
+if TYPE_CHECKING:
+    from jax.sharding import NamedSharding
+
+    from .result import Result
+
+
+def argument_shardings(result: Result) -> tuple[Any, dict[str, Any]]:
+    """The shardings of the function's positional arguments, and of its keyword arguments.
+
+    Where only a module is known, its arguments are positional. Raises ShardlogError for sub-axes, which JAX
+    cannot name, and where JAX is not installed.
+    """
+    interface, main = result.source.interface, result.program.graph.main
+    numbers = visible(main.function.op, "arg_attrs")
+    places = [main.place + int(main.layout.place[v]) for v in main.function.arguments]
+    shapes = _shapes(result, main.function.arguments)
+    jax = _Jax(result)
+    if interface.arguments is None:
+        return tuple(jax.sharding(place, shape) for place, shape in zip(places, shapes, strict=True)), {}
+    ranks = interface.ranks[0]
+    leaves = [jax.replicated] * len(ranks)  # those that are dropped
+    for i, n in zip(interface.kept, numbers, strict=True):
+        leaves[i] = jax.sharding(places[n], shapes[n], ranks[i])
+    args, kwargs = interface.arguments.unflatten(leaves)
+    return args, kwargs
+
+
+def result_shardings(result: Result) -> Any:
+    """The shardings of what the function returns, as a tree like it; a tuple where only a module is known.
+
+    Raises ShardlogError as ``argument_shardings``.
+    """
+    interface, graph = result.source.interface, result.program.graph
+    function = graph.main.function
+    shapes = _shapes(result, function.operands[function.terminator])
+    places = [int(place) for place in graph.result_places]
+    jax = _Jax(result)
+    if interface.results is None:
+        return tuple(jax.sharding(place, shape) for place, shape in zip(places, shapes, strict=True))
+    numbers, ranks = visible(function.op, "res_attrs"), interface.ranks[1]
+    # Arguments that the function changes in place are further results of the module.
+    shown = zip(numbers, ranks, strict=False)
+    return interface.results.unflatten([jax.sharding(places[n], shapes[n], rank) for n, rank in shown])
+
+
+def _shapes(result: Result, values: Sequence[int]) -> list[tuple[int, ...]]:
+    signatures, types = result.program.classes.signatures, result.program.graph.main.function.types
+    return [signatures.shapes[types[v]] or () for v in values]
+
+
+class _Jax:
+    """The shardings of a run as JAX's, on JAX's own meshes where there are some."""
+
+    def __init__(self, result: Result) -> None:
+        try:
+            from jax.sharding import NamedSharding, PartitionSpec
+        except ImportError as error:
+            raise ShardlogError("JAX is not installed", hint="pip install 'shardlog[jax]'") from error
+        self._written = result.written
+        self._known = result.source.interface.meshes
+        self._meshes = result.program.shardings.meshes.meshes
+        self._sharding, self._spec = NamedSharding, PartitionSpec
+        first = next((mesh for mesh in self._meshes if mesh.axes), None)
+        # As JAX has it, an array that is not sharded is replicated over the mesh.
+        self.replicated = None if first is None else NamedSharding(self._mesh(first), PartitionSpec())  # type: ignore[no-untyped-call]
+
+    def sharding(self, place: int, shape: tuple[int, ...], rank: int | None = None) -> NamedSharding | None:
+        """The sharding of what is at a place, of its first dimensions where ``rank`` says how many; None
+        where the program has no mesh."""
+        found = self._written.fitted(self._written.sharding(place, len(shape)), shape, entry=True)
+        if found is None or not self._meshes[found.mesh].axes:
+            return self.replicated
+        mesh = self._meshes[found.mesh]
+        entries = [_entry([axis.name for axis in d.axes]) for d in found.dimensions]
+        self._check(found, mesh)
+        fixed = {"unreduced": {axis.name for axis in found.unreduced}} if found.unreduced else {}
+        spec = self._spec(*entries[:rank], **fixed)  # type: ignore[no-untyped-call]
+        return self._sharding(self._mesh(mesh), spec)
+
+    def _check(self, sharding: Sharding, mesh: Mesh) -> None:
+        axes = (axis for dimension in sharding.dimensions for axis in dimension.axes)
+        for axis in (*axes, *sharding.unreduced):
+            if axis.size != mesh.sizes[axis.name]:
+                raise ShardlogError(
+                    f'sub-axis "{axis.name}":({axis.pre}){axis.size} has no name in JAX',
+                    hint="split the mesh axis into two",
+                )
+
+    def _mesh(self, mesh: Mesh) -> Any:
+        """The program's own mesh with these axes, concrete where it is concrete, or else an abstract one."""
+        from jax.sharding import AbstractMesh
+
+        for known in self._known:
+            if tuple(known.shape.items()) == mesh.axes:
+                return known
+        return AbstractMesh(tuple(size for _, size in mesh.axes), tuple(name for name, _ in mesh.axes))
+
+
+def _entry(names: list[str]) -> Any:
+    return names[0] if len(names) == 1 else tuple(names) or None

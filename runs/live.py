@@ -1,0 +1,457 @@
+"""A run in memory, as explanations read it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..exporters.relations import value_names
+from ..importers.graph.graph import Instance
+from ..importers.graph.inside import values_inside
+from ..program.function import Function
+from ..program.places import argument_path, frames, result_path, source_location, tell_apart
+from ..propagation.fixpoint import STATE
+from .record import Annotation, Change, Facts, Key, Op, Record, Stage, Value
+
+if TYPE_CHECKING:
+    from ..engine import Program
+    from ..importers.given import Given
+    from .result import Result, RunData
+
+_OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule")
+
+
+class Live(Record):
+    """The record of a ``Result``."""
+
+    def __init__(self, run: RunData) -> None:
+        self.run = run
+        self._program = program = run.program
+        self._graph = graph = program.graph
+        self._fixpoint = fixpoint = run.fixpoint
+        self._log = fixpoint.outcome.log
+        self._values: dict[int, Value] = {}
+        self._arguments: dict[str, dict[int, int]] = {}
+        self._agenda_graph = fixpoint.graph
+        # Those that an item had before others retired were for turns that changed nothing.
+        self._classes = fixpoint.graph.settled
+        self._places = [i.place for i in graph.instances]
+        self._items = [i.item for i in graph.instances]
+        self._first_result = int(graph.places) - len(graph.result_places)
+        self.name = run.source.name
+        self.strategy = fixpoint.strategy
+        self.meshes = program.shardings.meshes
+        self.stages = tuple(Stage(s.priority, s.level, s.strategy) for s in fixpoint.stages)
+        self.statistics = tuple((s.turns, s.distinct, s.changes) for s in fixpoint.stages)
+        self.unknown_ops = tuple(asdict(op) for op in run.unknown_ops)
+        self.stage_of = fixpoint.stage_of
+        self.end = len(self._log.item)
+        self.items = len(graph.classes)
+        self._op_rules = run.book.ops.solver({})
+        self._op_facts: dict[int, Facts] = {}
+
+    @property
+    def result(self) -> Result:
+        from .result import Result
+
+        return Result(*(getattr(self.run, field.name) for field in fields(self.run)))
+
+    def again(self, annotate: Given = ()) -> Result:
+        from ..importers.given import Several
+        from .running import run_with
+
+        options = self.run.options
+        return run_with(self.run.source, replace(options, annotate=Several((options.annotate, annotate))))
+
+    def relation(self, name: str) -> list[tuple[Any, ...]]:
+        return self.run.facts[name]
+
+    # ---- Names ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _names(self) -> list[list[str]]:
+        return [
+            value_names(self._program, i, self.run.names[i.function.name].values)
+            for i in self._graph.instances
+        ]
+
+    @cached_property
+    def _types(self) -> dict[int, str]:
+        return {number: str(type_) for type_, number in self._program.classes.signatures.types.items()}
+
+    @cached_property
+    def _tensors(self) -> list[int]:
+        """The values that are tensors, and still there."""
+        shapes, found = self._program.classes.signatures.shapes, list[int]()
+        for instance, names in zip(self._graph.instances, self._names, strict=True):
+            function = instance.function
+            for v in range(len(names)):
+                if shapes[function.types[v]] is not None and function.definer[v] not in function.removed:
+                    found.append(instance.place + v)
+        types = self._graph.main.function.types
+        return found + [
+            self._first_result + i for i, v in enumerate(self._returned) if shapes[types[v]] is not None
+        ]
+
+    @cached_property
+    def by_name(self) -> dict[str, list[int]]:
+        """The tensors by name. Regions beside each other may use a name twice."""
+        main, found = self._graph.main, dict[str, list[int]]()
+        for v, argument in zip(main.function.arguments, main.function.op.arguments, strict=True):
+            if path := argument_path(argument.location):
+                found.setdefault(path, [main.place + v])
+        for i in range(len(self._returned)):
+            found.setdefault(self._result_path(i), [self._first_result + i])
+        tensors = set(self._tensors)
+        found = {name: numbers for name, numbers in found.items() if tensors.issuperset(numbers)}
+        for number in self._tensors:
+            same = found.setdefault(self._name(number), [])
+            if number not in same:
+                same.append(number)
+        return found
+
+    @property
+    def _returned(self) -> tuple[int, ...]:
+        function = self._graph.main.function
+        return function.operands[function.terminator]
+
+    def named(self, name: str) -> list[Value]:
+        return [self.value(number) for number in self.by_name.get(name, ())]
+
+    def names(self) -> dict[str, int]:
+        return {name: numbers[0] for name, numbers in self.by_name.items()}
+
+    # ---- Values -----------------------------------------------------------------------------------------
+
+    def value(self, number: int) -> Value:
+        if number not in self._values:
+            self._values[number] = self._value(number)
+        return self._values[number]
+
+    def _value(self, number: int) -> Value:
+        instance, v = self._owner(number)
+        if number >= self._first_result:
+            i = number - self._first_result
+            name, where, place = f"result#{i}", self._result_path(i), number
+            where = "" if where == name else where
+        else:
+            name, place = self._names[instance.number][v], instance.place + int(instance.layout.place[v])
+            where = self._born(place)
+        type_ = instance.function.types[v]
+        shape = self._program.classes.signatures.shapes[type_] or ()
+        manual = self._manual.get(number, ())
+        return Value(number, name, place, self._types[type_], shape, where, manual)
+
+    @cached_property
+    def _manual(self) -> dict[int, tuple[tuple[str, str], ...]]:
+        wheres = cache(lambda item: self._told_apart(*self._node(item)))
+        inside = values_inside(self._graph)
+        return {number: tuple((a, wheres(item)) for a, item in axes) for number, axes in inside.items()}
+
+    def values(self) -> Iterator[Value]:
+        return map(self.value, self._tensors)
+
+    def _owner(self, number: int) -> tuple[Instance, int]:
+        """The instance with a value, and its number there; that of the returned value for a result."""
+        if number >= self._first_result:
+            return self._graph.main, self._returned[number - self._first_result]
+        instance = self._graph.instances[bisect_right(self._places, number) - 1]
+        return instance, number - instance.place
+
+    def _result_path(self, i: int) -> str:
+        return result_path(self._graph.main.function.op, i) or f"result#{i}"
+
+    def _born(self, place: int) -> str:
+        instance, v = self._owner(place)
+        function = instance.function
+        node = function.definer[v]
+        if node >= 0:
+            return self._where(instance, node)
+        if v not in function.arguments:  # what a computation is given comes from where that is
+            return self._where(instance, self._around(function)[v])
+        location = function.op.arguments[function.arguments.index(v)].location
+        found = source_location(location)
+        if found:
+            return self.run.source.place(found)
+        caller = self._callers.get(instance.number)
+        return argument_path(location) or (self._where(*caller) if caller else "")
+
+    @cached_property
+    def _callers(self) -> dict[int, tuple[Instance, int]]:
+        """Where functions are called, by the numbers of their instances."""
+        instances = self._graph.instances
+        return {child.number: (i, node) for i in instances for node, child in i.children.items()}
+
+    def _around(self, function: Function) -> dict[int, int]:
+        """The ops that arguments of regions belong to."""
+        if function.name not in self._arguments:
+            regions = ((node, region) for node, found in function.regions.items() for region in found)
+            self._arguments[function.name] = {v: node for node, region in regions for v in region.arguments}
+        return self._arguments[function.name]
+
+    def born_at(self, file: str, line: int) -> list[Value]:
+        return [self.value(v) for v, (path, n) in self._lines if n == line and _is_file(path, file)]
+
+    def lines(self, file: str) -> list[int]:
+        return sorted({n for _, (path, n) in self._lines if _is_file(path, file)})
+
+    @property
+    def _lines(self) -> Iterator[tuple[int, tuple[str, int]]]:
+        """Tensors with the frames of the places where they were born."""
+        for number in self._tensors:
+            if (item := self.definer(number)) >= 0:
+                for frame in dict.fromkeys(frames(self.location(item))):
+                    yield number, frame
+
+    def _node(self, item: int) -> tuple[Instance, int]:
+        """The instance with an item, and its number there."""
+        instance = self._graph.instances[bisect_right(self._items, item) - 1]
+        return instance, item - instance.item
+
+    def definer(self, number: int) -> int:
+        """The op that makes a value; -1: none does."""
+        instance, v = self._owner(number)
+        node = -1 if number >= self._first_result else instance.function.definer[v]
+        return instance.item + node if node >= 0 else -1
+
+    def _where(self, instance: Instance, node: int) -> str:
+        location = self._location(instance, node)
+        return source_location(location) or location
+
+    def _location(self, instance: Instance, node: int) -> str:
+        function = instance.function
+        return self.run.names[function.name].locations[function.source(node)]
+
+    # ---- Shardings --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _boundary(self) -> dict[int, bool]:
+        """The values that arguments and results of functions are; whether of the main function."""
+        found: dict[int, bool] = {}
+        for instance in self._graph.instances:
+            function, main = instance.function, instance is self._graph.main
+            results = (v for node in function.calls for v in function.results[node])
+            found |= {instance.place + v: False for v in results}
+            found |= {instance.place + v: main for v in function.arguments}
+        return found | {int(place): True for place in self._graph.result_places}
+
+    def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
+        value, written = self.value(number), self.run.written
+        found = written.sharding(value.place, len(value.shape))
+        if number in self._boundary:
+            found = written.fitted(found, value.shape, entry=self._boundary[number])
+        if found is None or not found.dimensions:
+            return ((),) * len(value.shape)
+        split, mesh = self.meshes.split, found.mesh
+        return tuple(tuple(x for axis in d.axes for x in split(mesh, axis)) for d in found.dimensions)
+
+    def given_shardings(self) -> list[Annotation]:
+        return [self.annotation(cell) for cell in sorted(self._program.initial)]
+
+    @cached_property
+    def _annotated(self) -> dict[int, tuple[str, str, str]]:
+        """Cell -> the name of the value that was given a sharding, where, and by what."""
+        cells, found = self._program.cells, dict[int, tuple[str, str, str]]()
+        for instance in self._graph.instances:
+            function = instance.function
+            for v in function.annotations:
+                cell = int(cells[instance.place + int(instance.layout.place[v])])
+                given = self._annotation(instance, v)
+                if cell not in found or found[cell][2] != "user":
+                    found[cell] = given
+        return found
+
+    def _annotation(self, instance: Instance, v: int) -> tuple[str, str, str]:
+        """A constraint that became its operand's own sharding is what the user wrote."""
+        function, names = instance.function, self._names[instance.number]
+        if v in function.specs:
+            node, spec = function.specs[v]
+            return names[v], self._told_apart(instance, node), spec
+        if v not in function.attributes:
+            for node in function.constraints:
+                result = function.results[node][0]
+                same = function.annotations.get(result) == function.annotations[v]
+                if v in function.operands[node] and same and node not in function.created:
+                    return names[result], self._told_apart(instance, node), "user"
+        node = function.definer[v]
+        if node in function.constraints and node not in function.created:
+            return names[v], self._told_apart(instance, node), "user"
+        written = v in function.attributes or not function.annotations[v].empty
+        return names[v], self._born(instance.place + v), "user" if written else "import"
+
+    def _told_apart(self, instance: Instance, node: int) -> str:
+        """Where a constraint or ``shard_map`` is, with what tells it from others that the same line makes."""
+        where, location = self._where(instance, node), self._location(instance, node)
+        apart = tell_apart(location, self._givers.get(where, ()))
+        return f"{where} {apart}" if apart else where
+
+    @cached_property
+    def _givers(self) -> dict[str, list[str]]:
+        """The locations of constraints and ``shard_map``s by their place."""
+        found: dict[str, list[str]] = {}
+        for instance in self._graph.instances:
+            for node in (*instance.function.constraints, *instance.function.boundaries):
+                location = self._location(instance, node)
+                found.setdefault(self._where(instance, node), []).append(location)
+        return found
+
+    def annotation(self, cell: int) -> Annotation:
+        found = self._annotated.get(cell)
+        if found is None:
+            value = self.value(cell)
+            found = value.name, value.where, "user"
+        sharding = self._program.initial.get(cell)
+        text = self._program.shardings.text(sharding).removeprefix("#sdy.sharding") if sharding else ""
+        name, where, by = found
+        return Annotation(name, where, cell, text, by)
+
+    # ---- The agenda -------------------------------------------------------------------------------------
+
+    def op(self, item: int) -> Op:
+        places = self.slots(item)
+        if item >= self.items:
+            value = self.value(places[0])
+            return Op("annotation", value.where, (places[0],), (value.name,), ("annotation",))
+        if item >= self.items - len(self._graph.result_items):
+            return self._op("func.return", "", places, ("returned value", "function result"))
+        instance = self._graph.instances[bisect_right(self._items, item) - 1]
+        function, node = instance.function, item - instance.item
+        if node >= len(function.ops):
+            roles = [f"source {i}" for i in range(len(places) - 1)]
+            return self._op("data flow", self.value(places[-1]).where, places, (*roles, "target"))
+        operands, results = function.operands[node], function.results[node]
+        roles = [f"operand {i}" for i in range(len(operands))]
+        roles += [f"result {i}" if len(results) > 1 else "result" for i in range(len(results))]
+        numbers = [instance.place + v for v in (*operands, *results)]
+        return self._op(function.names[node], self._where(instance, node), numbers, tuple(roles))
+
+    def ops(self) -> Iterator[tuple[int, Op]]:
+        classes = self._graph.classes.tolist()
+        return ((item, self.op(item)) for item, class_ in enumerate(classes) if class_ >= 0)
+
+    def location(self, item: int) -> str:
+        instance = self._graph.instances[bisect_right(self._items, item) - 1]
+        node = item - instance.item
+        return self._location(instance, node) if node < len(instance.function.ops) else ""
+
+    def order(self) -> list[int]:
+        return [*self._graph.order.tolist(), *self._graph.result_items.tolist()]
+
+    def _op(self, name: str, where: str, values: Sequence[int], roles: tuple[str, ...]) -> Op:
+        return Op(name, where, tuple(values), tuple(self._name(v) for v in values), roles)
+
+    def _name(self, number: int) -> str:
+        if number >= self._first_result:
+            return f"result#{number - self._first_result}"
+        instance, v = self._owner(number)
+        return self._names[instance.number][v]
+
+    def slots(self, item: int) -> list[int]:
+        offsets, places = self._agenda_graph.slots
+        found: list[int] = places[offsets[item] : offsets[item + 1]].tolist()
+        return found
+
+    @cached_property
+    def _by_cell(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """The slots of all items in the order of their cells: cells, items and slots."""
+        offsets, places = self._agenda_graph.slots
+        cells = self._agenda_graph.place_cell[places]
+        items = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        order = np.argsort(cells, kind="stable")
+        return cells[order], items[order], order - offsets[items[order]]
+
+    def turns(self, cell: int) -> list[tuple[int, int]]:
+        cells, items, slots = self._by_cell
+        low, high = _run(cells, cell)
+        return list(zip(items[low:high].tolist(), slots[low:high].tolist(), strict=True))
+
+    def cell(self, place: int) -> int:
+        return int(self._agenda_graph.place_cell[place])
+
+    def contents(self, cell: int) -> tuple[int, int]:
+        return int(self._fixpoint.initial[cell]), int(self._fixpoint.outcome.contents[cell])
+
+    def facts(self, content: int) -> Facts:
+        return self._fixpoint.agenda.facts(content)
+
+    def static(self, item: int, turns: int) -> int:
+        if not self._fixpoint.passes:
+            return -1
+        return int(self._fixpoint.passes[turns].statics[self._classes[item]])
+
+    def given(self, static: int, slots: int) -> Facts:
+        return self._fixpoint.agenda.explain(static, [0] * slots, self._inputs)
+
+    @cached_property
+    def _inputs(self) -> list[str]:
+        """The relations that a turn is given, but for what slots hold."""
+        plan = self.run.book.programs()["turn"].plan
+        return [r.name for r in plan.relations if r.input and r.keyed and r.name not in STATE]
+
+    def op_facts(self, item: int) -> Facts:
+        if item >= self.items - len(self._graph.result_items):
+            return {}
+        instance = self._graph.instances[bisect_right(self._items, item) - 1]
+        node = item - instance.item
+        if node >= len(instance.function.ops):
+            return {}
+        signature = instance.function.signature[node]
+        if signature not in self._op_facts:
+            facts = self._program.classes.facts(signature)
+            tensor = [(t, role) for t, role, _, _ in facts.get("slot", ())]
+            said = self._op_rules.solve(facts, _OP_FACTS)
+            self._op_facts[signature] = {**said, "tensor": tensor}
+        return self._op_facts[signature]
+
+    def at_end(self) -> Iterator[tuple[int, Key]]:
+        if not self._fixpoint.passes:
+            return
+        offsets, places = self._agenda_graph.slots
+        held = self._fixpoint.outcome.contents[self._agenda_graph.place_cell[places]].tolist()
+        statics = self._fixpoint.passes[-1].statics[self._classes].tolist()
+        ends = offsets.tolist()
+        for item in range(self.items):
+            if statics[item] >= 0:
+                yield item, (statics[item], *held[ends[item] : ends[item + 1]])
+
+    @cached_property
+    def _changes(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        cells = self._agenda_graph.place_cell[self._log.place] if self.end else np.zeros(0, np.int32)
+        order = np.argsort(cells, kind="stable")
+        return cells[order], order
+
+    def changes(self, cell: int) -> list[int]:
+        cells, order = self._changes
+        low, high = _run(cells, cell)
+        found: list[int] = order[low:high].tolist()
+        return found
+
+    def change(self, number: int) -> Change:
+        turns, item, slot, place, old, new = (int(column[number]) for column in self._log)
+        return Change(turns, item, slot, self.cell(place), old, new)
+
+    # ---- Turns ------------------------------------------------------------------------------------------
+
+    def rules(self) -> Program:
+        return self.run.book.reasons()
+
+    def proofs(self, key: Key) -> None:
+        return None
+
+    def lost(self, number: int) -> None:
+        return None
+
+
+def _run(cells: npt.NDArray[Any], cell: int) -> Any:
+    """Where a cell stands in sorted cells. With another type than theirs NumPy would cast them all."""
+    return np.searchsorted(cells, np.asarray([cell, cell + 1], cells.dtype))
+
+
+def _is_file(path: str, file: str) -> bool:
+    return path == file or path.endswith(f"/{file}")

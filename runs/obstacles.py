@@ -1,0 +1,166 @@
+"""Turns solved with the rules that say why an axis stops short, ``rules/propagation/blocked.dl``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from ..engine import Solver
+from ..engine.provenance.proof import Derivations, Proof
+from .history import Event, History
+from .record import Facts, Row, Stage
+
+_TELLING = ("stops", "declines", "barred")  # whose sentences say what is in the way
+_OPEN = {"flows", "strategy"}  # of the static facts, those of a stage
+_FROM_OP = ("factor", "maps", "elementwise")
+
+
+class Obstacles:
+    """What is in the way of axes in the turns of a run, those included that were never taken."""
+
+    def __init__(self, history: History) -> None:
+        self._history, self._record = history, history.record
+        self._statics: dict[tuple[int, int], int] = {}
+        self._turns: dict[object, Derivations] = {}  # by what was given
+        self._taken: dict[tuple[int, int, int], Derivations] = {}
+        self._losing: dict[int, dict[int, list[Row]]] = {}  # first change of a turn -> slot -> ``loses``
+        self._maps: dict[int, list[Row]] = {}
+
+    @cached_property
+    def _solver(self) -> Solver:
+        return self._record.rules().solver(self._history.shared)
+
+    def turn(self, item: int, stage: int, before: int) -> Derivations:
+        """A turn of an item in a stage, with what slots held just before a change."""
+        if (item, stage, before) not in self._taken:
+            facts = self._facts(item, stage, before)
+            key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
+            if key not in self._turns:
+                given = facts | self._history.shared
+                self._turns[key] = Derivations(self._record.rules(), given, ("blocked", "missing"))
+            self._taken[item, stage, before] = self._turns[key]
+        return self._taken[item, stage, before]
+
+    def at_end(self, item: int) -> Derivations:
+        """A turn of an item at the end of the run."""
+        return self.turn(item, len(self._record.stages) - 1, self._history.end)
+
+    def lost(self, event: Event, factor: int) -> list[tuple[Row, Proof]]:
+        """The rows of ``loses`` for what a change gained along a factor, without the slot and factor, each
+        with the step of its proof whose sentence says most."""
+        kept = self._record.lost(event.number)
+        found = self.losses(event) if kept is None else kept
+        return [(row[2:], says) for row, says in found if row[:2] == (event.slot, factor)]
+
+    def losses(self, event: Event) -> list[tuple[Row, Proof]]:
+        """The rows of ``loses`` for what a change gained, each with the step that says most."""
+        start = self._history.start(event)
+        if start not in self._losing:
+            by_slot = self._losing[start] = {}
+            for row in self._solver.solve(self._facts(event.item, event.stage, start), ["loses"])["loses"]:
+                by_slot.setdefault(row[0], []).append(row)
+        return [(row, self._blocked(event, start, row)) for row in self._losing[start].get(event.slot, ())]
+
+    def _blocked(self, event: Event, start: int, row: Row) -> Proof:
+        slot, factor, position, axis, _, *why = row[2:]
+        turn = self.turn(event.item, event.stage, start)
+        proof = turn.proof("blocked", (slot, factor, position, axis, *why))
+        assert proof is not None, "what loses is blocked"
+        return telling(proof)
+
+    def held(self, item: int) -> Derivations:
+        """The turn of an annotation with priorities in the first sweep, which hides them."""
+        facts = self._history.given(self._record.static(item, 0), 1) | self._history.shared
+        return Derivations(self._record.rules(), facts, ("held",))
+
+    def maps(self, item: int) -> list[Row]:
+        """(slot, dimension, position, factor) of an item, whether it takes turns or not."""
+        if item not in self._maps:
+            self._maps[item] = self._given(item, len(self._record.stages) - 1).get("maps", [])
+        return self._maps[item]
+
+    def unknown(self, item: int) -> bool:
+        """Whether an item is an op that has no rule."""
+        if self.maps(item):
+            return False
+        facts = self._record.op_facts(item)
+        return bool(facts) and not facts["known"]
+
+    # ---- Facts ------------------------------------------------------------------------------------------
+
+    def _facts(self, item: int, stage: int, before: int) -> Facts:
+        history, slots = self._history, self._history.slots(item)
+        facts = {name: list(rows) for name, rows in self._given(item, stage).items() if rows}
+        for slot, place in enumerate(slots):
+            cell = history.cell(place)
+            for name, rows in history.facts(history.content(cell, before)).items():
+                facts.setdefault(name, []).extend((slot, *row) for row in rows)
+        facts |= {"opens": self._opens(item)}
+        known = self._record.op_facts(item)
+        facts["kind"] = list(known["kind"]) if "kind" in known else _passing(facts)
+        facts["impassable"] = list(known.get("blocked", ()))
+        priority = self._record.stages[stage].priority if self._record.stages else 0
+        for slot, place in enumerate(slots):
+            for d, x, n in self._later(history.cell(place), priority):
+                facts.setdefault("reserved", []).append((slot, x, n))
+                facts.setdefault("awaits", []).append((slot, d, n))
+        return {name: list(dict.fromkeys(rows)) for name, rows in facts.items() if rows}
+
+    def _given(self, item: int, stage: int) -> Facts:
+        """The static facts of an item in a stage; where nothing flows, what is the same in all stages."""
+        slots = len(self._history.slots(item))
+        static, last = self._static(item, stage), self._static(item, len(self._record.stages) - 1)
+        if static >= 0:
+            return self._history.given(static, slots)
+        strategy: Facts = {"strategy": [(s.strategy,) for s in self._record.stages[stage:][:1]]}
+        if last >= 0:
+            given = self._history.given(last, slots)
+            return strategy | {name: rows for name, rows in given.items() if name not in _OPEN}
+        known = self._record.op_facts(item)
+        return strategy | {name: known[name] for name in ("tensor", *_FROM_OP) if name in known}
+
+    def _static(self, item: int, stage: int) -> int:
+        if (item, stage) not in self._statics:
+            passes = [turns for turns, of in enumerate(self._record.stage_of) if of == stage]
+            self._statics[item, stage] = max((self._record.static(item, p) for p in passes), default=-1)
+        return self._statics[item, stage]
+
+    def _opens(self, item: int) -> list[Row]:
+        """From which level on shardings flow along a factor from slots of a role."""
+        found: dict[Row, int] = {}
+        slots = len(self._history.slots(item))
+        for number, stage in enumerate(self._record.stages):
+            static = self._static(item, number)
+            if static >= 0:
+                for row in self._history.given(static, slots).get("flows", ()):
+                    found.setdefault(row, _level(stage))
+        return [(*row, level) for row, level in found.items()]
+
+    def _later(self, cell: int, priority: int) -> Iterator[tuple[int, int, int]]:
+        """(dimension, atom, priority) of what the annotation of a cell has at later priorities."""
+        for item, _ in self._record.turns(cell):
+            static = self._record.static(item, 0) if item >= self._record.items else -1
+            if static >= 0:
+                given = self._history.given(static, 1)
+                priorities: dict[int, int] = dict(given["annotation_priority"])
+                for d, _, x in given["annotation"]:
+                    if priorities[d] > priority:
+                        yield d, x, priorities[d]
+
+
+def telling(proof: Proof) -> Proof:
+    """The step of a proof of ``blocked`` whose sentence says most."""
+    steps = list(proof.steps())
+    return next(
+        (p for name in _TELLING for p in steps if p.relation == name and p.source and p.source.sentence),
+        proof,
+    )
+
+
+def _level(stage: Stage) -> int:
+    return stage.level or 0
+
+
+def _passing(facts: Facts) -> list[Row]:
+    """What is not an op passes everything through."""
+    return [(f, "pass_through") for f, *_ in facts.get("factor", ())]

@@ -1,0 +1,101 @@
+"""Questions about a run, asked as the body of a rule over its relations."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..engine import DatalogError, load_query
+from ..engine.evaluate.query import mentions
+from ..errors import ShardlogError, closest
+from ..exporters.relations import SCHEMA, declarations
+from ..rulebook.book import LIMITS
+from .table import html_table, table
+
+QUERY_LIMITS = replace(LIMITS, tuples=10_000_000)
+Relation = Callable[[str], list[tuple[Any, ...]]]  # the relations of a run by name
+
+# The relation that has all there is of a column; others have it themselves.
+_ALL = {"v": ("value", 0), "m": ("mesh_axis", 0), "x": ("mesh_axis", 1)}
+_KINDS = {"why": ["replicated", "unreduced"]}
+_NUMBER = re.compile(r"(\d+)")
+
+
+class Query:
+    """The body of a rule over the relations of ``docs/facts.md``.
+
+    Raises DatalogError where the body is not right.
+    """
+
+    def __init__(self, body: str) -> None:
+        if not body.strip():
+            hint = "expected the body of a rule, as in 'argument(v, i), value(v, t)'"
+            raise ShardlogError("the query is empty", where="query", hint=hint)
+        try:
+            self._program = load_query(body, declarations())
+        except DatalogError as error:
+            raise DatalogError(
+                replace(d, hint=closest(d.message.split("`")[1], SCHEMA))
+                if d.hint.startswith("declare it")
+                else d
+                for d in error.diagnostics
+            ) from None
+        self._mentions = mentions(body)
+        self._names = [column.name for column in self._program.relations["answer"].columns]
+
+    def run(self, relation: Relation, limits: str = "") -> Rows:
+        """The solutions.
+
+        ``relation`` gives the relations of a run (``Record.relation``), ``limits`` changes ``QUERY_LIMITS``.
+        """
+        facts = {name: relation(name) for name in sorted(self._mentions.relations)}
+        answers = self._program.evaluate(facts, limits=QUERY_LIMITS.changed(limits))["answer"]
+        found = Rows(sorted(answers, key=_natural))
+        found.names = tuple(self._names)
+        return found
+
+    def warnings(self, relation: Relation) -> Iterator[str]:
+        """What is to be said of symbols in the query that cannot occur where they stand."""
+        for name, column, symbol in self._mentions.symbols:
+            variable, _ = SCHEMA[name][column]
+            home, at = _ALL.get(variable, (name, column))
+            known = _KINDS.get(variable) or sorted({row[at] for row in relation(home)}, key=_natural)
+            if variable == "x":  # sub-axes are called for their axis
+                symbol = symbol.partition(":(")[0]
+            if symbol not in known:
+                yield f'no {variable} of {name} is "{symbol}": {closest(symbol, known)}'
+
+
+class Rows(tuple[tuple[Any, ...], ...]):
+    """The solutions of a query, which show as a table: the values of the variables ``names``.
+
+    They are sorted, numbers in names as numbers: ``%arg2`` before ``%arg10``.
+    """
+
+    names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return table(self.names, self) if self.names else ("yes" if self else "no")
+
+    def _repr_html_(self) -> str:
+        return html_table(self.names, self) if self.names else repr(self)
+
+
+def rows(body: str, relation: Relation) -> Rows:
+    """The solutions of a query, which warns of symbols that cannot occur; raises as ``Query``."""
+    query = Query(body)
+    for message in query.warnings(relation):
+        warnings.warn(message, stacklevel=3)
+    return query.run(relation)
+
+
+def _natural(row: Any) -> list[Any]:
+    """A key that sorts the numbers in names as numbers."""
+    found: list[Any] = []
+    for value in (row,) if isinstance(row, str) else row:
+        parts = _NUMBER.split(value) if isinstance(value, str) else [value]
+        found.append([int(part) if i % 2 else part for i, part in enumerate(parts)])
+    return found

@@ -1,0 +1,122 @@
+"""What can be asked of a run, as methods: doors to ``explanations/`` and ``exporters/``, further up.
+
+A run is data and knows nothing of what is asked about it; the one place where it leads there is this, and
+nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..explanations.answers.answers import Answers, Conflicts, Reasons
+    from ..explanations.answers.visualize import Picture
+    from ..explanations.explanation import WhyNot
+    from ..explanations.questions.diff import Diff
+    from ..explanations.questions.what_if import WhatIf
+    from ..explanations.questions.why import Explainer
+    from .query import Rows
+    from .record import Run
+
+    Progress = Callable[[str, float], None]
+
+
+class Questions:
+    """The questions to a run: a ``Result``, a saved run, or what ``shardlog.explain`` returns.
+
+    Values are JAX paths of arguments or results (``params['wq']``), SSA names, or ``model.py:42``. Answers
+    show as text, and as HTML in notebooks. All raise ShardlogError for values, dimensions and axes that do
+    not exist.
+    """
+
+    @property
+    def _run(self) -> Run:
+        """The run that is asked about."""
+        return self  # type: ignore[return-value] # a Result or a Record
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        from ..explanations.questions.why import Explainer
+
+        return Explainer(self._run)
+
+    def _as_html(self) -> str:
+        """A table of a run in memory, for notebooks."""
+        from ..explanations.answers.notebook import result_html
+
+        return result_html(self._explainer.result)
+
+    def why(self, value: str, dim: int | None = None, axis: str | None = None) -> Reasons:
+        """Why a value is sharded as it is, for all axes or those that ``dim`` and ``axis`` say."""
+        from ..explanations.answers.answers import reasons
+
+        return reasons(self._explainer, value, dim, axis)
+
+    def why_not(self, value: str, dim: int, axis: str) -> Answers[WhyNot]:
+        """Why dimension ``dim`` of a value is not sharded on an axis; raises ShardlogError where it is."""
+        from ..explanations.answers.answers import obstacles
+
+        return obstacles(self._explainer, value, dim, axis)
+
+    def conflicts(self) -> Conflicts:
+        """The tensors that must move, most bytes first."""
+        return self._conflicts
+
+    @cached_property
+    def _conflicts(self) -> Conflicts:
+        from ..explanations.answers.answers import Conflicts
+        from ..explanations.questions.conflicts import conflicts
+
+        return Conflicts(conflicts(self._run))
+
+    def diff(self, other: Run | Questions) -> Diff:
+        """What differs between this run and another one, and why."""
+        from ..explanations.questions.diff import diff
+
+        return diff(self._run, other._run)
+
+    def what_if(self, annotate: Any = (), drop: str | Sequence[str] = ()) -> WhatIf:
+        """What would differ if values were annotated (as for ``shardlog.run``), and the annotations of others
+        dropped: names of values, or patterns of them."""
+        from ..explanations.questions.what_if import what_if
+
+        return what_if(self._run, annotate, (drop,) if isinstance(drop, str) else drop)
+
+    def query(self, body: str) -> Rows:
+        """The rows for which the body of a rule holds, over the relations of ``docs/facts.md``.
+
+        Raises ``engine.DatalogError`` where it is not the body of a rule.
+        """
+        from .query import rows
+
+        return rows(body, self._explainer.record.relation)
+
+    def visualize(self, value: str) -> Picture:
+        """Which device holds which part of a value, the first one of that name."""
+        from ..explanations.answers.visualize import picture_of
+
+        return picture_of(self._explainer.record, self._explainer.values.find(value)[0])
+
+    def report(self, path: str | Path, progress: Progress | None = None) -> None:
+        """Writes a page that shows all of the run. ``progress`` is that of ``shardlog.run``.
+
+        Raises ShardlogError where the file cannot be written, and where Jinja is not installed.
+        """
+        from ..explanations.report import report
+        from ..outputs import write
+
+        write(path, report(self._run, progress).encode())
+
+    def save(self, path: str | Path, progress: Progress | None = None) -> None:
+        """Keeps the run in a file that ``shardlog.open`` opens, and that commands take in place of a module.
+        ``progress`` is that of ``shardlog.run``.
+
+        Raises ShardlogError where the file cannot be written.
+        """
+        from .save import save
+
+        save(self._explainer.result, Path(path), progress)

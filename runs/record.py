@@ -1,0 +1,262 @@
+"""What explanations need of a run: one interface, of runs in memory (``live``) and of saved ones (``saved``).
+
+Values have numbers: those of the values of the program's instances, then those of main's function results. A
+value whose sharding another one holds has that one's *place*; a place is the number of a value.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Union
+
+from ..engine import Program
+from ..engine.plan.plan import Source
+from ..engine.provenance.proof import Proof
+from ..program.meshes import Meshes
+from .questions import Questions
+
+if TYPE_CHECKING:
+    from ..importers.given import Given
+    from .result import Result
+
+Facts = dict[str, list[tuple[Any, ...]]]
+Row = tuple[Any, ...]
+Key = tuple[int, ...]  # a neighbourhood: the number of the static facts, then the content of every slot
+
+
+@dataclass(frozen=True)
+class Stage:
+    """When a turn was taken: user priority, op-priority level (None: no op priorities), strategy."""
+
+    priority: int
+    level: int | None
+    strategy: str
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A sharding that was given: the name of the value, where it was given, the cell that holds it, its text.
+
+    ``by`` is "user", or a spec of a ``shard_map`` ("in_specs[0]", and ``where`` is the ``shard_map``'s), or
+    "import" for an open sharding that a result has since another result of its op has one.
+    """
+
+    value: str
+    where: str
+    cell: int
+    text: str
+    by: str = "user"
+
+    @property
+    def spec(self) -> bool:
+        """Whether it is a spec of a ``shard_map``."""
+        return self.by not in ("user", "import")
+
+    def __str__(self) -> str:
+        at = f" at {self.where}" if self.where else ""
+        return f"{self.by} of the shard_map{at}" if self.spec else f"the annotation of {self.value}{at}"
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor: its number and name, the place that holds its sharding, its type and dimensions.
+
+    ``where`` is where the tensor comes from: a line of the user's program or of the module, or a JAX path.
+    Inside of a ``shard_map`` a tensor is a device's own part along the manual axes: ``manual`` are these,
+    each with the place of the ``shard_map``.
+    """
+
+    number: int
+    name: str
+    place: int
+    type: str
+    shape: tuple[int, ...]
+    where: str
+    manual: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Op:
+    """An item of the agenda: what it is called, where it comes from, and the values in its slots."""
+
+    name: str
+    where: str
+    values: tuple[int, ...]
+    slots: tuple[str, ...]  # their names
+    roles: tuple[str, ...]  # "operand 0", "result"
+
+
+@dataclass(frozen=True)
+class Change:
+    """An entry of the log: the turn of an item in a pass gave the cell of a slot new content."""
+
+    turns: int  # the number of the pass
+    item: int
+    slot: int
+    cell: int
+    old: int
+    new: int
+
+
+class Record(Questions, ABC):
+    """A run, as explanations read it. Nothing is read before it is asked for."""
+
+    name: str  # of the module
+    strategy: str
+    meshes: Meshes
+    stages: Sequence[Stage]
+    statistics: Sequence[tuple[int, int, int]]  # of every stage: turns, distinct turns, changes
+    unknown_ops: Sequence[Mapping[str, Any]]  # as in ``Result``
+    stage_of: Sequence[int]  # pass -> stage
+    end: int  # the number of changes
+    items: int  # ops, data-flow edges and function results; the numbers of annotations follow
+
+    # ---- Values and ops ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def named(self, name: str) -> list[Value]:
+        """The tensors with an SSA name (regions beside each other may use a name twice), or the one that is
+        ``result#0``, or that has a JAX path."""
+
+    @abstractmethod
+    def names(self) -> Mapping[str, int]:
+        """The numbers of tensors by name and by JAX path; of those with one name, the first."""
+
+    @abstractmethod
+    def value(self, number: int) -> Value:
+        """The value with a number."""
+
+    @abstractmethod
+    def values(self) -> Iterable[Value]:
+        """Every tensor, in the order of the program."""
+
+    @abstractmethod
+    def born_at(self, file: str, line: int) -> list[Value]:
+        """The values that were born at a line, in any frame of their location."""
+
+    @abstractmethod
+    def lines(self, file: str) -> list[int]:
+        """The lines of a file at which values were born."""
+
+    @abstractmethod
+    def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
+        """The atoms of every dimension of a value, as its sharding is written in the end."""
+
+    @abstractmethod
+    def op(self, item: int) -> Op:
+        """The op, data-flow edge, function result or annotation that takes turns as ``item``."""
+
+    @abstractmethod
+    def ops(self) -> Iterator[tuple[int, Op]]:
+        """All ops, data-flow edges and function results that are still there, with their numbers."""
+
+    @abstractmethod
+    def location(self, item: int) -> str:
+        """Where an op comes from, as MLIR has it; empty for other items."""
+
+    @abstractmethod
+    def order(self) -> Sequence[int]:
+        """The items that can take turns in program order, then the function results."""
+
+    @abstractmethod
+    def relation(self, name: str) -> list[Row]:
+        """A relation of the run, as in ``Result.facts``."""
+
+    # ---- The agenda -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def slots(self, item: int) -> list[int]:
+        """The places of an item's slots."""
+
+    @abstractmethod
+    def turns(self, cell: int) -> list[tuple[int, int]]:
+        """The items that hold a cell, and in which slot, in order."""
+
+    @abstractmethod
+    def cell(self, place: int) -> int:
+        """The cell of a place."""
+
+    @abstractmethod
+    def contents(self, cell: int) -> tuple[int, int]:
+        """What a cell held at first, and at the end."""
+
+    @abstractmethod
+    def facts(self, content: int) -> Facts:
+        """What a content says."""
+
+    @abstractmethod
+    def static(self, item: int, turns: int) -> int:
+        """The number of an item's static facts in a pass; -1: it takes no turns. -1 is the last pass."""
+
+    @abstractmethod
+    def given(self, static: int, slots: int) -> Facts:
+        """The static facts with a number, of an item with so many slots."""
+
+    def op_facts(self, item: int) -> Facts:
+        """What the op rules say of an op, and its ``tensor``s; empty for what is no op. See docs/facts.md."""
+        return self.result.record.op_facts(item)
+
+    @abstractmethod
+    def at_end(self) -> Iterator[tuple[int, Key]]:
+        """The neighbourhoods at the end of the items that take turns in the last pass, in order."""
+
+    @abstractmethod
+    def changes(self, cell: int) -> Sequence[int]:
+        """The numbers of the changes of a cell, in order."""
+
+    @abstractmethod
+    def change(self, number: int) -> Change:
+        """A change."""
+
+    @abstractmethod
+    def annotation(self, cell: int) -> Annotation:
+        """The annotation of a cell; its text is empty where the user gave none."""
+
+    @abstractmethod
+    def given_shardings(self) -> list[Annotation]:
+        """All shardings that were given, in the order of their cells."""
+
+    def annotations(self) -> list[Annotation]:
+        """The annotations of the user, in the order of their cells."""
+        return [annotation for annotation in self.given_shardings() if annotation.by == "user"]
+
+    # ---- Turns, and the run again -----------------------------------------------------------------------
+
+    @abstractmethod
+    def rules(self) -> Program:
+        """The rules of a turn with those of ``rules/propagation/blocked.dl``."""
+
+    @abstractmethod
+    def proofs(self, key: Key) -> Mapping[Row, Proof] | None:
+        """What a turn changed, with proofs, where they are kept: rows of ``puts`` or ``becomes_sharded``."""
+
+    @abstractmethod
+    def lost(self, number: int) -> list[tuple[Row, Proof]] | None:
+        """What lost in the turn of a change, where it is kept: rows of ``loses``, each with what says why."""
+
+    @cached_property
+    @abstractmethod
+    def result(self) -> Result:
+        """The run in memory."""
+
+    @abstractmethod
+    def again(self, annotate: Given = ()) -> Result:
+        """The module is run once more, with more annotations. Raises what ``shardlog.run`` does."""
+
+
+Run = Union["Result", Record]
+
+
+def record(run: Run) -> Record:
+    """A run as explanations read it."""
+    return run if isinstance(run, Record) else run.record
+
+
+def rule_file(source: Source) -> str:
+    """The file of a rule, from ``rules/`` on where it is there."""
+    file = source.file.replace("\\", "/")
+    at = file.rfind("/rules/")
+    return file[at + 1 :] if at >= 0 else file

@@ -1,0 +1,171 @@
+"""What a run returns: all that it decided, as data, and the doors to what can be asked about it."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError
+from ..exporters.relations import Names, arrays, read_names, relations
+from ..exporters.shardings import Written
+from ..importers.program import Program
+from ..importers.source import Text
+from ..propagation.fixpoint import Fixpoint, Stage
+from ..propagation.schedules.schedule import Applied
+from ..rulebook.book import RuleBook
+from .options import Options
+from .questions import Questions
+
+if TYPE_CHECKING:
+    from .accounts import Account
+    from .live import Live
+
+Notation = Literal["sdy", "gspmd"]
+
+
+@dataclass(frozen=True)
+class UnknownOp:
+    """An op that has no rule: shardings stop there. ``reason`` is why, where the rules say it."""
+
+    name: str
+    count: int
+    location: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunData:
+    """What a run leaves behind, as data."""
+
+    module: ir.Module
+    stages: tuple[Stage, ...]
+    unknown_ops: tuple[UnknownOp, ...]
+    tactics: tuple[Applied, ...]
+    source: Text
+    book: RuleBook
+    program: Program
+    fixpoint: Fixpoint
+    written: Written
+    options: Options
+
+    @cached_property
+    def names(self) -> dict[str, Names]:
+        """What values are called and where ops are, in the program as it was read, by function."""
+        functions = (instance.function for instance in self.program.graph.instances)
+        return read_names(self.source, self.options.mesh, functions)
+
+    @cached_property
+    def facts(self) -> dict[str, list[tuple[Any, ...]]]:
+        """The relations that ``shardlog query`` sees, as sorted tuples; see ``docs/facts.md``."""
+        return relations(self.program, self.written, self.names)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(RunData, Questions):
+    """What a run decided, and what can be asked about it (see ``Questions``).
+
+    ``module`` is the annotated module, ``stages`` the statistics of every stage, ``unknown_ops`` the ops
+    without a rule, one entry per name, ``tactics`` what became of the schedule.
+    """
+
+    def __repr__(self) -> str:
+        function = self.program.graph.main.function
+        arguments, results = len(function.arguments), len(function.operands[function.terminator])
+        meshes = "; ".join(
+            f"mesh @{mesh.name}: {', '.join(f'{name}={size}' for name, size in mesh.axes)}"
+            for mesh in self.program.shardings.meshes.meshes
+            if mesh.axes
+        )
+        size = f"{arguments:,} arguments, {results:,} results"
+        return f"<Result of {self.source.name}: {size}; {meshes or 'no mesh'}>"
+
+    def _repr_html_(self) -> str:
+        return self._as_html()
+
+    def text(self, notation: Notation = "sdy") -> str:
+        """The annotated module as MLIR text, with sdy's shardings or GSPMD's (``mhlo.sharding``).
+
+        Raises ShardlogError for what GSPMD's notation cannot say.
+        """
+        return str(self._in(notation))
+
+    def bytecode(self, notation: Notation = "sdy") -> bytes:
+        """The annotated module as MLIR bytecode, as ``text``."""
+        buffer = io.BytesIO()
+        self._in(notation).operation.write_bytecode(buffer)
+        return buffer.getvalue()
+
+    def _in(self, notation: Notation) -> ir.Module:
+        if notation == "sdy":
+            return self.module
+        from ..notations.gspmd.write import to_gspmd
+
+        try:
+            return to_gspmd(self.module)
+        except ShardlogError as error:
+            where = self.source.line(error.where)
+            raise ShardlogError(error.message, where=where, hint=error.hint) from None
+
+    @cached_property
+    def record(self) -> Live:
+        """The run as explanations read it."""
+        from .live import Live
+
+        return Live(RunData(*(getattr(self, field.name) for field in fields(RunData))))
+
+    @cached_property
+    def accounts(self) -> tuple[Account, ...]:
+        """What each tactic or user priority did, in order."""
+        from .accounts import accounts
+
+        return accounts(self)
+
+    @property
+    def names(self) -> dict[str, Names]:
+        """What values are called and where ops are, in the program as it was read, by function."""
+        return self.record.run.names
+
+    @property
+    def facts(self) -> dict[str, list[tuple[Any, ...]]]:
+        """The relations that ``shardlog query`` sees, as sorted tuples; see ``docs/facts.md``."""
+        return self.record.run.facts
+
+    @cached_property
+    def relations(self) -> dict[str, npt.NDArray[Any]]:
+        """``facts`` as structured NumPy arrays, one field per column."""
+        return arrays(self.facts)
+
+    @property
+    def argument_shardings(self) -> tuple[Any, ...]:
+        """The shardings of the positional arguments, a tree of ``jax.sharding.NamedSharding`` like them: what
+        ``jax.jit`` takes for ``in_shardings``, and ``jax.device_put`` for the arguments.
+
+        They are on the program's own mesh, concrete where it is concrete. Arguments without a sharding, and
+        those that ``jax.jit`` drops, are replicated; None where the program has no mesh. Where only a module
+        is known, its arguments are flat. Raises ShardlogError for sub-axes, which JAX cannot name.
+        """
+        return self._arguments[0]
+
+    @property
+    def keyword_shardings(self) -> dict[str, Any]:
+        """The shardings of the keyword arguments, as ``argument_shardings``."""
+        return self._arguments[1]
+
+    @property
+    def result_shardings(self) -> Any:
+        """The shardings of what the function returns, a tree like it, for ``out_shardings``; otherwise as
+        ``argument_shardings``."""
+        from .jax import result_shardings
+
+        return result_shardings(self)
+
+    @cached_property
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        from .jax import argument_shardings
+
+        return argument_shardings(self)

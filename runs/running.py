@@ -1,0 +1,129 @@
+"""Running a program: it is read, annotated, propagated to the fixpoint, and written."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError
+from ..exporters.module import annotate as write_module
+from ..exporters.op_rules import attach_rules
+from ..exporters.shardings import Written
+from ..importers.annotations import apply_annotations, to_sdy
+from ..importers.asked import annotation_texts, mesh_text, meshes_of
+from ..importers.program import Program, import_program
+from ..importers.source import Text, parse_module, read_source
+from ..program.function import location
+from ..program.modules import symbols
+from ..propagation.fixpoint import Fixpoint, propagate
+from ..propagation.schedules.schedule import Applied, Held, apply_schedule, last_priority
+from ..rulebook.book import RuleBook
+from .options import Options
+from .result import Result, UnknownOp
+
+
+def run_with(source: Any, options: Options, progress: Callable[[str, float], None] | None = None) -> Result:
+    """``run`` with the options of a run."""
+    tell = progress or (lambda what, done: None)
+    tell("reading", 0.0)
+    text = read_source(source)
+    module = parse_module(text)
+    try:
+        with module.context, ir.Location.unknown():
+            text, options = _asked(text, options, module)
+            to_sdy(module, text, options.mesh)
+            options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
+            apply_annotations(module, tuple(options.annotate))
+        order = None if options.op_priorities is None else Path(options.op_priorities)
+        book = RuleBook(options.files, order, include_from=options.include_from, limits=options.limits)
+        tell("importing", 0.25)
+
+        def read() -> Program:
+            return import_program(
+                module, book, conservative=options.conservative, separate_groups=options.separate_groups
+            )
+
+        tactics = _tactics(module, options, book, read)
+        program = read()
+        last = last_priority(options.until, tactics, program)
+    except ShardlogError as error:
+        where = text.line(error.where) or text.name
+        raise ShardlogError(error.message, where=where, hint=error.hint) from None
+    unknown_ops = _unknown_ops(program, text)
+    for message in book.unknown_priorities(program.classes.signatures.examples):
+        warnings.warn(message, stacklevel=3)
+    fixpoint = propagate(
+        program, book, options.strategy, lambda done: tell("propagating", 0.5 + 0.25 * done), last=last
+    )
+    written = shardings_of(program, book, fixpoint, closed=options.closed)
+    tell("writing", 0.75)
+    write_module(module, program.graph, program.classes, written)
+    if options.keep_rules:
+        attach_rules(module, book)
+    return Result(
+        module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, options
+    )
+
+
+def _asked(text: Text, options: Options, module: ir.Module) -> tuple[Text, Options]:
+    """The program with the meshes that are given as JAX's, and the options with the mesh as text.
+
+    Where neither the module nor the options have a mesh, it is that of the annotations.
+    """
+    mesh, meshes = options.mesh, meshes_of(options.annotate)
+    if mesh is None and meshes and not symbols(module, "sdy.mesh"):
+        mesh = meshes[0]
+    if mesh is None:
+        return text, options
+    known = (*([] if isinstance(mesh, str) else [mesh]), *meshes, *text.interface.meshes)
+    interface = replace(text.interface, meshes=known)
+    return replace(text, interface=interface), replace(options, mesh=mesh_text(mesh))
+
+
+def _tactics(
+    module: ir.Module, options: Options, book: RuleBook, read: Callable[[], Program]
+) -> tuple[Applied, ...]:
+    """Annotates the module with the tactics of the schedule; ``read`` imports it as it is by then."""
+    if not options.steps:
+        return ()
+    if options.strategy != "user-priority":
+        hint = "leave out the strategy, or the schedule"
+        raise ShardlogError(f"no tactics with strategy {options.strategy}", where="schedule", hint=hint)
+
+    def decide(program: Program) -> Held:
+        fixpoint = propagate(program, book, options.strategy)
+        facts, sharding = fixpoint.agenda.facts, program.shardings.sharding
+        return lambda place, rank: sharding(facts(int(fixpoint.contents[place])), rank)
+
+    with module.context, ir.Location.unknown():
+        return apply_schedule(options.steps, read, decide)
+
+
+def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed: bool) -> Written:
+    """The shardings with which propagation ends, as they are written."""
+    kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
+
+    def fit(facts: dict[str, Any], shape: tuple[int, ...], entry: bool) -> dict[str, Any]:
+        given = {"sharded": facts["sharded"], "closed": facts["closed"], "dim": list(enumerate(shape))}
+        return {"sharded": kept({**given, "entry": [()] if entry else []})}
+
+    contents, facts = fixpoint.contents, fixpoint.agenda.facts
+    return Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=closed)
+
+
+def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:
+    """Ops without a rule, once per name, with how many there are and where the first one is."""
+    signatures, found = program.classes.signatures, dict[str, list[Any]]()
+    for number, op in enumerate(signatures.examples):
+        knowledge = program.classes.of(number)
+        if not knowledge.known:
+            found.setdefault(op.operation.name, [0, op, knowledge.no_rule])[0] += signatures.counts[number]
+    return tuple(
+        UnknownOp(name, count, text.line(location(op)), reason)
+        for name, (count, op, reason) in sorted(found.items())
+    )

@@ -1,0 +1,300 @@
+"""A saved run, as explanations read it: each answer is a look-up by an index of the file (see ``save``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..engine.evaluate.program import Program
+from ..engine.plan.plan import Plan, Source
+from ..engine.provenance.proof import Proof
+from ..errors import ShardlogError
+from ..program.meshes import Mesh, Meshes
+from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value
+from .saved_file import AGAIN, Database
+
+if TYPE_CHECKING:
+    from ..importers.given import Given
+    from .result import Result
+
+
+def open_saved(path: str | Path) -> Saved:
+    """The run that a file keeps. Raises ShardlogError where it keeps none that this version can read."""
+    return Saved(Path(path))
+
+
+class Saved(Record):
+    """The record in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = Database(path)
+        self._all = self._file.all
+        about = dict(self._all("SELECT name, value FROM run"))
+        self.name, self.strategy, self.version = about["module"], about["strategy"], about["shardlog"]
+        self.end, self.items = int(about["changes"]), int(about["items"])
+        self.meshes = Meshes(
+            Mesh(name, tuple((axis, size) for axis, size in json.loads(axes)), tuple(json.loads(devices)))
+            for name, axes, devices in self._all("SELECT name, axes, devices FROM mesh ORDER BY number")
+        )
+        stages = self._all("SELECT * FROM stage ORDER BY number")
+        self.stages = tuple(Stage(*row[1:4]) for row in stages)
+        self.statistics = tuple((turns, distinct, changes) for *_, turns, distinct, changes in stages)
+        self.stage_of = tuple(stage for (stage,) in self._all("SELECT stage FROM pass ORDER BY number"))
+        unknown = self._all("SELECT * FROM unknown_op ORDER BY rowid")
+        names = ("name", "count", "location", "reason")
+        self.unknown_ops = tuple(dict(zip(names, row, strict=True)) for row in unknown)
+        self._values: dict[int, tuple[Value, int]] = {}
+        self._slots: dict[int, list[int]] = {}
+        self._proofs: dict[Key, Mapping[Row, Proof]] = {}
+        self._sources: dict[int, Source] = {}
+
+    def _one(self, query: str, *arguments: Any) -> tuple[Any, ...] | None:
+        found = self._all(query, *arguments)
+        return found[0] if found else None
+
+    # ---- Values and ops ---------------------------------------------------------------------------------
+
+    def named(self, name: str) -> list[Value]:
+        query = f"{_VALUES} WHERE number IN (SELECT value FROM name WHERE name = ?) ORDER BY number"
+        found = map(_value, self._all(query, name))
+        return [self._values.setdefault(value.number, (value, cell))[0] for value, cell in found]
+
+    def names(self) -> Mapping[str, int]:
+        return dict(self._all("SELECT name, min(value) FROM name GROUP BY name ORDER BY min(rank)"))
+
+    def value(self, number: int) -> Value:
+        return self._value(number)[0]
+
+    def _value(self, number: int) -> tuple[Value, int]:
+        """A value and its cell."""
+        if number not in self._values:
+            (row,) = self._all(f"{_VALUES} WHERE number = ?", number)
+            self._values[number] = _value(row)
+        return self._values[number]
+
+    def values(self) -> Iterator[Value]:
+        rows = self._all(f"{_VALUES} WHERE sharding IS NOT NULL ORDER BY number")
+        return (_value(row)[0] for row in rows)
+
+    def born_at(self, file: str, line: int) -> list[Value]:
+        query = (
+            f"{_VALUES} WHERE sharding IS NOT NULL AND op IN (SELECT number FROM op WHERE source IN "
+            f"(SELECT source FROM frame WHERE line = ? AND {_FILE})) ORDER BY number"
+        )
+        return [_value(row)[0] for row in self._all(query, line, file, _ending(file))]
+
+    def lines(self, file: str) -> list[int]:
+        query = f"SELECT DISTINCT line FROM frame WHERE {_FILE} ORDER BY line"
+        return [line for (line,) in self._all(query, file, _ending(file))]
+
+    def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
+        ((found,),) = self._all("SELECT sharding FROM value WHERE number = ?", number)
+        return tuple(map(tuple, json.loads(found)))
+
+    def op(self, item: int) -> Op:
+        ((name, where),) = self._all("SELECT name, location FROM op WHERE number = ?", item)
+        query = (
+            "SELECT value, value.name, role FROM slot JOIN value ON value.number = value "
+            "WHERE slot.op = ? ORDER BY slot"
+        )
+        rows = self._all(query, item)
+        values, names, roles = zip(*rows, strict=True) if rows else ((), (), ())
+        return Op(name, where, values, names, roles)
+
+    def ops(self) -> Iterator[tuple[int, Op]]:
+        query = (
+            "SELECT op.number, op.name, op.location, value, value.name, role FROM op "
+            "JOIN slot ON slot.op = op.number JOIN value ON value.number = value "
+            "WHERE op.number < ? ORDER BY op.number, slot"
+        )
+        for (item, name, where), rows in groupby(self._all(query, self.items), key=itemgetter(0, 1, 2)):
+            values, names, roles = zip(*(row[3:] for row in rows), strict=True)
+            yield item, Op(name, where, values, names, roles)
+
+    def location(self, item: int) -> str:
+        query = "SELECT text FROM op JOIN source ON source.number = source WHERE op.number = ?"
+        found = self._one(query, item)
+        return "" if found is None else str(found[0])
+
+    def order(self) -> list[int]:
+        query = "SELECT number FROM op WHERE position IS NOT NULL ORDER BY position"
+        return [item for (item,) in self._all(query)]
+
+    def relation(self, name: str) -> list[Row]:
+        ((data,),) = self._all("SELECT rows FROM relation WHERE name = ?", name)
+        return list(map(tuple, json.loads(self._file.unpacked(data))))
+
+    # ---- The agenda -------------------------------------------------------------------------------------
+
+    def slots(self, item: int) -> list[int]:
+        if item not in self._slots:
+            query = "SELECT place FROM slot JOIN value ON number = value WHERE slot.op = ? ORDER BY slot"
+            self._slots[item] = [int(place) for (place,) in self._all(query, item)]
+        return self._slots[item]
+
+    def turns(self, cell: int) -> list[tuple[int, int]]:
+        query = "SELECT op, slot FROM slot WHERE cell = ? ORDER BY op, slot"
+        return [(item, slot) for item, slot in self._all(query, cell)]
+
+    def cell(self, place: int) -> int:
+        return self._value(place)[1]
+
+    def contents(self, cell: int) -> tuple[int, int]:
+        found = self._one("SELECT first, last FROM cell WHERE number = ?", cell)
+        return (0, 0) if found is None else (found[0], found[1])
+
+    def facts(self, content: int) -> Facts:
+        ((facts,),) = self._all("SELECT facts FROM content WHERE number = ?", content)
+        return _facts(facts)
+
+    def static(self, item: int, turns: int) -> int:
+        number = turns if turns >= 0 else len(self.stage_of) + turns
+        query = "SELECT static FROM op JOIN turn USING (class) WHERE number = ? AND pass = ?"
+        found = self._one(query, item, number)
+        return -1 if found is None else int(found[0])
+
+    def given(self, static: int, slots: int) -> Facts:
+        ((facts,),) = self._all("SELECT facts FROM static WHERE number = ?", static)
+        return _facts(facts)
+
+    def op_facts(self, item: int) -> Facts:
+        query = "SELECT facts FROM op JOIN known ON known.number = known WHERE op.number = ?"
+        ((facts,),) = self._all(query, item)
+        return _facts(facts)
+
+    def at_end(self) -> Iterator[tuple[int, Key]]:
+        query = (
+            "SELECT op.number, static, ifnull(last, 0) FROM op JOIN turn USING (class) "
+            "JOIN slot ON slot.op = op.number LEFT JOIN cell ON cell.number = slot.cell "
+            "WHERE pass = ? AND op.number < ? ORDER BY op.number, slot"
+        )
+        rows = self._all(query, len(self.stage_of) - 1, self.items)
+        for (item, static), group in groupby(rows, key=itemgetter(0, 1)):
+            yield item, (static, *(content for _, _, content in group))
+
+    def changes(self, cell: int) -> list[int]:
+        return [n for (n,) in self._all("SELECT number FROM change WHERE cell = ? ORDER BY number", cell)]
+
+    def change(self, number: int) -> Change:
+        (columns,) = self._all(f"SELECT {_CHANGE} FROM change WHERE number = ?", number)
+        return Change(*columns)
+
+    def annotation(self, cell: int) -> Annotation:
+        query = "SELECT value, location, cell, sharding, given_by FROM annotation WHERE cell = ?"
+        found = self._one(query, cell)
+        if found is None:
+            value = self.value(cell)
+            return Annotation(value.name, value.where, cell, "")
+        return Annotation(*found)
+
+    def given_shardings(self) -> list[Annotation]:
+        query = "SELECT value, location, cell, sharding, given_by FROM annotation ORDER BY cell"
+        return [Annotation(*row) for row in self._all(query)]
+
+    # ---- Turns, and the run again -----------------------------------------------------------------------
+
+    def rules(self) -> Program:
+        return self._program
+
+    @cached_property
+    def _program(self) -> Program:
+        ((data,),) = self._all("SELECT data FROM plan")
+        rules = self._all("SELECT file, line, text, sentence FROM rule ORDER BY number")
+        plan = Plan.from_json(self._file.unpacked(data).decode())
+        return Program(replace(plan, sources=tuple(Source(*rule) for rule in rules)))
+
+    def proofs(self, key: Key) -> Mapping[Row, Proof]:
+        if key not in self._proofs:
+            query = "SELECT steps FROM proof WHERE neighbourhood = ?"
+            ((steps,),) = self._all(query, ",".join(map(str, key)))
+            self._proofs[key] = self._read(json.loads(steps))
+        return self._proofs[key]
+
+    def _read(self, kept: dict[str, Any]) -> Mapping[Row, Proof]:
+        proofs: list[Proof] = []
+        for relation, row, *step in kept["steps"]:
+            if not step:
+                proofs.append(Proof(relation, tuple(row)))
+                continue
+            rule, premises, counted, bindings = step
+            source = None if rule < 0 else self._source(rule)
+            direct, aggregated = (tuple(proofs[n] for n in numbers) for numbers in (premises, counted))
+            bound = tuple((name, value) for name, value in bindings)
+            proofs.append(Proof(relation, tuple(row), source, direct, aggregated, bound))
+        return {tuple(row): proofs[number] for row, number in kept["of"]}
+
+    def lost(self, number: int) -> list[tuple[Row, Proof]]:
+        query = "SELECT steps FROM change JOIN loss ON loss.number = lost WHERE change.number = ?"
+        found = self._one(query, number)
+        rows = [] if found is None else json.loads(found[0])
+        return [(tuple(row), self._lost(tuple(row), *says)) for row, *says in rows]
+
+    def _lost(self, row: Row, rule: int, bindings: list[list[Any]]) -> Proof:
+        source, bound = self._source(rule), tuple((name, value) for name, value in bindings)
+        return Proof("blocked", row, source, bindings=bound)
+
+    def _source(self, number: int) -> Source:
+        if number not in self._sources:
+            (rule,) = self._all("SELECT file, line, text, sentence FROM rule WHERE number = ?", number)
+            self._sources[number] = Source(*rule)
+        return self._sources[number]
+
+    @cached_property
+    def result(self) -> Result:
+        result = self.again()
+        if result.record.end != self.end or self._changed(result):
+            message = "the run does not come out as it was saved: the rules or shardlog have changed"
+            hint = f"it was saved by shardlog {self.version}, this is {__version__}; {AGAIN}"
+            raise ShardlogError(message, where=str(self.path), hint=hint)
+        return result
+
+    def again(self, annotate: Given = ()) -> Result:
+        from ..importers.given import Several
+        from ..importers.source import Text
+        from .options import Options
+        from .running import run_with
+
+        ((data, options),) = self._all("SELECT data, options FROM module")
+        given = json.loads(options)
+        with TemporaryDirectory() as folder:
+            files = []
+            for i, (name, text) in enumerate(self._all("SELECT name, text FROM rule_file ORDER BY rowid")):
+                files.append(Path(folder, f"{i}-{name}"))
+                files[-1].write_text(text, encoding="utf-8")
+            given["annotate"] = Several((given["annotate"], annotate))
+            options = Options(**given, rules=tuple(files))
+            return run_with(Text(self._file.unpacked(data), self.name), options)
+
+    def _changed(self, result: Result) -> bool:
+        """Whether the log of a run is another one than that of the file."""
+        changes = self._all(f"SELECT {_CHANGE} FROM change ORDER BY number")
+        return any(Change(*columns) != result.record.change(n) for n, columns in enumerate(changes))
+
+
+_CHANGE = "pass, op, slot, cell, old, new"
+_FILE = "(file = ? OR file LIKE ? ESCAPE '!')"
+_VALUES = "SELECT number, name, place, type, shape, location, manual, cell FROM value"
+
+
+def _value(row: tuple[Any, ...]) -> tuple[Value, int]:
+    number, name, place, type_, shape, where, manual, cell = row
+    inside = tuple(map(tuple, json.loads(manual))) if manual else ()
+    return Value(number, name, place, type_, tuple(json.loads(shape)), where, inside), cell
+
+
+def _facts(text: str) -> Facts:
+    return {name: list(map(tuple, rows)) for name, rows in json.loads(text).items()}
+
+
+def _ending(file: str) -> str:
+    """A pattern of LIKE for the paths that end with a file."""
+    return "%/" + "".join(f"!{c}" if c in "!%_" else c for c in file)

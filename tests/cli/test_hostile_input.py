@@ -1,0 +1,294 @@
+"""Programs that MLIR does not survive, or that have no end, get one message; the process that reads them
+stays."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import shardlog
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+from shardlog import ShardlogError
+from shardlog.errors import closest
+from shardlog.importers.source import bytecode_of, make_context
+from shardlog.importers.vetting import depth
+
+from ..support import models
+
+MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>\n'
+IDENTITY = "func.func @main(%arg0: {0}) -> {0} {{ return %arg0 : {0} }}\n"
+CALL = (
+    "func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {{\n  %0 = {0}(%arg0){1}"
+    " : (tensor<8xf32>) -> tensor<8xf32>\n  return %0 : tensor<8xf32>\n}}\n"
+)
+DEEP = 20_000
+
+
+def refused(source: object) -> str:
+    with pytest.raises(ShardlogError) as caught:
+        shardlog.run(source)
+    return str(caught.value)
+
+
+NESTED = {
+    "types": IDENTITY.format("(" * DEEP + "f32" + ")" * DEEP),
+    "types of functions": IDENTITY.format("() -> (" * DEEP + "f32" + ")" * DEEP),
+    "lists": "module attributes {a.b = " + "[" * DEEP + "]" * DEEP + "} {}",
+    "elements": "module attributes {a.b = dense<" + "[" * DEEP + "1" + "]" * DEEP + "> : tensor<1xi32>} {}",
+    "affine maps": "module attributes {a.b = affine_map<(d0) -> ("
+    + "(" * DEEP
+    + "d0"
+    + ")" * DEEP
+    + ")>} {}",
+    "modules": "module {" * DEEP + "}" * DEEP,
+}
+
+
+@pytest.mark.parametrize("text", NESTED.values(), ids=NESTED)
+def test_nested_too_deeply(text: str) -> None:
+    levels = depth(text.encode())
+    assert levels >= DEEP
+    expected = f"<text>: error: MLIR crashes on this\n  hint: brackets nest {levels:,} levels deep"
+    assert refused(text) == expected
+
+
+def test_signs_nest_too() -> None:
+    text = "module attributes {a.b = affine_map<(d0) -> (" + "-" * DEEP + "d0)>} {}"
+    assert refused(text) == "<text>: error: MLIR crashes on this\n  hint: there are 500 signs in a row"
+
+
+def test_depth() -> None:
+    assert depth(b"") == 0
+    assert depth(b"f(x) -> tuple<[a], {b}>") == 2
+    assert depth(b") -> ) -> (((") == 3
+    assert depth((b"(" * 1500 + b")" * 1500) * 1000) == 1500  # over several pieces
+
+
+def test_nested_deeply_but_readable() -> None:
+    text = IDENTITY.format("tensor<8xf32>").replace(
+        "{ return", "attributes {a.b = " + "[" * 600 + "]" * 600 + "} { return"
+    )
+    assert "[[[[" in shardlog.run(text).text()
+
+
+NAMES = {
+    "an op": CALL.format(r'"my.\FF"', ""),
+    "a function": CALL.format('"my.op"', "").replace("@main", r'@"\FF"'),
+    "a callee": CALL.format(r'func.call @"\FF"', ""),
+    "a mesh": MESH.replace("@mesh", r'@"\FF"') + CALL.format('"my.op"', ""),
+    "an axis": MESH.replace("data", r"\FF") + CALL.format('"my.op"', ""),
+    "an axis in use": MESH
+    + CALL.format('"my.op"', r' {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"\FF"}]>]>}'),
+    "an attribute": CALL.format('"my.op"', r' {"\FF" = 1}'),
+    "an entry of a dictionary": CALL.format('"my.op"', r' {a = [{"\FF" = 1}]}'),
+}
+
+
+@pytest.mark.parametrize("text", NAMES.values(), ids=NAMES)
+def test_names_that_are_not_text(text: str) -> None:
+    message = refused(text)
+    assert message.startswith("<text>:")
+    assert message.endswith("\n  hint: names of ops, functions, meshes, axes and attributes have to be UTF-8")
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [r'backend_config = "\FF\00"', r'a = "\FF"', r'mhlo.frontend_attributes = {a = "\FF"}'],
+)
+@pytest.mark.parametrize("target", ["my_target", r'"\FF"'])
+def test_strings_may_be_any_bytes(attributes: str, target: str) -> None:
+    text = CALL.format(f"stablehlo.custom_call @{target}", f" {{{attributes}}}")
+    assert attributes in shardlog.run(text).text()
+
+
+def test_damaged_bytecode() -> None:
+    """Of these, some crash MLIR, some read endlessly much, and some are a program still."""
+    with make_context():
+        good = bytecode_of(ir.Module.parse(models.text("transformer", train=True)))
+    assert shardlog.run(good).text() == shardlog.run(models.text("transformer", train=True)).text()
+    chosen = random.Random(0)
+    for _ in range(20):
+        damaged = bytearray(good)
+        for _ in range(chosen.choice([1, 3, 30])):
+            damaged[chosen.randrange(len(good))] ^= 1 << chosen.randrange(8)
+        try:
+            shardlog.run(bytes(damaged)).text()
+        except ShardlogError as error:
+            assert error.where
+            assert len(str(error)) < 1000
+
+
+def test_damaged_portable_artifact() -> None:
+    text = CALL.format("stablehlo.custom_call @f", "")
+    with make_context():
+        module = ir.Module.parse(text)
+        good = stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())
+    assert shardlog.run(good).text() == shardlog.run(text).text()
+    assert refused(good[:60]) == (
+        "<bytes>: error: failed to deserialize module\n"
+        "  hint: the bytecode is damaged, or newer than this jaxlib can read"
+    )
+
+
+def test_a_device_without_end() -> None:
+    expected = "error: neither MLIR text nor MLIR bytecode\n  hint: expected a .mlir or .mlirbc file"
+    for device in ("/dev/zero", "/dev/urandom"):
+        assert refused(Path(device)) == f"{device}: {expected}"
+
+
+def test_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=(CALL.format('"my.op"', ""),))
+    writer.start()
+    assert "my.op" in shardlog.run(path).text()
+    writer.join()
+
+
+def test_python(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text("import jax\n")
+    assert refused(path) == (
+        f"{path}: error: this is Python\n"
+        "  hint: lower it first: jax.jit(f).lower(*arguments).as_text() is the text of a module"
+    )
+
+
+def test_long_messages_are_cut(tmp_path: Path) -> None:
+    string = "x" * 1_000_000
+    for text in (
+        f'module attributes {{a.b = "{string}" : "{string}"}} {{}}',
+        CALL.format(f'"{string}.op"', f" {{sdy.sharding = #sdy.sharding<@{string}, [{{}}]>}}"),
+        CALL.format('"my.op"', f' {{mhlo.sharding = "{{{string}"}}'),
+        IDENTITY.format(f"tuple<!my.{string}>"),
+    ):
+        assert len(refused(text)) < 700
+    assert len(refused(tmp_path / "m.mlir")) < 700
+
+
+def test_a_long_string_is_read() -> None:
+    string = "x" * 20_000_000
+    assert len(shardlog.run(CALL.format('"my.op"', f' {{a = "{string}"}}')).text()) > len(string)
+
+
+def test_a_folder_as_standard_input(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "shardlog", "run", "-"]
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        done = subprocess.run(command, stdin=folder, capture_output=True, text=True, check=False)
+    finally:
+        os.close(folder)
+    assert done.returncode != 0
+    assert "directory" in done.stderr.lower()
+
+
+def test_an_axis_of_too_many_parts() -> None:
+    text = 'sdy.mesh @mesh = <["x"={}]>\n' + CALL.format('"my.op"', "").replace("{", "{{").replace("}", "}}")
+    shardlog.run(text.format(2**31 - 1))  # a prime
+    assert refused(text.format(720_720)) == (
+        '<text>:1:1: error: the axis "x" of size 720,720 has 240 divisors, each of them a sub-axis\n'
+        "  hint: at most 100; split the axis into two"
+    )
+    for size in (2**31, 2**63 - 25):
+        assert refused(text.format(size)) == (
+            f'<text>:1:1: error: the axis "x" has size {size:,}\n  hint: expected a number of devices'
+        )
+
+
+def test_regions_nest_deeply() -> None:
+    for levels, works in ((100, True), (101, False)):
+        inner = "%x = stablehlo.abs %arg1 : tensor<8xf32> stablehlo.return %x : tensor<8xf32>"
+        for level in range(levels):
+            end = "return" if level == levels - 1 else "stablehlo.return"
+            inner = (
+                f'%{level} = "stablehlo.case"(%arg0) ({{ {inner} }}) : (tensor<i32>) -> tensor<8xf32>'
+                f" {end} %{level} : tensor<8xf32>"
+            )
+        text = f"func.func @main(%arg0: tensor<i32>, %arg1: tensor<8xf32>) -> tensor<8xf32> {{ {inner} }}"
+        if works:
+            assert shardlog.run(text).text("gspmd").count("stablehlo.case") == levels
+        else:
+            hint = "at most 100 levels; put what is inside into a function, and call it"
+            assert refused(text).endswith(f"error: regions nest too deeply\n  hint: {hint}")
+
+
+def test_calls_nest_deeply() -> None:
+    call = "%0 = call @f{0}(%arg0) : (tensor<8xf32>) -> tensor<8xf32> return %0 : tensor<8xf32>"
+    type_ = "(%arg0: tensor<8xf32>) -> tensor<8xf32>"
+    count = 1_500
+    functions = [f"func.func private @f{i}{type_} {{ {call.format(i + 1)} }}" for i in range(count)]
+    end = f"func.func private @f{count}{type_} {{ return %arg0 : tensor<8xf32> }}"
+    sharded = type_.replace("f32>)", 'f32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>})')
+    main = MESH + f"func.func @main{sharded} {{ {call.format(0)} }}"
+    found = shardlog.run("\n".join([main, *functions, end])).text()
+    assert found.count('sdy.sharding_per_value<[<@mesh, [{"data"}]>]>') == count + 1
+
+
+def test_calls_that_count_too_many_ops() -> None:
+    """Every function calls the next one twice."""
+    call = "func.call @f{0}(%arg0) : (tensor<8xf32>) -> tensor<8xf32>"
+    functions = [
+        f"func.func {'private' * (i > 0)} @{f'f{i}' if i else 'main'}(%arg0: tensor<8xf32>) -> tensor<8xf32> "
+        f"{{ %0 = {call.format(i + 1)} %1 = {call.format(i + 1)} return %1 : tensor<8xf32> }}"
+        for i in range(40)
+    ]
+    last = "func.func private @f40(%arg0: tensor<8xf32>) -> tensor<8xf32> { return %arg0 : tensor<8xf32> }"
+    assert refused("\n".join([*functions, last])) == (
+        f"<text>:1:1: error: {4 * 2**40 - 3:,} ops, where every call counts the ops of its function\n"
+        "  hint: at most 50,000,000; call functions less often, or in a stablehlo.while"
+    )
+
+
+def test_the_closest_of_many_names() -> None:
+    names = [f"%layer_{i}_attention" for i in range(20_000)]
+    assert closest("%layer_15731_atention", names) == "did you mean %layer_15731_attention?"
+    assert closest("x" * 10**6, ["x" * 10**6 + "y"]).startswith("there are: xxx")
+
+
+def test_annotation_where_main_is_declared_alone() -> None:
+    text = MESH + "func.func private @main(tensor<8xf32>) -> tensor<8xf32>\n"
+    with pytest.raises(ShardlogError) as caught:
+        shardlog.run(text, annotate=['%arg0=[{"data"}]'])
+    assert str(caught.value) == "<text>: error: the module has no function\n  hint: expected a func.func"
+
+
+@pytest.mark.parametrize(
+    "sharding",
+    [
+        r'[{"\FF"}]',
+        '[{"\udcff"}]',
+        "[" * DEEP,
+        "<@mesh, [{}]> loc(unknown)",
+        '_per_value<[<@mesh, [{"data"}]>]>',
+        f'[{{"{"x" * 10**6}"}}]',
+    ],
+    ids=["bytes", "surrogates", "nested", "more", "another attribute", "long"],
+)
+def test_annotations_that_are_no_shardings(sharding: str) -> None:
+    with pytest.raises(ShardlogError) as caught:
+        shardlog.run(MESH + CALL.format('"my.op"', ""), annotate=[f"%arg0={sharding}"])
+    assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("mesh", "message"),
+    [
+        ("\udcff=2", "names have to be UTF-8"),
+        (r'"\FF"=2', "names have to be UTF-8"),
+        ("a=" + "9" * 5000, "the axis a has size 9999"),
+        ("a=2147483647,b=2", "the mesh has 4,294,967,294 devices"),
+        ("a=720720", 'the axis "a" of size 720,720 has 240 divisors'),
+    ],
+    ids=["surrogates", "bytes", "long", "many devices", "many divisors"],
+)
+def test_meshes_that_are_none(mesh: str, message: str) -> None:
+    with pytest.raises(ShardlogError) as caught:
+        shardlog.run(CALL.format('"my.op"', ""), mesh=mesh)
+    assert caught.value.message.startswith(message)
+    assert len(str(caught.value)) < 700

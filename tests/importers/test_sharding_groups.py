@@ -1,0 +1,58 @@
+"""Sharding groups whose members are constants, or constrained: our module is Shardy's."""
+
+from __future__ import annotations
+
+import pytest
+import shardlog
+
+from ..support.compare import differences
+from ..support.oracle import propagate
+
+# The copy of the constant that is in the group is used by a copy alone.
+CONSTANT = """
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<4xf32> {
+  %c = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b"}]>]>}
+      dense<0.0> : tensor<4xf32>
+  %e = stablehlo.exponential %c : tensor<4xf32>
+  sdy.sharding_group %c group_id = 0 : tensor<4xf32>
+  sdy.sharding_group %x group_id = 0 : tensor<4xf32>
+  %y = stablehlo.add %x, %e : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+"""
+# The constraint takes over all uses of %b, that by the group too: %b has no sharding.
+CONSTRAINT = """
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %b = stablehlo.optimization_barrier %x : tensor<4xf32>
+  sdy.sharding_group %b group_id = 0 : tensor<4xf32>
+  %c = sdy.sharding_constraint %b <@mesh, [{}]> : tensor<4xf32>
+  return %c : tensor<4xf32>
+}
+"""
+# Open dimensions without axes are as good as no sharding to the others, whatever else it says.
+REPLICATED = """
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.add %x, %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}], replicated={"b"}>]>}
+      : tensor<4xf32>
+  %1 = stablehlo.add %y, %y SHARDING : tensor<4xf32>
+  sdy.sharding_group %0 group_id = 0 : tensor<4xf32>
+  sdy.sharding_group %1 group_id = 0 : tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+"""
+CLOSED = REPLICATED.replace("SHARDING", "{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>}")
+
+
+@pytest.mark.filterwarnings("ignore:the members of sharding group")
+@pytest.mark.parametrize(
+    "text",
+    [CONSTANT, CONSTRAINT, REPLICATED.replace("SHARDING", ""), CLOSED],
+    ids=["constant", "constraint", "replicated", "replicated and closed"],
+)
+@pytest.mark.parametrize("closed", [True, False])
+def test_members(text: str, closed: bool) -> None:
+    got = shardlog.run(text, separate_groups=True, closed=closed).text()
+    assert differences(got, propagate(text, closed=closed)) == []

@@ -1,0 +1,280 @@
+"""Saved runs: the answers from the file are those of the run, and what is no saved run is refused."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import shardlog
+from shardlog.cli import main
+from shardlog.errors import ShardlogError
+from shardlog.explanations.questions.conflicts import conflicts
+from shardlog.explanations.questions.replay import replay
+from shardlog.explanations.questions.why import Explainer
+from shardlog.explanations.questions.why_not import after_removal, why_not
+from shardlog.runs.record import Record
+from shardlog.runs.saved import open_saved
+from shardlog.runs.saved_file import is_saved, seal
+
+from ..support import models
+
+SAMPLE = 5  # values of each program
+
+MODULE = """
+sdy.mesh @mesh = <["data"=2, "model"=2]>
+func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("batch['x']"),
+                %w: tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}p1]>})
+    -> tensor<8x16xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+     : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32> loc("model.py":7:3)
+  return %0 : tensor<8x16xf32>
+}
+"""
+
+
+def answers(run: shardlog.Result | Record) -> Iterator[Any]:
+    """What explanations say of a run: of a sample of its values, and of all conflicts."""
+    explainer = Explainer(run)
+    values = explainer.values.all()
+    yield explainer.values.names()
+    yield explainer.record.stages, explainer.record.statistics, explainer.record.unknown_ops
+    yield explainer.record.order(), explainer.record.annotations()
+    for value in values[:: max(1, len(values) // SAMPLE)]:
+        yield explainer.record.axes(value.number)
+        yield [found.as_json(proofs=True) for found in explainer.why(value.name)]
+        for dim in range(len(value.shape)):
+            try:
+                yield [found.as_json() for found in why_not(run, value.name, dim, "data")]
+            except ShardlogError as error:  # because it is sharded on the axis
+                yield str(error)
+    yield conflicts(run)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("saved") / "dot.shardlog"
+    shardlog.run(MODULE).save(path)
+    return path
+
+
+@pytest.mark.parametrize("scan", [False, True], ids=["unrolled", "scan"])
+@pytest.mark.parametrize("name", models.MODELS)
+def test_answers_are_those_of_the_run(name: str, scan: bool, tmp_path: Path) -> None:
+    if scan and name == "recommender":
+        pytest.skip("it has no layers to scan")
+    result = shardlog.run(models.lower(name, train=name != "decode", scan=scan))
+    result.save(tmp_path / "run.shardlog")
+    for saved, live in zip(answers(open_saved(tmp_path / "run.shardlog")), answers(result), strict=True):
+        assert saved == live
+
+
+def test_same_run_same_bytes(file: Path, tmp_path: Path) -> None:
+    shardlog.run(MODULE).save(tmp_path / "again.shardlog")
+    assert (tmp_path / "again.shardlog").read_bytes() == file.read_bytes()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["again.shardlog"]
+
+
+def test_no_turn_is_solved_again_for_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardlog.runs.saved.Saved.rules", None)
+    (found,) = Explainer(shardlog.open(file)).why("%0", 0)
+    assert [step.op for step in found.steps] == ["stablehlo.dot_general"]
+    assert found.steps[0].sentence.startswith('Slot 0 (%arg0) has "data"')
+
+
+def test_places(file: Path) -> None:
+    explainer = Explainer(shardlog.open(file))
+    assert [found.site.value for found in explainer.why("model.py:7")] == ["%0"]
+    assert [found.site.value for found in explainer.why("batch['x']")] == ["%arg0"]
+    with pytest.raises(ShardlogError) as error:
+        explainer.why("model.py:9")
+    assert "lines 7 of model.py" in error.value.hint
+
+
+def test_run_again(file: Path) -> None:
+    """What takes another run is answered by a run of the module in the file."""
+    saved = shardlog.open(file)
+    explainer = Explainer(saved)
+    (found,) = explainer.why("%0", 0)
+    assert explainer.check_proofs(found) > 1
+    assert replay(saved.result, found).holds
+    (missing,) = why_not(saved, "%0", 1, "data")
+    assert after_removal(saved, missing) == ("%arg0", '%0 dim 1 is sharded on "data"')
+
+
+def test_run_again_with_rules_and_options(tmp_path: Path) -> None:
+    rules = tmp_path / "mine.rules"
+    rules.write_text("mine.scale: b n -> b n\n")
+    text = """
+func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = "mine.scale"(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+"""
+    result = shardlog.run(
+        text, mesh="x=2", annotate=['%arg0=[{"x"}, {}]'], rules=[rules], strategy="aggressive"
+    )
+    result.save(tmp_path / "run.shardlog")
+    rules.unlink()
+    again = shardlog.open(tmp_path / "run.shardlog").result
+    assert again.text() == result.text()
+    assert '[{"x"}, {}]' in again.text().splitlines()[-4]
+
+
+def test_other_rules(file: Path, tmp_path: Path) -> None:
+    """A run that the present rules do not give is explained as it was, but not run again."""
+    path = tmp_path / "older.shardlog"
+    path.write_bytes(file.read_bytes())
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE change SET old = old + 1")
+    database.close()
+    seal(path)
+    saved = shardlog.open(path)
+    with pytest.raises(ShardlogError, match="the run does not come out as it was saved"):
+        _ = saved.result
+
+
+def test_command(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module, saved = tmp_path / "dot.mlir", tmp_path / "run.shardlog"
+    module.write_text(MODULE)
+    assert main(["run", str(module), "--save", str(saved)]) == 0
+    assert capsys.readouterr().out == ""
+    for command in (
+        ["why", "%0"],
+        ["why-not", "%0", "--dim", "1", "--axis", "data", "--verify"],
+        ["conflicts"],
+    ):
+        shown = []
+        for run in (module, saved):
+            assert main([command[0], str(run), *command[1:]]) == 0
+            shown.append(capsys.readouterr().out)
+        assert shown[0] == shown[1]
+
+
+def test_a_pipe_is_left_unread(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert not is_saved(tmp_path / "pipe")  # to open it would wait for who writes
+
+
+# ---- Bad input ---------------------------------------------------------------------------------------------
+
+
+def refused(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["why", str(path), "%0"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+def test_another_format(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "newer.shardlog"
+    path.write_bytes(file.read_bytes())
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    error = refused(path, capsys)
+    assert f"{path}: error: the run is saved in format 99, this version of shardlog reads format" in error
+    assert "hint: run it again: shardlog run MODULE --save FILE" in error
+
+
+@pytest.mark.parametrize("part", [0.001, 0.01, 0.5, 0.999])
+def test_cut_short(file: Path, tmp_path: Path, part: float, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "short.shardlog"
+    path.write_bytes(file.read_bytes()[: int(part * file.stat().st_size)])
+    assert f"{path}: error: the file is cut short" in refused(path, capsys)
+
+
+def test_damaged(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, data = tmp_path / "bad.shardlog", file.read_bytes()
+    path.write_bytes(data[:100] + b"\xff" * (len(data) - 100))
+    assert f"{path}: error: the file is damaged" in refused(path, capsys)
+
+
+def test_another_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE t(x)")
+    database.close()
+    assert f"{path}: error: this SQLite database is not a saved run" in refused(path, capsys)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_flipped_bit_is_noticed(file: Path, tmp_path: Path, seed: int) -> None:
+    path, data, random = tmp_path / "bad.shardlog", file.read_bytes(), Random(seed)
+    for _ in range(100):
+        at = random.randrange(8 * len(data))
+        flipped = bytearray(data)
+        flipped[at // 8] ^= 1 << at % 8
+        path.write_bytes(flipped)
+        with pytest.raises(ShardlogError):
+            open_saved(path)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i FROM n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE VIEW more AS SELECT 1",
+        "CREATE TRIGGER again AFTER INSERT ON run BEGIN DELETE FROM run; END",
+        f"DROP TABLE change; CREATE VIEW change AS {ENDLESS}",
+        "ALTER TABLE value ADD COLUMN more TEXT",
+        "DROP INDEX by_op_source",
+    ],
+)
+def test_other_tables(file: Path, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = edited(file, tmp_path, change)
+    assert f"{path}: error: the file is damaged: it has other tables than a saved run" in refused(
+        path, capsys
+    )
+
+
+def test_what_unpacks_to_far_more(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardlog.runs.saved_file._UNPACKED", 1 << 20)
+    packed = zlib.compress(bytes(2 << 20)).hex()
+    saved = open_saved(edited(file, tmp_path, f"UPDATE module SET data = x'{packed}'"))
+    with pytest.raises(ShardlogError, match="a column has more than 1 MiB unpacked"):
+        saved.again()
+
+
+def test_rows_without_end(file: Path, tmp_path: Path) -> None:
+    """A query gives up where the file cannot have as much as it goes through."""
+    saved = open_saved(file)
+    with pytest.raises(ShardlogError, match="the file is damaged"):
+        saved._all(ENDLESS)
+
+
+def edited(file: Path, folder: Path, script: str) -> Path:
+    """A copy of a saved run with another database under a right checksum."""
+    path = folder / "edited.shardlog"
+    path.write_bytes(file.read_bytes())
+    database = sqlite3.connect(path)
+    database.executescript(script)
+    database.close()
+    seal(path)
+    return path
+
+
+def test_not_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "module.mlir"
+    path.write_text(MODULE)
+    with pytest.raises(ShardlogError, match="this is not a saved run"):
+        shardlog.open(path)
+    with pytest.raises(ShardlogError, match="cannot read the run: No such file"):
+        shardlog.open(tmp_path / "none")
+
+
+def test_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(ShardlogError, match="cannot write: No such file"):
+        shardlog.run(MODULE).save(tmp_path / "none" / "run.shardlog")
+
+
+def test_a_saved_run_stays_as_it_is(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", str(file), "%0", "--annotate", '%arg0=[{}, {"data"}]']) == 2
+    assert "--annotate cannot change a saved run\n  hint: what-if" in capsys.readouterr().err

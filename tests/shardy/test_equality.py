@@ -1,0 +1,59 @@
+"""Every model's module, op by op, is the one that Shardy's propagation gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import shardlog
+
+from ..support import models, oracle
+from ..support.compare import differences
+
+SCANNED = {"transformer", "grouped_query", "mixture_of_experts", "vit", "resnet", "lstm", "decode"}
+TRAINED = set(models.MODELS) - {"decode"}
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    (name, {"train": train, "scan": scan})
+    for name in models.MODELS
+    for train in (False, True)
+    for scan in (False, True)
+    if (not train or name in TRAINED) and (not scan or name in SCANNED)
+]
+DEEP: list[tuple[str, dict[str, Any]]] = [
+    ("transformer", {"train": train, "scan": scan, "depth": depth})
+    for depth in (24, 96)
+    for train in (False, True)
+    for scan in (False, True)
+]
+
+
+def identifier(value: Any) -> str:
+    """A name such as transformer-train-scan-24."""
+    if isinstance(value, str):
+        return value
+    words = ["train" if value["train"] else "forward", "scan" if value["scan"] else "unrolled"]
+    return "-".join([*words, *([str(value["depth"])] if "depth" in value else [])])
+
+
+@pytest.mark.parametrize(("name", "options"), CASES + DEEP, ids=identifier)
+def test_model(name: str, options: dict[str, Any]) -> None:
+    text = models.text(name, **options)
+    found = differences(shardlog.run(text).text(), oracle.propagate(text))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("strategy", ["basic", "aggressive", "op-priority"])
+@pytest.mark.parametrize("name", models.MODELS)
+def test_strategy(name: str, strategy: str) -> None:
+    text = models.text(name, train=name in TRAINED)
+    expected = oracle.propagate(text, strategy=strategy, closed=False)
+    found = differences(shardlog.run(text, strategy=strategy, closed=False).text(), expected)
+    assert not found, "\n".join(found)
+
+
+def test_lowered() -> None:
+    lowered = models.lower("transformer", train=True)
+    expected = oracle.propagate(models.text("transformer", train=True))
+    found = differences(shardlog.run(lowered).text(), expected)
+    assert not found, "\n".join(found)
