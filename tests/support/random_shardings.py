@@ -128,7 +128,10 @@ def sharding(
     """The inside of a sharding of a tensor of `rank`: `@mesh, [{"a", ?}p1, {}], replicated={"b"}`.
 
     Axes need not divide the dimensions. Axes called as in `bound` are manual, or are in the `boundary`.
+    There, no free axis waits for a priority: Shardy forgets that it is taken as soon as anything flows in
+    or out, so that another dimension may get it, and in the end two have it.
     """
+    may_wait = boundary is None
     mesh = draw(st.sampled_from(among))
     if mesh.maximal:
         return f"@{mesh.name}, []"
@@ -142,7 +145,7 @@ def sharding(
         opened = boundary.bare or draw(st.booleans())
         if opened:
             entries.append("?")
-        ranked = priorities and (taken or opened) and chance(draw, 4)
+        ranked = priorities and (may_wait if taken else opened) and chance(draw, 4)
         priority = f"p{draw(st.integers(0, 3))}" if ranked else ""
         dimensions.append("{" + ", ".join(entries) + "}" + priority)
     text = f"@{mesh.name}, [{', '.join(dimensions)}]"
