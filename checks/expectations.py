@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ..engine.language.sources import UnreadableError, read_text
 from ..errors import ShardlogError
 from ..program.places import wildcard
 
@@ -63,12 +64,11 @@ def read_expectations(path: Path) -> Expectations:
     """The expectations in a file. Raises ShardlogError where it is not what is described above."""
     name = str(path)
     try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        hint = "shardlog expect --update writes one" if isinstance(error, FileNotFoundError) else ""
-        raise ShardlogError(f"cannot read: {error.strerror}", where=name, hint=hint) from error
-    except UnicodeDecodeError as error:
-        raise ShardlogError("not UTF-8 text", where=name, hint="expected a TOML file") from error
+        text = read_text(path)
+    except UnreadableError as error:
+        missing = isinstance(error.__context__, FileNotFoundError)
+        hint = "shardlog expect --update writes one" if missing else "expected a TOML file"
+        raise ShardlogError(f"cannot read: {error}", where=name, hint=hint) from None
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +18,7 @@ from ..errors import ShardlogError
 from ..program.diagnostics import explain
 from ..program.places import source_location
 from .jax import Interface, read_jax
-from .vetting import BYTECODE, DAMAGED, vetted
+from .vetting import BYTECODE, DAMAGED, vetted, with_names
 
 _FIRST = 1 << 16  # so many bytes show what it is
 _LARGEST_STREAM = 4 << 30  # bytes of a pipe or a device
@@ -83,10 +83,11 @@ def read_source(source: Any) -> Text:
     if isinstance(source, Text):
         return source
     if isinstance(source, ir.Module):
-        return Text(bytecode_of(source), "<module>")
+        return _held(source)
     if (found := read_jax(source)) is not None:
         module, interface = found
-        return Text(module if isinstance(module, bytes) else bytecode_of(module), "<module>", interface)
+        text = _given(module, "<module>") if isinstance(module, bytes) else _held(module)
+        return replace(text, interface=interface)
     raise ShardlogError(
         f"cannot read a program from a {type(source).__name__}",
         hint="give a path, MLIR text or bytecode, an ir.Module, a jax.stages.Lowered or Traced, a "
@@ -113,6 +114,11 @@ def _given(data: bytes, name: str) -> Text:
     """A program that comes from outside."""
     _check_kind(data, name)
     return Text(vetted(data, name), name)
+
+
+def _held(module: ir.Module) -> Text:
+    """A program that the caller has in memory."""
+    return Text(with_names(bytecode_of(module), "<module>"), "<module>")
 
 
 def _check_kind(data: bytes, name: str) -> None:

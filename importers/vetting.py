@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import children
 from ..errors import ShardlogError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _OTHERS = bytes(c for c in range(256) if c not in _BRACKETS)
 _STEPS = bytes.maketrans(_BRACKETS, b"\x01" * 4 + b"\xff" * 4)
 _PIECE = 1 << 20
 _NAMES = "names of ops, functions, meshes, axes and attributes have to be UTF-8"
-_SYMBOLS = ("sym_name", "callee")
+_SYMBOLS = ("sym_name",)
 _ESCAPES = re.compile(rb"(?:\\[0-9A-Fa-f]{2})+")
 _SECONDS, _BYTES_A_SECOND = 60, 100_000
 _MEMORY, _TIMES = 8 << 30, 32  # bytes, and how many more for each of the program
@@ -53,6 +54,46 @@ def vetted(data: bytes, name: str) -> bytes:
         line, hint = found
         return _in_child(data, name, where=f"{name}:{line}" if line else name, hint=hint)
     return data
+
+
+def with_names(data: bytes, name: str) -> bytes:
+    """Bytecode that MLIR has written for this process, if all names in it are UTF-8.
+
+    Raises ShardlogError where they are not, so that MLIR ends the process which asks for them.
+    """
+    try:
+        _strings(data).decode()
+    except UnicodeDecodeError:  # of a name, or of a string, which may be anything
+        return _in_child(data, name, where=name, hint=_NAMES)
+    return data
+
+
+def _strings(data: bytes) -> bytes:
+    """The strings of bytecode, one after the other: section 0 of it."""
+    _, at = _number(data, len(BYTECODE))  # the version
+    at = data.index(b"\0", at) + 1  # behind the producer
+    while at < len(data):
+        kind, (size, at) = data[at], _number(data, at + 1)
+        if kind & 0x80:
+            alignment, at = _number(data, at)
+            at = -(-at // alignment) * alignment
+        if not kind & 0x7F:
+            count, start = _number(data, at)
+            for _ in range(count):  # their lengths come first
+                _, start = _number(data, start)
+            return data[start : at + size]
+        at += size
+    return b""
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """The number at a place of bytecode, and the place behind it.
+
+    The zeros at the end of its first byte count the bytes that follow it.
+    """
+    first = data[at] | 0x100
+    length = (first & -first).bit_length()
+    return int.from_bytes(data[at : at + length], "little") >> min(length, 8), at + length
 
 
 def risk(text: bytes) -> tuple[int, str] | None:
@@ -92,16 +133,18 @@ def _not_text(data: bytes) -> int:
 def _in_child(data: bytes, name: str, *, where: str, hint: str) -> bytes:
     if not sys.executable:  # Python in another program
         return data
-    command = [sys.executable, "-c", _CHILD, name, *sys.path]
     seconds = _SECONDS + len(data) // _BYTES_A_SECOND
+    process = children.start([sys.executable, "-c", _CHILD, name, *sys.path])
     try:
-        done = subprocess.run(command, input=data, capture_output=True, timeout=seconds, check=False)
+        answer, _ = process.communicate(data, timeout=seconds)
     except subprocess.TimeoutExpired:
         raise ShardlogError(f"MLIR has not read this in {seconds} seconds", where=where, hint=hint) from None
-    if done.returncode == 0:
-        return done.stdout
-    if done.returncode == 2:
-        raise ShardlogError(**json.loads(done.stdout))
+    finally:
+        children.end(process)
+    if process.returncode == 0:
+        return answer
+    if process.returncode == 2:
+        raise ShardlogError(**json.loads(answer))
     raise ShardlogError("MLIR crashes on this", where=where, hint=hint)
 
 
@@ -128,7 +171,9 @@ def _read_names(op: Any) -> None:
     _ = [op.attributes[label].value for label in op.attributes if label in _SYMBOLS]
     while waiting:
         attribute = waiting.pop()
-        if isinstance(attribute, ir.ArrayAttr):
+        if isinstance(attribute, ir.FlatSymbolRefAttr):
+            _ = attribute.value
+        elif isinstance(attribute, ir.ArrayAttr):
             waiting.extend(attribute)
         elif isinstance(attribute, ir.DictAttr):
             entries = [attribute[i] for i in range(len(attribute))]

@@ -24,6 +24,7 @@ LooksAt = Mapping[str, Sequence[str]]  # op name -> "operands", "users", "region
 
 RULE = "sdy.sharding_rule"
 _LARGEST_LIST = 1024  # longer lists and strings are data, which no rule reads
+_MOST_PARTS = 100_000  # of an attribute: aliases make a few lines of text as many as one likes
 _ELEMENTS = (ir.DenseElementsAttr, ir.DenseResourceElementsAttr)
 _LISTS = (
     ir.DenseI64ArrayAttr,
@@ -202,6 +203,16 @@ def _add_list(facts: Facts, name: str, values: Sequence[int]) -> None:
 
 
 def _add_attribute(facts: Facts, name: str, attribute: Any) -> None:
+    """The facts of an attribute and of those in it."""
+    waiting = [(name, attribute)]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            return
+        waiting.extend(reversed(_add_part(facts, *waiting.pop())))
+
+
+def _add_part(facts: Facts, name: str, attribute: Any) -> list[tuple[str, Any]]:
+    """The facts of an attribute without those of the attributes in it, which are returned by name."""
     if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr):
         _add(facts, "attribute_number", (name, int(attribute.value)))
     elif isinstance(attribute, ir.UnitAttr):
@@ -219,16 +230,15 @@ def _add_attribute(facts: Facts, name: str, attribute: Any) -> None:
             _add_list(facts, name, [entry.value for entry in entries])
         else:
             _add(facts, "attribute_size", (name, len(entries)))
-            for i, entry in enumerate(entries[:_LARGEST_LIST]):
-                _add_attribute(facts, f"{name}.{i}", entry)
+            return [(f"{name}.{i}", entry) for i, entry in enumerate(entries[:_LARGEST_LIST])]
     elif isinstance(attribute, ir.DictAttr):
-        for i in range(len(attribute)):
-            entry = attribute[i]
-            _add_attribute(facts, f"{name}.{entry.name}", entry.attr)
+        entries = [attribute[i] for i in range(len(attribute))]
+        return [(f"{name}.{entry.name}", entry.attr) for entry in entries]
     elif isinstance(attribute, _LISTS):
         _add_list(facts, name, list(attribute))
     elif not isinstance(attribute, _ELEMENTS) and not any(kind.isinstance(attribute) for kind in _SHARDINGS):
         _add_structured(facts, name, attribute)
+    return []
 
 
 def _add_elements(facts: Facts, name: str, attribute: Any) -> None:

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen
+from subprocess import Popen
 from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
 
+from ... import children
 from ..case import Array, Case
 
 Answer = list[Array] | None  # the results of a call; None where the op cannot be called like that
@@ -143,7 +144,7 @@ def _signless(array: Array) -> dict[str, Any]:
 def _worker() -> Popen[bytes]:
     # By its path, so that it needs no import path; XLA logs what is no news here.
     command = [sys.executable, str(Path(__file__).with_name("worker.py"))]
-    return Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+    return children.start(command)
 
 
 def _run(program: str) -> list[Array]:
@@ -153,11 +154,12 @@ def _run(program: str) -> list[Array]:
         pickle.dump(program.encode(), worker.stdin)
         worker.stdin.flush()
         answer: list[Array] | str = pickle.load(worker.stdout)
-    except (EOFError, OSError):
-        worker.kill()
-        worker.wait()
+    except BaseException as error:  # an interrupt too: nobody waits for the answer then
+        children.end(worker)
         _worker.cache_clear()
-        raise NotExecutableError("computing it ends the process") from None
+        if isinstance(error, EOFError | OSError):
+            raise NotExecutableError("computing it ends the process") from None
+        raise
     if isinstance(answer, str):
         raise NotExecutableError("XLA does not compute it on the CPU, and there is no reference function")
     return answer

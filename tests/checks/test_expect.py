@@ -130,6 +130,24 @@ def test_bad_files(file: Path, text: str, message: str) -> None:
     assert f"{file}:{message}" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("missing.toml", "No such file or directory\n  hint: shardlog expect --update writes one"),
+        ("/dev/zero", "it is larger than 32 MiB\n  hint: expected a TOML file"),
+        ("bytes.toml", "it is not UTF-8\n  hint: expected a TOML file"),
+    ],
+)
+def test_files_that_cannot_be_read(
+    path: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bytes.toml").write_bytes(b"\xff")
+    with pytest.raises(ShardlogError) as caught:
+        check(shardlog.run(MODULE), Path(path))
+    assert str(caught.value) == f"{path}: error: cannot read: {message}"
+
+
 def test_a_new_file_has_arguments_and_results(file: Path) -> None:
     result = shardlog.run(MODULE)
     assert update(result, file)

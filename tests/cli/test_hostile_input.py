@@ -87,7 +87,9 @@ NAMES = {
     + CALL.format('"my.op"', r' {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"\FF"}]>]>}'),
     "an attribute": CALL.format('"my.op"', r' {"\FF" = 1}'),
     "an entry of a dictionary": CALL.format('"my.op"', r' {a = [{"\FF" = 1}]}'),
+    "a symbol": CALL.format('"my.op"', r' {a = @"\FF"}'),
 }
+NOT_READ = ("a callee", "an axis in use")  # there is no such module
 
 
 @pytest.mark.parametrize("text", NAMES.values(), ids=NAMES)
@@ -105,6 +107,33 @@ def test_names_that_are_not_text(text: str) -> None:
 def test_strings_may_be_any_bytes(attributes: str, target: str) -> None:
     text = CALL.format(f"stablehlo.custom_call @{target}", f" {{{attributes}}}")
     assert attributes in shardlog.run(text).text()
+
+
+@pytest.mark.parametrize("what", [what for what in NAMES if what not in NOT_READ])
+def test_names_of_a_module_in_memory(what: str) -> None:
+    with make_context():
+        module = ir.Module.parse(NAMES[what])
+    message = refused(module)
+    assert message.startswith("<module>")
+    assert message.endswith("\n  hint: names of ops, functions, meshes, axes and attributes have to be UTF-8")
+
+
+def test_strings_of_a_module_in_memory() -> None:
+    with make_context():
+        module = ir.Module.parse(CALL.format('"my.op"', r' {a = "\FF"}'))
+    assert r'a = "\FF"' in shardlog.run(module).text()
+
+
+def test_attributes_have_many_parts() -> None:
+    """Each list has the one before twice."""
+    aliases = [f"#a{i} = [#a{i - 1}, #a{i - 1}]" for i in range(1, 41)]
+    shardlog.run("\n".join(['#a0 = "x"', *aliases, CALL.format('"my.op"', " {a = #a40}")]))
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a = ", "}")])
+def test_attributes_nest_deeply(opening: str, closing: str) -> None:
+    nested = opening * 2000 + "[]" + closing * 2000
+    assert nested in shardlog.run(CALL.format('"my.op"', f" {{a = {nested}}}")).text()
 
 
 def test_damaged_bytecode() -> None:
