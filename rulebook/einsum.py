@@ -347,10 +347,17 @@ def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
     fitting = f"{fits}({', '.join(['s', *variables])})"
     yield f"{fitting} :- {', '.join([subject, *_fits(line), _BARE, *unless])}."
     heads = ["custom(s)"]
+    single = _single(line)
     for factor, number in numbers.items():
         if not _is_ellipsis(factor):
             kind = line.kinds.get(factor, "pass_through")
-            heads.append(f'rule_factor(s, {number}, f_{factor}, "{kind}")')
+            size = line.sizes.get(factor, f"f_{factor}")
+            head = f'rule_factor(s, {number}, {size}, "{kind}")'
+            if factor in single:
+                t, d = single[factor]
+                yield f"{head} :- {fitting}, dim(s, {t}, {_place(line.slots[t], d)}, {size})."
+            else:
+                heads.append(head)
     for t, shape in enumerate(line.slots):
         for d, dim in enumerate(shape):
             place = _place(shape, d)
@@ -381,10 +388,21 @@ def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
 
 
 def _variables(line: Line) -> list[str]:
-    """What the relation of a line tells of an op that it holds for: sizes, and how many an ellipsis stands
-    for."""
-    sizes = [f"f_{f}" for f in line.factors if not _is_ellipsis(f)]
-    return sizes + [_batch(((f,),)) for f in line.factors if _is_ellipsis(f)]
+    """What the relation of a line tells of an op that it holds for: how many dimensions an ellipsis stands for,
+    and the sizes that no dimension and no number tells alone. (All sizes would make each of a line's clauses as
+    long as the line.)"""
+    told = [f"f_{factor}" for factor, *_ in _sizes(line)]
+    return told + [_batch(((f,),)) for f in line.factors if _is_ellipsis(f)]
+
+
+def _single(line: Line) -> dict[str, tuple[int, int]]:
+    """A dimension (slot, dim) that has a factor alone, for the factors whose sizes are not given as numbers."""
+    return {
+        dim[0]: (t, d)
+        for t, shape in reversed(list(enumerate(line.slots)))
+        for d, dim in enumerate(shape)
+        if len(dim) == 1 and not _is_ellipsis(dim[0]) and dim[0] not in line.sizes
+    }
 
 
 def _relation(line: Line) -> str:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import islice
 
 from ..analysis.projections import counts_bindings
 from ..analysis.scopes import holds_generator, holds_wildcard, terms, variables
@@ -82,7 +84,7 @@ def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...]
 
 @dataclass
 class _Item:
-    """A literal that waits for its place, and its variables; a slow one holds an aggregate or range."""
+    """A literal, its variables, and when it is to be placed; a slow one holds an aggregate or range."""
 
     literal: Literal
     version: Version
@@ -90,13 +92,13 @@ class _Item:
     slow: bool
     fails: bool
     delta: bool = False
-    known: int = -1  # how many of the variables had a value when it was ranked
-    rank: tuple[int, int] = (0, 0)
+    rank: tuple[int, int] = (10, 0)
+    placed: bool = False
 
 
 @dataclass
 class _Body:
-    """The steps of a body so far, and the literals that wait.
+    """The steps of a body so far, and its literals.
 
     In a bag every solution counts: also a variable that is used nowhere else has its values, and so has an
     unnamed column unless the bag is of ``bindings``.
@@ -144,18 +146,38 @@ class _Planner:
         return _Item(literal, version, names, any(map(holds_generator, parts)), fails, delta)
 
     def place_all(self, body: _Body) -> None:
+        """Place the items, those too that steps add: each time one of the least rank, the first of those."""
         items = body.items
-        while items:
-            best, found = 0, (10, 0)
-            for i, item in enumerate(items):
-                # A rank changes only where a variable of the literal has got a value.
-                known = len(item.names & self.registers.keys())
-                if item.known != known:
-                    item.known, item.rank = known, self.rank(body, item)
-                rank = max(item.rank, (7, 0)) if item.fails and i > 0 else item.rank
-                if rank < found:
-                    best, found = i, rank
-            self.place(body, items.pop(best))
+        heap: list[tuple[tuple[int, int], int]] = []  # ranks that items have or had, by their numbers
+        users: dict[str, list[int]] = {}  # variable -> the items that hold it
+        first = seen = known = 0  # the first item that waits; how many items, and variables, were looked at
+        while True:
+            changed = set(range(seen, len(items)))
+            for i in changed:
+                for name in items[i].names:
+                    users.setdefault(name, []).append(i)
+            # A rank changes where a variable of the literal has got a value, or where the literal is the first.
+            for name in islice(reversed(self.registers), len(self.registers) - known):
+                changed.update(users.pop(name, ()))
+            seen, known = len(items), len(self.registers)
+            while first < seen and items[first].placed:
+                first += 1
+            if first == seen:
+                return
+            for i in sorted(i for i in {*changed, first} if not items[i].placed):
+                item = items[i]
+                rank = self.rank(body, item)
+                if item.fails and i > first:
+                    rank = max(rank, (7, 0))
+                if rank != item.rank:
+                    item.rank = rank
+                    heappush(heap, (rank, i))
+            while True:
+                rank, i = heappop(heap)
+                if not items[i].placed and items[i].rank == rank:
+                    break
+            items[i].placed = True
+            self.place(body, items[i])
 
     def rank(self, body: _Body, item: _Item) -> tuple[int, int]:
         """When an item should come, if nothing that can fail is before it: smaller is earlier."""

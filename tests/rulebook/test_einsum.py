@@ -276,3 +276,13 @@ def test_random_rules_are_like_jax(
     rule, written, options, operands, results = drawn
     expected = theirs(rule, options, operands, results)
     assert ours(tmp_path_factory.mktemp("rules"), f"{rule} {written}", operands, results) == expected
+
+
+def test_the_rules_of_a_line_are_as_long_as_the_line() -> None:
+    """Not each of them: their lengths would add up to its square."""
+
+    def lengths(rank: int) -> int:
+        dims = " ".join(f"i{d}" for d in range(100, 100 + rank))
+        return len(compile_lines("wide.rules", f"my.op: {dims}, ... {dims} -> {dims} {{i100=4}}"))
+
+    assert lengths(400) < 4.5 * lengths(100)
