@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..engine.language.diagnostics import Reporter
-from ..engine.language.parser import parse
-from ..engine.language.sources import Sources
 from ..engine.language.syntax import Atom, Clause, Constant, Module, Variable
 
 _BY_NAME = ("op", "target")  # of a signature, by the name in the second column
@@ -16,17 +13,12 @@ _FAMILIES = ("_op", "_target", "_rule", "looks_at")  # ends of the relations of 
 Names = frozenset[str] | None  # None: any op
 
 
-def names(texts: Iterable[str]) -> Names:
-    """The ops and targets that the rules in Datalog ``texts`` are about, which have been checked.
+def names(module: Module) -> Names:
+    """The ops and targets that rules are about.
 
     A rule is about the ops that a positive atom of its body names, or that facts name which it joins with the
     name of the op. None where a rule names none.
     """
-    module, sources = Module(), Sources()
-    for text in texts:
-        parse(
-            text, sources.add("", text), module, Reporter(sources), lambda path, at: module.broken.add(path)
-        )
     if module.broken:
         return None  # there are more rules in other files
     own: dict[str, Names] = {declaration.name: frozenset() for declaration in module.relations}

@@ -17,7 +17,7 @@ from .invalid import RELATIONS as INVALID
 from .invalid import Invalid, find_invalid
 from .overlaps import overlaps
 from .priorities import compile_priorities, parse_priorities, unknown_names
-from .written import fact_places
+from .written import fact_places, read
 
 RULES = Path(__file__).parents[1] / "rules"
 Facts = Mapping[str, Any]
@@ -147,10 +147,10 @@ class RuleBook:
         # unless more rules are about it.
         solver = self.ops.solver({}, limits=each) if own else None
         self._ops, self._answers = (solver, {}) if solver else _answers()
-        texts = rule_texts(self.files)
-        self._about = names(texts.values()) if op_priorities is None else None
-        if texts:
-            messages += overlaps(texts, sorted((RULES / "ops").rglob("*.dl")))
+        written = read(rule_texts(self.files))
+        self._about = names(written.module) if op_priorities is None else None
+        if self.files:
+            messages += overlaps(written, sorted((RULES / "ops").rglob("*.dl")))
         for message in messages:
             warnings.warn(message, stacklevel=2)
         shared = self._ops.solve({}, ["looks_at", "op_priority_level"])

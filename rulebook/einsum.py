@@ -388,15 +388,15 @@ def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
 
 
 def _variables(line: Line) -> list[str]:
-    """What the relation of a line tells of an op that it holds for: how many dimensions an ellipsis stands for,
-    and the sizes that no dimension and no number tells alone. (All sizes would make each of a line's clauses as
-    long as the line.)"""
+    """What the relation of a line tells of an op that it holds for: how many dimensions an ellipsis stands
+    for, and the sizes that no dimension and no number tells alone. (With all sizes, each of a line's clauses
+    would be as long as the line.)"""
     told = [f"f_{factor}" for factor, *_ in _sizes(line)]
     return told + [_batch(((f,),)) for f in line.factors if _is_ellipsis(f)]
 
 
 def _single(line: Line) -> dict[str, tuple[int, int]]:
-    """A dimension (slot, dim) that has a factor alone, for the factors whose sizes are not given as numbers."""
+    """A dimension (slot, dim) that a factor has to itself, for factors whose sizes no number gives."""
     return {
         dim[0]: (t, d)
         for t, shape in reversed(list(enumerate(line.slots)))

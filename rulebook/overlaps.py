@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from ..engine.analysis.strata import clause_uses
-from ..engine.language.diagnostics import Reporter
-from ..engine.language.parser import parse
-from ..engine.language.sources import Sources
-from ..engine.language.syntax import Atom, Clause, Comparison, Constant, Module, Variable
+from ..engine.language.syntax import Atom, Clause, Comparison, Constant, Variable
 from .einsum import SUFFIXES
+from .written import Written, read
 
 _NAMING = {"op": "", "target": "@"}  # relations of a signature that say what the op is called
 _FAMILIES = {"_op": "", "_target": "@"}  # ends of the relations of facts about ops by name
@@ -20,22 +18,20 @@ _RULE = ("factor", "kind", "blocked", "maps", "edge")  # what a rule is: relatio
 Place = tuple[str, int]  # file and line
 
 
-def overlaps(texts: Mapping[str, str], builtin: Sequence[Path]) -> Iterator[str]:
-    """A message for every op that two of ``texts``, Datalog by file, have a rule for, or one of them and the
-    files ``builtin``.
+def overlaps(written: Written, builtin: Sequence[Path]) -> Iterator[str]:
+    """A message for every op that two files of rules have a rule for, or one of them and the files
+    ``builtin``.
 
     Lines of einsum notation come before Datalog, and those of later files before others; rules in Datalog add
     up.
     """
-    sources, module = _parsed(texts)
-    shipped_sources, shipped = _builtin(tuple(builtin))
-    ruling = _ruling([*shipped.clauses, *module.clauses])
+    shipped = _builtin(tuple(builtin))
+    ruling = _ruling([*shipped.module.clauses, *written.module.clauses])
     known: dict[str, Place] = {}
-    for mentions in _mentions(shipped, shipped_sources, ruling).values():
+    for mentions in _mentions(shipped, ruling).values():
         known = {**mentions, **known}
-    found = _mentions(module, sources, ruling)
-    for file in texts:
-        for name, place in found.get(file, {}).items():
+    for mentions in _mentions(written, ruling).values():
+        for name, place in mentions.items():
             if name in known:
                 yield _message(name, place, known[name])
             known[name] = place
@@ -56,16 +52,9 @@ def _shown(place: Place) -> str:
     return f"{place[0].removeprefix(root) if place[0].startswith(f'{root}rules/') else place[0]}:{place[1]}"
 
 
-def _parsed(texts: Mapping[str, str]) -> tuple[Sources, Module]:
-    sources, module = Sources(), Module()
-    for file, text in texts.items():
-        parse(text, sources.add(file, text), module, Reporter(sources), lambda path, at: None)
-    return sources, module
-
-
 @cache
-def _builtin(files: tuple[Path, ...]) -> tuple[Sources, Module]:
-    return _parsed({str(file): file.read_text(encoding="utf-8") for file in files})
+def _builtin(files: tuple[Path, ...]) -> Written:
+    return read({str(file): file.read_text(encoding="utf-8") for file in files})
 
 
 def _ruling(clauses: Iterable[Clause]) -> frozenset[str]:
@@ -81,12 +70,12 @@ def _ruling(clauses: Iterable[Clause]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _mentions(module: Module, sources: Sources, ruling: frozenset[str]) -> dict[str, dict[str, Place]]:
+def _mentions(written: Written, ruling: frozenset[str]) -> dict[str, dict[str, Place]]:
     """The ops that clauses for ``ruling`` relations name first, by file."""
     found: dict[str, dict[str, Place]] = {}
-    for clause in module.clauses:
+    for clause in written.module.clauses:
         for name in _named(clause) if clause.head.name in ruling else ():
-            place = sources.locate(clause.text.start)
+            place = written.sources.locate(clause.text.start)
             found.setdefault(place.file, {}).setdefault(name, (place.file, place.line))
     return found
 

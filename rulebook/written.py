@@ -1,13 +1,37 @@
-"""Rules as they are written: where facts about names stand."""
+"""Rules as they are written: their clauses, and where facts about names stand."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..engine.language.diagnostics import Reporter
+from ..engine.language.parser import parse
+from ..engine.language.sources import Sources
+from ..engine.language.syntax import Module
 
 _FACT = re.compile(r'(\w+)\("([^"]+)"[^:]*?\)\s*\.')
 
 Place = tuple[str, int, str]  # file, line, what is written there
+
+
+@dataclass(frozen=True)
+class Written:
+    """Clauses and declarations, and the sources in which they have positions."""
+
+    sources: Sources
+    module: Module
+
+
+def read(texts: Mapping[str, str]) -> Written:
+    """Datalog by file, which has been checked. Files that it includes are not read: ``module.broken`` has
+    them."""
+    sources, module = Sources(), Module()
+    for file, text in texts.items():
+        start = sources.add(file, text)
+        parse(text, start, module, Reporter(sources), lambda path, at: module.broken.add(path))
+    return Written(sources, module)
 
 
 def fact_places(texts: Mapping[str, str]) -> dict[tuple[str, str], Place]:

@@ -112,10 +112,8 @@ class Reporter:
             if found[file] <= _SHOWN:
                 place = self._sources.locate(at)
                 message, hint = (said if isinstance(said, str) else said() for said in self._found[at, code])
-                said = Diagnostic(
-                    file, place.line, place.column, code, shortened(message), shortened(hint), place.source
-                )
-                diagnostics.append(said)
+                shown = (shortened(message), shortened(hint), self._sources.line(at))
+                diagnostics.append(Diagnostic(file, place.line, place.column, code, *shown))
         raise DatalogError(diagnostics, {f: n - _SHOWN for f, n in found.items() if n > _SHOWN})
 
 

@@ -30,12 +30,11 @@ def read_text(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """A place for people: line and column count from 1, ``source`` is the text of the line."""
+    """A place for people: line and column count from 1."""
 
     file: str
     line: int
     column: int
-    source: str
 
 
 @dataclass
@@ -64,10 +63,14 @@ class Sources:
         if i not in self._lines:
             self._lines[i] = [0, *(newline.end() for newline in re.finditer("\n", text))]
         number = bisect_right(self._lines[i], offset)
-        begin = self._lines[i][number - 1]
+        return Place(self.files[i], number, offset - self._lines[i][number - 1] + 1)
+
+    def line(self, at: int) -> str:
+        """The text of the line of a position."""
+        i = bisect_right(self.starts, at) - 1
+        text, offset = self.texts[i], at - self.starts[i]
         end = text.find("\n", offset)
-        line = text[begin : end if end >= 0 else len(text)].rstrip("\r")
-        return Place(self.files[i], number, offset - begin + 1, line)
+        return text[text.rfind("\n", 0, offset) + 1 : end if end >= 0 else len(text)].rstrip("\r")
 
     def file(self, at: int) -> str:
         """The file of a position."""

@@ -156,7 +156,7 @@ class _Planner:
             for i in changed:
                 for name in items[i].names:
                     users.setdefault(name, []).append(i)
-            # A rank changes where a variable of the literal has got a value, or where the literal is the first.
+            # A rank changes where a variable of the literal has got a value, or the literal is the first.
             for name in islice(reversed(self.registers), len(self.registers) - known):
                 changed.update(users.pop(name, ()))
             seen, known = len(items), len(self.registers)

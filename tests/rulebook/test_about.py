@@ -10,6 +10,7 @@ from shardlog import run
 from shardlog.rulebook import book as rulebook
 from shardlog.rulebook.about import names
 from shardlog.rulebook.book import RuleBook, rule_texts
+from shardlog.rulebook.written import read
 
 from ..support import models
 
@@ -44,13 +45,13 @@ KEYED = """
     ],
 )
 def test_names(text: str, about: set[str] | None) -> None:
-    assert names([text]) == about
+    assert names(read({"mine.dl": text}).module) == about
 
 
 def test_lines_are_about_their_op(tmp_path: Path) -> None:
     rules = tmp_path / "mine.rules"
     rules.write_text('my.a: i -> i\n@b: ... i -> ... i\nelementwise_op("my.c").\n')
-    assert names(rule_texts([rules]).values()) == frozenset({"my.a", "b", "my.c"})
+    assert names(read(rule_texts([rules])).module) == frozenset({"my.a", "b", "my.c"})
 
 
 class Counting:

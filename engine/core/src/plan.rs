@@ -1,6 +1,8 @@
 //! The plan as the front end writes it (`Plan.to_json`).
 
+use crate::error::Error;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -50,9 +52,10 @@ pub struct Stratum {
 }
 
 #[derive(Deserialize)]
-pub struct Plan {
+pub struct Plan<'a> {
     pub relations: Vec<Relation>,
-    pub rules: Vec<Rule>,
+    #[serde(borrow)]
+    rules: Vec<&'a RawValue>,
     pub strata: Vec<Stratum>,
     pub sources: Vec<Source>,
     #[serde(default)]
@@ -62,4 +65,11 @@ pub struct Plan {
     /// The fields of each record type.
     #[serde(default)]
     pub records: BTreeMap<String, Vec<Column>>,
+}
+
+impl Plan<'_> {
+    /// A rule, read now: all of them at once would take many times the memory of their text.
+    pub fn rule(&self, number: usize) -> Result<Rule, Error> {
+        serde_json::from_str(self.rules[number].get()).map_err(|error| Error::Plan(error.to_string()))
+    }
 }

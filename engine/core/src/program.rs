@@ -85,7 +85,7 @@ impl Program {
         let mut strata = Vec::new();
         for stratum in &plan.strata {
             let mut compile = |rules: &[usize]| -> Result<Box<[Rule]>, Error> {
-                rules.iter().map(|&rule| compiler.rule(&plan.rules[rule])).collect()
+                rules.iter().map(|&rule| compiler.rule(&plan.rule(rule)?)).collect()
             };
             strata.push(Stratum {
                 relations: stratum.relations.iter().copied().map(RelationId).collect(),
