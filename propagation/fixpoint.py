@@ -95,37 +95,70 @@ class _Propagation:
         self.annotation_items = np.arange(first, first + len(self.prioritised), dtype=np.int32)
 
     def run(self, progress: Callable[[float], None]) -> Fixpoint:
-        program, graph, agenda = self.program, self.program.graph, self.agenda
+        stages, passes, stage_of = self.passes()
+        contents, kept = self.initial_contents()
+        graph = self.agenda_graph()
+        outcome = self.agenda.run(graph, contents, passes, lambda done, _: progress(done / len(passes)))
+        cells = self.program.cells
+        return Fixpoint(
+            strategy=self.strategy,
+            last=self.last,
+            agenda=self.agenda,
+            graph=graph,
+            initial=contents,
+            passes=tuple(passes),
+            stage_of=tuple(stage_of),
+            outcome=outcome,
+            contents=self.with_siblings(self.with_unshared(outcome.contents[cells])),
+            unchanged=self.unchanged(kept, outcome.contents) if kept else {},
+            stages=_statistics(stages, stage_of, outcome),
+        )
+
+    def passes(self) -> tuple[list[tuple[int, int | None, str]], list[Pass], list[int]]:
+        """The stages to run, as (user priority, level of the op priorities, strategy); their passes in order;
+        and the stage of each pass."""
+        graph = self.program.graph
         statics_of = cache(self._statics)  # not kept here, or nothing would be freed without the collector
         priorities = {d.priority or 0 for s in self.prioritised.values() for d in s.dimensions}
+        stages: list[tuple[int, int | None, str]] = []
         passes: list[Pass] = []
-        stages = self.rules.stages(self.strategy, priorities)
-        stages = [stage for stage in stages if self.last is None or stage[1] <= self.last]
-        passes_of: list[list[int]] = []
-        before = -1
-        for _, priority, level, name in stages:
-            label = f"priority {priority}, level {'-' if level is None else level}, {name}"
-            start = len(passes)
-            if priority != before and self.prioritised:
+        stage_of: list[int] = []
+        for _, priority, level, strategy in self.rules.stages(self.strategy, priorities):
+            if self.last is not None and priority > self.last:
+                continue
+            label = f"priority {priority}, level {'-' if level is None else level}, {strategy}"
+            if self.prioritised and (not stages or stages[-1][0] != priority):
                 passes.append(Pass(label, "sweep", *self.reveals(priority)))
-            before = priority
-            statics = statics_of(level, name)
+            statics = statics_of(level, strategy)
             passes.append(Pass(label, "sweep", graph.result_items, statics))
             passes.append(Pass(label, "worklist", graph.order, statics))
             passes.append(Pass(label, "sweep", graph.result_items, statics))
-            passes_of.append(list(range(start, len(passes))))
-        contents = np.zeros(graph.places, np.int32)
-        cached: dict[Sharding, int] = {}
-        for cell, sharding in program.initial.items():
-            if sharding not in cached:
-                facts = program.shardings.facts(sharding)
-                # Where no stage asks for priorities, what does not change keeps them.
+            stage_of += [len(stages)] * (len(passes) - len(stage_of))
+            stages.append((priority, level, strategy))
+        return stages, passes, stage_of
+
+    def initial_contents(self) -> tuple[npt.NDArray[np.int32], set[int]]:
+        """What each cell holds at first; and the contents that keep their priorities until they change, as
+        no stage asks for them."""
+        contents = np.zeros(self.program.graph.places, np.int32)
+        numbers: dict[Sharding, int] = {}
+        kept = set()
+        for cell, sharding in self.program.initial.items():
+            if sharding not in numbers:
+                facts = self.program.shardings.facts(sharding)
                 if self.strategy != "user-priority" and any(
                     d.priority is not None for d in sharding.dimensions
                 ):
                     facts["prioritised"] = [()]
-                cached[sharding] = agenda.content(facts)
-            contents[cell] = cached[sharding]
+                numbers[sharding] = self.agenda.content(facts)
+                if "prioritised" in self.agenda.facts(numbers[sharding]):
+                    kept.add(numbers[sharding])
+            contents[cell] = numbers[sharding]
+        return contents, kept
+
+    def agenda_graph(self) -> AgendaGraph:
+        """The graph of the program, and an item with one slot for each annotation with priorities."""
+        graph = self.program.graph
         cells = np.asarray(list(self.prioritised), np.int32)
         classes = self.annotation_class
         slot_offsets = np.concatenate(
@@ -136,48 +169,21 @@ class _Propagation:
             return np.concatenate([np.where(found < 0, self.nothing, found), classes]).astype(np.int32)
 
         retirement = joined([graph.retirement, nobody(classes)])
-        agenda_graph = AgendaGraph(
+        return AgendaGraph(
             classes=classified(graph.classes),
             slots=Lists(slot_offsets.astype(np.int32), np.concatenate([graph.slots, cells]).astype(np.int32)),
-            place_cell=program.cells,
+            place_cell=self.program.cells,
             cells=self.cell_places(),
             neighbours=Lists(graph.neighbour_offsets, graph.neighbours),
             retirement=retirement._replace(later=classified(graph.retirement.later)),
             companions=self.companions(),
         )
-        outcome = agenda.run(agenda_graph, contents, passes, lambda done, _: progress(done / len(passes)))
-        statistics = []
-        for (_, priority, level, name), numbers_ in zip(stages, passes_of, strict=True):
-            rows = [outcome.statistics[n] for n in numbers_]
-            statistics.append(
-                Stage(
-                    priority,
-                    level,
-                    name,
-                    sum(r.turns for r in rows),
-                    sum(r.solved for r in rows),
-                    sum(r.changes for r in rows),
-                    sum(r.seconds for r in rows),
-                )
-            )
-        keep = {content for content in cached.values() if "prioritised" in agenda.facts(content)}
-        kept = {c: s for c, s in program.initial.items() if int(outcome.contents[c]) in keep} if keep else {}
-        final = self.with_siblings(self.with_unshared(outcome.contents[program.cells]))
-        unchanged = {p: kept[c] for p, c in enumerate(program.cells.tolist()) if c in kept} if kept else {}
-        stage_of = tuple(stage for stage, numbers_ in enumerate(passes_of) for _ in numbers_)
-        return Fixpoint(
-            self.strategy,
-            self.last,
-            agenda,
-            agenda_graph,
-            contents,
-            tuple(passes),
-            stage_of,
-            outcome,
-            final,
-            unchanged,
-            tuple(statistics),
-        )
+
+    def unchanged(self, kept: set[int], final: npt.NDArray[np.int32]) -> dict[int, Sharding]:
+        """The shardings of places whose cells still hold a content of ``kept``, priorities and all."""
+        shardings = {cell: s for cell, s in self.program.initial.items() if int(final[cell]) in kept}
+        cells = enumerate(self.program.cells.tolist())
+        return {place: shardings[cell] for place, cell in cells if cell in shardings}
 
     def with_unshared(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """What a member of a sharding group has of its own, where the group has got nothing."""
@@ -264,3 +270,23 @@ class _Propagation:
             }
             numbers[self.classes + i] = self.agenda.static(facts)
         return self.annotation_items[numbers[self.annotation_class] >= 0], numbers
+
+
+def _statistics(
+    stages: list[tuple[int, int | None, str]], stage_of: list[int], outcome: Outcome
+) -> tuple[Stage, ...]:
+    found = []
+    for number, (priority, level, strategy) in enumerate(stages):
+        rows = [row for row, stage in zip(outcome.statistics, stage_of, strict=True) if stage == number]
+        found.append(
+            Stage(
+                priority,
+                level,
+                strategy,
+                turns=sum(row.turns for row in rows),
+                distinct=sum(row.solved for row in rows),
+                changes=sum(row.changes for row in rows),
+                seconds=sum(row.seconds for row in rows),
+            )
+        )
+    return tuple(found)
