@@ -44,6 +44,21 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<
 }
 """
 CLOSED = REPLICATED.replace("SHARDING", "{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>}")
+# What comes out of a manual computation has "m", and so has %t. Shardy takes it from %t when "b" comes out.
+MANUAL = """
+sdy.mesh @mesh = <["m"=2, "b"=2]>
+func.func @main(%x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"b"}]>}) -> tensor<8x4xf32> {
+  %q = sdy.manual_computation(%x) in_shardings=[<@mesh, [{?}, {?}]>] out_shardings=[<@mesh, [{"m", ?}, {?}]>]
+      manual_axes={"m"} (%s: tensor<4x4xf32>) {
+    %e = stablehlo.tanh %s : tensor<4x4xf32>
+    sdy.return %e : tensor<4x4xf32>
+  } : (tensor<4x4xf32>) -> tensor<8x4xf32>
+  %t = stablehlo.custom_call @f() {has_side_effect = true} : () -> tensor<8x4xf32>
+  sdy.sharding_group %q group_id = 0 : tensor<8x4xf32>
+  sdy.sharding_group %t group_id = 0 : tensor<8x4xf32>
+  return %q : tensor<8x4xf32>
+}
+"""
 
 
 @pytest.mark.filterwarnings("ignore:the members of sharding group")
@@ -56,3 +71,9 @@ CLOSED = REPLICATED.replace("SHARDING", "{sdy.sharding = #sdy.sharding_per_value
 def test_members(text: str, closed: bool) -> None:
     got = shardlog.run(text, separate_groups=True, closed=closed).text()
     assert differences(got, propagate(text, closed=closed)) == []
+
+
+def test_members_stay_alike_where_one_leaves_a_manual_computation() -> None:
+    wanted = '@mesh, [{"m"}, {"b"}]>'
+    for text, parts in ((shardlog.run(MANUAL).text(), 3), (propagate(MANUAL), 2)):
+        assert text.count(wanted) == parts  # the computation, what is returned, and with us %t
