@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import checks, explain, programs, rules
@@ -79,8 +80,25 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
     _check_text(options)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: warn(str(message))
-        status: int | None = options.carry_out(options)
+        try:
+            status: int | None = options.carry_out(options)
+        except OSError:
+            raise
+        except Exception as error:
+            if not _bad_input(error):
+                _check_saved(options)
+            raise
     return status or 0
+
+
+def _check_saved(options: argparse.Namespace) -> None:
+    """Raises ShardlogError where a saved run is not as shardlog writes it, whatever went wrong with it."""
+    from ..runs.saved import check_saved
+    from ..runs.saved_file import is_saved
+
+    for path in (Path(getattr(options, name, "")) for name in ("module", "other")):
+        if is_saved(path):
+            check_saved(path)
 
 
 # Names of files are bytes; what else stands on a command line is text.

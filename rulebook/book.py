@@ -116,6 +116,12 @@ def _key(signature: Facts) -> Hashable:
     return tuple((name, tuple(rows)) for name, rows in signature.items())
 
 
+def reasons() -> Program:
+    """The rules of a turn with those that say why an axis stops short; see
+    ``rules/propagation/blocked.dl``."""
+    return _propagation("blocked", "item")
+
+
 class RuleBook:
     """The rules for one run: those that come with shardlog, those of packages and the files in ``extra``;
     with ``op_priorities``, a file, the order in which ops propagate (see ``rulebook/priorities.py``). Rules
@@ -214,11 +220,6 @@ class RuleBook:
     def turn(self, shared: Facts) -> Solver:
         """What the slots of one op gain in one turn; ``shared`` are the facts about the axes."""
         return _propagation("turn", "item").solver(shared)
-
-    def reasons(self) -> Program:
-        """The rules of ``turn`` with those that say why an axis stops short; see
-        ``rules/propagation/blocked.dl``."""
-        return _propagation("blocked", "item")
 
     def boundary(self, shared: Facts) -> Callable[[Facts], list[tuple[Any, ...]]]:
         """What arguments and results of functions can take; see ``rules/propagation/boundary.dl``.

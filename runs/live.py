@@ -17,6 +17,7 @@ from ..importers.graph.inside import values_inside
 from ..program.function import Function
 from ..program.places import argument_path, frames, result_path, source_location, tell_apart
 from ..propagation.fixpoint import STATE
+from ..rulebook.book import reasons
 from .record import Annotation, Change, Facts, Key, Op, Record, Stage, Value
 
 if TYPE_CHECKING:
@@ -439,7 +440,7 @@ class Live(Record):
     # ---- Turns ------------------------------------------------------------------------------------------
 
     def rules(self) -> Program:
-        return self.run.book.reasons()
+        return reasons()
 
     def proofs(self, key: Key) -> None:
         return None

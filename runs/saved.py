@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..engine.evaluate.program import Program
-from ..engine.plan.plan import Plan, Source
+from ..engine.plan.plan import Source
 from ..engine.provenance.proof import Proof
 from ..errors import ShardlogError
 from ..program.meshes import Mesh, Meshes
+from ..rulebook.book import reasons
 from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value
 from .saved_file import AGAIN, Database
 
@@ -29,6 +30,23 @@ if TYPE_CHECKING:
 def open_saved(path: str | Path) -> Saved:
     """The run that a file keeps. Raises ShardlogError where it keeps none that this version can read."""
     return Saved(Path(path))
+
+
+def check_saved(path: Path) -> None:
+    """Raises ShardlogError unless shardlog writes just this file for the module in it.
+
+    Who makes a file by hand can put a right checksum behind it, and anything into the tables.
+    """
+    file = Database(path)
+    with TemporaryDirectory() as folder:
+        again = Path(folder, "again")
+        try:
+            Saved(path)._again(Path(folder)).save(again)
+            same = again.read_bytes() == path.read_bytes()
+        except Exception as error:  # whatever the tables hold
+            raise file.damaged("what is in it does not run again") from error
+    if not same:
+        raise file.damaged("its tables are not those of its module")
 
 
 class Saved(Record):
@@ -209,7 +227,11 @@ class Saved(Record):
     def _program(self) -> Program:
         ((data,),) = self._all("SELECT data FROM plan")
         rules = self._all("SELECT file, line, text, sentence FROM rule ORDER BY number")
-        plan = Plan.from_json(self._file.unpacked(data).decode())
+        plan = reasons().plan
+        if self._file.unpacked(data) != replace(plan, sources=()).to_json().encode():
+            raise self._other("the rules of turns are others than those it was saved with")
+        if len(rules) != len(plan.sources):
+            raise self._file.damaged("it has other rules than its plan")
         return Program(replace(plan, sources=tuple(Source(*rule) for rule in rules)))
 
     def proofs(self, key: Key) -> Mapping[Row, Proof]:
@@ -252,27 +274,37 @@ class Saved(Record):
     def result(self) -> Result:
         result = self.again()
         if result.record.end != self.end or self._changed(result):
-            message = "the run does not come out as it was saved: the rules or shardlog have changed"
-            hint = f"it was saved by shardlog {self.version}, this is {__version__}; {AGAIN}"
-            raise ShardlogError(message, where=str(self.path), hint=hint)
+            raise self._other("the run does not come out as it was saved: the rules or shardlog have changed")
         return result
 
+    def _other(self, message: str) -> ShardlogError:
+        """The error for a file of another shardlog."""
+        hint = f"it was saved by shardlog {self.version}, this is {__version__}; {AGAIN}"
+        return ShardlogError(message, where=str(self.path), hint=hint)
+
     def again(self, annotate: Given = ()) -> Result:
+        with TemporaryDirectory() as folder:
+            return self._again(Path(folder), annotate)
+
+    def _again(self, folder: Path, annotate: Given = ()) -> Result:
+        """The run again, with its rule files in a folder."""
         from ..importers.given import Several
         from ..importers.source import Text
+        from ..importers.vetting import vetted
         from .options import Options
         from .running import run_with
 
         ((data, options),) = self._all("SELECT data, options FROM module")
         given = json.loads(options)
-        with TemporaryDirectory() as folder:
-            files = []
-            for i, (name, text) in enumerate(self._all("SELECT name, text FROM rule_file ORDER BY rowid")):
-                files.append(Path(folder, f"{i}-{name}"))
-                files[-1].write_text(text, encoding="utf-8")
-            given["annotate"] = Several((given["annotate"], annotate))
-            options = Options(**given, rules=tuple(files))
-            return run_with(Text(self._file.unpacked(data), self.name), options)
+        files = []
+        for i, (name, text) in enumerate(self._all("SELECT name, text FROM rule_file ORDER BY rowid")):
+            files.append(folder / str(i) / Path(name).name)  # names may be equal
+            files[-1].parent.mkdir()
+            files[-1].write_text(text, encoding="utf-8")
+        given["annotate"] = Several((given["annotate"], annotate)) if annotate else given["annotate"]
+        # The module may come from anywhere, whatever the checksum of the file says.
+        text = Text(vetted(self._file.unpacked(data), self.name), self.name)
+        return run_with(text, Options(**given, rules=tuple(files)))
 
     def _changed(self, result: Result) -> bool:
         """Whether the log of a run is another one than that of the file."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from . import seeds as known
-from .mutate import NAMES, mutate
+from .mutate import NAMES, edited, mutate
 from .seeds import Seeds
 
 _EXISTING = b"what was there before\n"
@@ -52,7 +52,9 @@ class _Maker:
         """An input of a kind, which is a field of ``Seeds``."""
         choices = getattr(self.seeds, kind)
         data: bytes = self.random.choice(choices)
-        if changed:
+        if changed and kind == "saved" and self.chance(2):
+            data = edited(self.random, data)
+        elif changed:
             data = mutate(self.random, data, choices, binary=kind in ("bytecode", "saved"))
         return data
 

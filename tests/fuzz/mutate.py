@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sqlite3
+import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
+from typing import Any
 
 _WORDS = re.compile(rb'"(?:[^"\\\n]|\\.)*"|[%@#!^]?[\w.$-]+|\s+|.', re.DOTALL)
 _NUMBERS = re.compile(rb"-?\d+")
@@ -79,6 +84,61 @@ def mutate(random: Random, data: bytes, others: Sequence[bytes], *, binary: bool
     for _ in range(random.choice((1, 1, 1, 2, 2, 4))):
         data = random.choice(mutations)(random, data, others)[:4_000_000]
     return data
+
+
+def edited(random: Random, data: bytes) -> bytes:
+    """A saved run with other things in its tables, under a right checksum."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.deserialize(data[:-4])
+    tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for _ in range(random.choice((1, 1, 2, 8))):
+        table = random.choice(tables)
+        rows = [list(row) for row in database.execute(f"SELECT * FROM {table}")]
+        if not rows:
+            continue
+        row = random.choice(rows)
+        match random.randrange(6):
+            case 0:
+                rows.remove(row)
+            case 1:
+                rows.append([*row[:-1], random.choice(rows)[-1]])
+            case _:
+                column = random.randrange(len(row))
+                row[column] = _other(random, row[column], [other[column] for other in rows])
+        database.execute(f"DELETE FROM {table}")
+        marks = ", ".join("?" * len(row))
+        with suppress(sqlite3.IntegrityError):  # no such thing may stand there; the rows behind it are gone
+            database.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+    written = database.serialize()
+    database.close()
+    return written + zlib.crc32(written).to_bytes(4)
+
+
+def _other(random: Random, value: object, others: Sequence[object]) -> object:
+    """Something else in the place of what a table holds."""
+    match value:
+        case bytes() if random.randrange(4) and value:
+            return zlib.compress(mutate(random, zlib.decompressobj().decompress(value), [b"[[1, 2]]"]))
+        case str() if random.randrange(4):
+            with suppress(ValueError):
+                return json.dumps(_part(random, json.loads(value)))
+            return mutate(random, value.encode(), [b'"x"', b"[]"]).decode(errors="replace")
+        case int() if random.randrange(4):
+            return value + random.choice((-1, 1, 1000, -1000))
+    return random.choice((None, 0, -1, 1 << 62, 0.5, "", "x", "null", "[[]]", "{}", b"\0", *others))
+
+
+def _part(random: Random, value: Any) -> Any:
+    """A document with another part."""
+    if isinstance(value, list) and value and random.randrange(8):
+        at = random.randrange(len(value))
+        return [*value[:at], _part(random, value[at]), *value[at + 1 :]]
+    if isinstance(value, dict) and value and random.randrange(8):
+        name = random.choice(sorted(value))
+        return value | {name: _part(random, value[name])}
+    if isinstance(value, int) and random.randrange(4):
+        return value + random.choice((-1, 1, 1000))
+    return random.choice((None, 0, -1, 1 << 62, "x", "", [], {}, [[]], [1, 2, 3]))
 
 
 def _span(random: Random, length: int, most: int = 64) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import after_removal, why_not
 from shardlog.runs.record import Record
-from shardlog.runs.saved import open_saved
+from shardlog.runs.saved import check_saved, open_saved
 from shardlog.runs.saved_file import is_saved, seal
 
 from ..support import models
@@ -233,6 +233,76 @@ def test_other_tables(file: Path, tmp_path: Path, change: str, capsys: pytest.Ca
     assert f"{path}: error: the file is damaged: it has other tables than a saved run" in refused(
         path, capsys
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "change"),
+    [
+        ("why {} %0", "DELETE FROM run"),
+        ("why {} %0", "UPDATE proof SET steps = '[]'"),
+        ("why {} %0", "UPDATE content SET facts = '{\"sharded\": [[0]]}'"),
+        ("conflicts {}", "UPDATE value SET shape = 'x'"),
+        ("report {} -o report.html", "DELETE FROM value WHERE number = 0"),
+        ("what-if {} --drop %arg0", "UPDATE module SET options = '[]'"),
+        ("what-if {} --drop %arg0", "UPDATE module SET data = x'00'"),
+        ("diff {} {}", "UPDATE value SET sharding = 'x'"),
+    ],
+)
+def test_other_things_under_a_right_checksum(
+    command: str,
+    change: str,
+    file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What does not fit together is told in one message."""
+    monkeypatch.chdir(tmp_path)
+    path = edited(file, tmp_path, change)
+    assert main(command.format(*[str(path)] * 2).split()) == 2
+    assert capsys.readouterr().err.startswith(f"{path}: error: ")
+
+
+def test_errors_of_ours_stay_errors(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A saved run as it was written is not blamed."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr("shardlog.runs.saved.Saved.slots", broken)
+    with pytest.raises(KeyError, match="ours"):
+        main(["why", str(file), "%0"])
+
+
+def test_a_module_that_ends_the_process(file: Path, tmp_path: Path) -> None:
+    """The module in a file is vetted as any other."""
+    text = 'func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { "\\FF"() : () -> () '
+    text += "return %a : tensor<8xf32> }"
+    packed = zlib.compress(text.encode()).hex()
+    saved = open_saved(edited(file, tmp_path, f"UPDATE module SET data = x'{packed}'"))
+    with pytest.raises(ShardlogError, match="UTF-8"):
+        saved.again()
+
+
+def test_other_rules_of_turns(file: Path, tmp_path: Path) -> None:
+    """Turns are not solved by rules from a file."""
+    plan = zlib.compress(b"{}").hex()
+    saved = open_saved(edited(file, tmp_path, f"UPDATE plan SET data = x'{plan}'"))
+    assert Explainer(saved).why("%0", 0)
+    with pytest.raises(ShardlogError, match="the rules of turns are others than those it was saved with"):
+        why_not(saved, "%0", 1, "data")
+
+
+def test_checked_with_its_rules(tmp_path: Path) -> None:
+    """What a run was asked for is in its file, and gives the same file again."""
+    rules = tmp_path / "mine.rules"
+    rules.write_text("mine.scale: b n -> b n\n")
+    text = MODULE.replace(
+        "return %0", '%1 = "mine.scale"(%0) : (tensor<8x16xf32>) -> tensor<8x16xf32>\n  return %1'
+    )
+    path = tmp_path / "run.shardlog"
+    shardlog.run(text, rules=[rules], annotate=['%arg1=[{}, {"model"}]']).save(path)
+    check_saved(path)
 
 
 def test_what_unpacks_to_far_more(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
