@@ -112,6 +112,17 @@ def _propagation(name: str, key: str | None = None) -> Program:
     return load([RULES / f"propagation/{name}.dl"], key=key)
 
 
+@cache
+def _partition() -> Program:
+    return load([RULES / "partition/partition.dl"], key="item")
+
+
+def partition(shared: Facts) -> Solver:
+    """What an item is computed on, and what must move for it; ``shared`` are the facts about the axes. See
+    ``rules/partition/partition.dl``."""
+    return _partition().solver(shared)
+
+
 def _key(signature: Facts) -> Hashable:
     return tuple((name, tuple(rows)) for name, rows in signature.items())
 

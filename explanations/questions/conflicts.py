@@ -1,30 +1,28 @@
 """Where operands and results disagree after propagation, so that data must move.
 
-An op computes along its factors, each sharded as the result has it; a factor that no result has is
-sharded as the operand with the most shards of it has it, but for axes that other factors use. An operand
-or result that is sharded otherwise along some factor must move. Bytes are those that a device receives,
-with the usual algorithms: of an all-gather all but its own part, of an all-to-all the parts of others, of
-a collective-permute everything. What a device has already is cut out without moving anything.
+``rules/partition`` says what an op is computed on, what must move for it, by which collective, and how much
+of it a device receives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from typing import Any
 
 from ...program.elements import size_of
 from ...program.meshes import axis_text
-from ...runs.record import Annotation, Key, Op, Run
+from ...rulebook.book import partition
+from ...runs.record import Annotation, Key, Op, Row, Run
 from .why import Explainer
 
-Axes = Mapping[tuple[int, int], tuple[int, ...]]  # (slot, factor) -> the atoms of the factor in the slot
-Dims = Mapping[int, Mapping[tuple[int, int], int]]  # slot -> (dimension, position) -> factor
-Wanted = dict[int, tuple[int, tuple[int, ...]]]  # factor -> the slot that decides on it, its atoms
 End = tuple[int, int, int]  # a slot, a dimension of it and an atom
-_FACTS = ["on", "maps", "factor", "tensor"]
+_HELD = {
+    "factor_sharded": "on",
+    "maps": "maps",
+    "tensor": "tensor",
+}  # of a turn, by what partitioning calls it
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,18 @@ def conflicts(run: Run) -> list[Conflict]:
 
 @dataclass(frozen=True)
 class _Move:
-    """A slot that must move: its atoms by dimension, those that it needs, and whose atoms are in its way."""
+    """A slot that must move: its atoms by dimension, those that it needs, the collective, how much it moves,
+    and whose atoms meet. Of the ``shards`` that the slot is in, a device puts together ``assembles``; it has
+    ``owns`` of them already."""
 
     slot: int
     has: tuple[tuple[int, ...], ...]
     needs: tuple[tuple[int, ...], ...]
-    own: tuple[int, int] | None  # a dimension of the slot and an atom of it
+    collective: str
+    shards: Fraction
+    assembles: Fraction
+    owns: Fraction
+    own: End | None
     other: End | None
 
 
@@ -84,6 +88,7 @@ class _Finder:
     def __init__(self, explainer: Explainer) -> None:
         self.explainer, self.history = explainer, explainer.history
         self.meshes = explainer.meshes
+        self.solver = partition({"axis": self.meshes.facts()["axis"]})
         self.moves: dict[Key, list[_Move]] = {}
 
     def conflicts(self, item: int, key: Key) -> Iterable[Conflict]:
@@ -95,16 +100,12 @@ class _Finder:
         op, places = self.explainer.values.op(item), self.history.slots(item)
         for move in self.moves[key]:
             type_ = self.explainer.values.type(places[move.slot])
-            collective, received = self._cost(move, type_)
+            shard = size_of(type_) // move.shards
+            received = int(shard * move.assembles) - int(shard * move.owns)
             if received:
-                yield self._conflict(op, places, move, type_, collective, received)
+                yield self._conflict(op, places, move, type_, received)
 
-    def _conflict(
-        self, op: Op, places: list[int], move: _Move, type_: str, collective: str, received: int
-    ) -> Conflict:
-        place = places[move.slot]
-        own = move.own and (place, *move.own)
-        other = move.other and (places[move.other[0]], *move.other[1:])
+    def _conflict(self, op: Op, places: list[int], move: _Move, type_: str, received: int) -> Conflict:
         return Conflict(
             op.name,
             op.where,
@@ -113,98 +114,36 @@ class _Finder:
             op.roles[move.slot],
             tuple(map(self._text, move.has)),
             tuple(map(self._text, move.needs)),
-            collective,
+            move.collective,
             received,
-            self._origin(own),
-            self._origin(other),
+            self._origin(places, move.own),
+            self._origin(places, move.other),
             op.values[move.slot],
         )
 
-    # ---- Who disagrees ----------------------------------------------------------------------------------
-
     def _moves(self, key: Key) -> Iterable[_Move]:
-        facts = self.history.solve(key, _FACTS)
-        axes: dict[tuple[int, int], tuple[int, ...]] = {}
-        for t, f, _, x in sorted(facts["on"]):
-            axes[t, f] = (*axes.get((t, f), ()), x)
-        dims: dict[int, dict[tuple[int, int], int]] = {}  # slot -> (dimension, position) -> factor
-        for t, d, j, f in facts["maps"]:
-            dims.setdefault(t, {})[d, j] = f
-        results = [t for t, role in facts["tensor"] if role == "result"]
-        wanted = self._wanted(axes, dims, results, [f for f, _ in facts["factor"]])
-        for t, positions in sorted(dims.items()):
-            wrong = [f for f in positions.values() if axes.get((t, f), ()) != wanted[f][1]]
-            if wrong:
-                yield self._move(t, dims, axes, wanted, wrong)
-
-    def _wanted(self, axes: Axes, dims: Dims, results: list[int], factors: list[int]) -> Wanted:
-        """The slot that decides on each factor, and the atoms that the op has it sharded on."""
-        found: Wanted = {}
-        used: set[int] = set()
-        has = {f: [t for t, positions in sorted(dims.items()) if f in positions.values()] for f in factors}
-        # The factors of results come first.
-        for f in sorted(factors, key=lambda f: not any(t in results for t in has[f])):
-            slots = [t for t in has[f] if t in results] or has[f]
-            if not slots:
-                continue
-            slot = slots[0]
-            if slot not in results:
-                slot = max(slots, key=lambda t: self._size(axes.get((t, f), ())))
-            atoms: list[int] = []
-            for x in axes.get((slot, f), ()):
-                if x in used:
-                    break
-                atoms.append(x)
-            used.update(atoms)
-            found[f] = (slot, tuple(atoms))
-        return found
-
-    def _move(self, slot: int, dims: Dims, axes: Axes, wanted: Wanted, wrong: list[int]) -> _Move:
-        positions = dims[slot]
-        rank = 1 + max(d for d, _ in positions)
-        has: list[tuple[int, ...]] = [()] * rank
-        needs: list[tuple[int, ...]] = [()] * rank
-        own: tuple[int, int] | None = None
-        for (d, _), f in sorted(positions.items()):
-            mine = axes.get((slot, f), ())
-            has[d] += mine
-            needs[d] += wanted[f][1]
-            if f in wrong and own is None and mine:
-                own = (d, mine[0])
-        other = self._other(slot, dims, axes, wanted, wrong)
-        return _Move(slot, tuple(has), tuple(needs), own, other)
-
-    def _other(self, slot: int, dims: Dims, axes: Axes, wanted: Wanted, wrong: list[int]) -> End | None:
-        """What the slot gives way to: other axes of a factor, or another factor with its axes."""
-        for f in wrong:
-            lost = set(axes.get((slot, f), ()))
-            for g, (decides, atoms) in wanted.items():
-                x = next((x for x in atoms if g == f or x in lost), None)
-                if x is not None:
-                    return decides, next(d for (d, _), h in dims[decides].items() if h == g), x
-        return None
-
-    # ---- What it costs ----------------------------------------------------------------------------------
-
-    def _cost(self, move: _Move, type_: str) -> tuple[str, int]:
-        """The collective and the bytes that a device receives."""
-        has, needs = _places(move.has), _places(move.needs)
-        gathered, cut = has.keys() - needs.keys(), needs.keys() - has.keys()
-        moved = [x for x in has.keys() & needs.keys() if has[x] != needs[x]]
-        local = size_of(type_) // self._size(has)
-        if moved:
-            return "all-to-all", int(local * self._size(gathered) - local // self._size(moved))
-        if gathered and self._size(gathered) == self._size(cut):
-            return "collective-permute", local
-        if gathered:
-            return "all-gather", int(local * (self._size(gathered) - 1))
-        same = [list(x) for x in move.has] == [list(x) for x in move.needs]
-        return ("slice", 0) if cut or same else ("collective-permute", local)
-
-    def _size(self, atoms: Iterable[int]) -> Fraction:
-        """How many shards atoms make; those of an axis with several primes are not whole on their own."""
-        found = (self.meshes.atoms[x] for x in atoms)
-        return prod((Fraction(atom.hi, atom.lo) for atom in found), start=Fraction(1))
+        held = self.history.solve(key, [*_HELD.values()])
+        found = self.solver.solve({name: held[relation] for name, relation in _HELD.items()})
+        shards, assembles, owns = (
+            {slot: Fraction(count, per) for slot, count, per in found[name]}
+            for name in ("shards", "assembles", "owns")
+        )
+        for slot, collective in found["collective"]:
+            rank = 1 + max(dim for t, dim, *_ in held["maps"] if t == slot)
+            # Rows are in order: of several axes that meet, the first are named.
+            own = next(((t, dim, atom) for t, dim, _, atom in found["own_axis"] if t == slot), None)
+            other = next((row[-3:] for row in found["gives_way"] if row[0] == slot), None)
+            yield _Move(
+                slot,
+                _by_dimension(found["held"], slot, rank),
+                _by_dimension(found["needed"], slot, rank),
+                collective,
+                shards[slot],
+                assembles[slot],
+                owns[slot],
+                own,
+                other,
+            )
 
     # ---- Names ------------------------------------------------------------------------------------------
 
@@ -214,13 +153,21 @@ class _Finder:
         mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
         return ",".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
 
-    def _origin(self, sharded: tuple[int, int, int] | None) -> Annotation | None:
-        if sharded is None:
+    def _origin(self, places: list[int], end: End | None) -> Annotation | None:
+        if end is None:
             return None
-        place, dim, atom = sharded
-        return self.explainer.annotation(self.explainer.origin(self.history.cell(place), dim, atom)[1])
+        slot, dim, atom = end
+        cell = self.history.cell(places[slot])
+        held = self.history.facts(self.history.content(cell, self.history.end)).get("sharded", ())
+        if not any((d, x) == (dim, atom) for d, _, x in held):
+            return None  # a manual axis, which a tensor inside of the computation does not hold
+        return self.explainer.annotation(self.explainer.origin(cell, dim, atom)[1])
 
 
-def _places(dims: Iterable[tuple[int, ...]]) -> dict[int, int]:
-    """The dimension of each atom."""
-    return {x: d for d, atoms in enumerate(dims) for x in atoms}
+def _by_dimension(rows: Iterable[Row], slot: int, rank: int) -> tuple[tuple[int, ...], ...]:
+    """The atoms of each dimension of a slot."""
+    atoms: list[list[int]] = [[] for _ in range(rank)]
+    for t, dim, _, _, atom in rows:
+        if t == slot:
+            atoms[dim].append(atom)
+    return tuple(map(tuple, atoms))

@@ -48,3 +48,20 @@ def test_where_influences_meet() -> None:
     (conflict,) = found('[{"a"}, {}]', '[{}, {"a"}]')
     assert (conflict.tensor, conflict.has, conflict.needs) == ("%arg0", ("a", ""), ("", ""))
     assert [given.value for given in conflict.given] == ["%arg0", "%arg1"]
+
+
+def test_a_manual_axis_comes_from_no_annotation_inside() -> None:
+    (conflict,) = conflicts(
+        shardlog.run("""
+sdy.mesh @mesh = <["b"=6, "c"=2]>
+func.func @main(%x: tensor<6xf32>) -> tensor<12xf32> {
+  %0:2 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"b"}], replicated={"c"}>]
+      out_shardings=[<@mesh, [{"c", "b"}]>, <@mesh, [{"c"}]>] manual_axes={"c"} (%y: tensor<6xf32>) {
+    %1 = stablehlo.abs %y : tensor<6xf32>
+    sdy.return %1, %1 : tensor<6xf32>, tensor<6xf32>
+  } : (tensor<6xf32>) -> (tensor<12xf32>, tensor<12xf32>)
+  return %0#1 : tensor<12xf32>
+}
+""")
+    )
+    assert (conflict.has, conflict.needs, conflict.origin) == (("c,b",), ("c",), None)
