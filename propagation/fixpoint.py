@@ -263,7 +263,7 @@ class _Propagation:
             ]
             facts: dict[str, Any] = {
                 "tensor": [(0, "annotation")],
-                "priority": [(priority,)],
+                "sweep": [(priority,)],
                 "annotation": rows,
                 "annotation_closed": [(d,) for d, dim in enumerate(sharding.dimensions) if dim.closed],
                 "annotation_priority": [(d, dim.priority or 0) for d, dim in enumerate(sharding.dimensions)],

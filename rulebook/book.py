@@ -109,7 +109,7 @@ def load_packages(
 
 @cache
 def _propagation(name: str, key: str | None = None) -> Program:
-    return load([RULES / f"propagation/{name}.dl"], key=key)
+    return load([RULES / f"propagation/{name}.dl"], key=key, include_from=[RULES])
 
 
 @cache
@@ -254,7 +254,7 @@ class RuleBook:
         facts = {
             "strategy_wanted": [(strategy,)],
             "priority_used": [(p,) for p in sorted({*priorities, 0})],
-            "level": self.levels,
+            "op_priority_level": self.levels,
         }
         rows = self._evaluate("schedule", facts)["stage"]
         return [(int(i), int(p), None if n < 0 else int(n), str(s)) for i, p, n, s in rows]

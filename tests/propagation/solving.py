@@ -14,7 +14,7 @@ from .turns import RULES, Case, Facts, Row
 
 @cache
 def turn(name: str = "turn.dl") -> Program:
-    return load([RULES / name], key="item")
+    return load([RULES / name], key="item", include_from=[RULES.parent])
 
 
 def solved(cases: Sequence[Case], backend: Backend) -> list[dict[int, Any]]:

@@ -11,13 +11,13 @@ from .turns import RULES
 
 
 def evaluate(name: str, facts: dict[str, Any]) -> dict[str, Any]:
-    return load([RULES / name]).evaluate(facts)
+    return load([RULES / name], include_from=[RULES.parent]).evaluate(facts)
 
 
 def stages(strategy: str, *priorities: int) -> list[Any]:
     facts = {
         "strategy_wanted": [(strategy,)],
-        "level": [(n,) for n in range(5)],
+        "op_priority_level": [(n,) for n in range(5)],
         "priority_used": [(n,) for n in priorities],
     }
     return [row[1:] for row in evaluate("schedule.dl", facts)["stage"]]

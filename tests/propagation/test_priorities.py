@@ -36,7 +36,7 @@ WHOLE: Facts = {
 
 
 def sweep(priority: int, held: Facts) -> Facts:
-    return answers(AXES, {**ANNOTATION, **held, "priority": [(priority,)]})
+    return answers(AXES, {**ANNOTATION, **held, "sweep": [(priority,)]})
 
 
 def held(answer: Facts) -> Facts:
@@ -114,7 +114,7 @@ def propagated(case: Case) -> dict[int, Any]:
     for priority in sorted({0, *case.priorities.values()}):
         for t, annotation in annotations.items():
             held = {name: [(0, *row[1:]) for row in rows if row[0] == t] for name, rows in state.items()}
-            update(solver.solve({**annotation, **held, "priority": [(priority,)]}), t)
+            update(solver.solve({**annotation, **held, "sweep": [(priority,)]}), t)
         for _level in (2, 3, 4):  # from level 2 on all factors of a custom call pass
             update(solver.solve({**static, **state}), 0)
     every_slot = [(t,) for t in range(len(case.slots))]
