@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from shardlog.engine import Program
-from shardlog.rulebook.book import RuleBook
+from shardlog.rulebook.book import RuleBook, reasons
 
-BOOK = RuleBook()
-PROGRAMS = {**BOOK.programs(), "reasons": BOOK.reasons()}
+
+PROGRAMS = {**RuleBook().programs(), "reasons": reasons()}
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
