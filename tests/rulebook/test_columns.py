@@ -6,7 +6,6 @@ import pytest
 from shardlog.engine import Program
 from shardlog.rulebook.book import RuleBook, reasons
 
-
 PROGRAMS = {**RuleBook().programs(), "reasons": reasons()}
 
 
