@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,10 @@ from ..errors import ShardlogError
 from ..program.places import wildcard
 
 _LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")
+# Strings, comments, brackets and the ends of lines.
+_TOKENS = re.compile(
+    r'''"""(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[\[\]{}\n]''', re.DOTALL
+)
 _DECODED = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
@@ -78,19 +82,16 @@ def read_expectations(path: Path) -> Expectations:
         hint = """expected lines like "params['w']" = '[{"data"}, {}]'"""
         message = found[1] if found else str(error)
         raise ShardlogError(f"not TOML: {message}", where=where, hint=hint) from None
-    lines = tuple(text.splitlines())
+    except RecursionError:
+        raise ShardlogError("lists nest too deeply", where=name, hint="expected lists of shardings") from None
+    lines = tuple(text.removesuffix("\n").split("\n")) if text else ()
     return Expectations(name, lines, tuple(_entries(name, lines)))
 
 
 def _entries(name: str, lines: tuple[str, ...]) -> Iterable[Expectation]:
-    first = end = 0
-    while first < len(lines):
-        end += 1
-        try:
-            found = tomllib.loads("\n".join(lines[first:end]))
-        except tomllib.TOMLDecodeError:  # a list that goes on in the next line
-            continue
-        for key, value in found.items():
+    first = 0
+    for end in _ends("\n".join([*lines, ""])):
+        for key, value in tomllib.loads("\n".join(lines[first:end])).items():
             shardings = value if isinstance(value, list) else [value]
             if not shardings or not all(isinstance(sharding, str) for sharding in shardings):
                 hint = """expected a sharding as text, as in '[{"data"}, {}]', or a list of them; """
@@ -98,6 +99,16 @@ def _entries(name: str, lines: tuple[str, ...]) -> Iterable[Expectation]:
                 raise ShardlogError(f"{key} is no sharding", where=f"{name}:{first + 1}", hint=hint)
             yield Expectation(key, tuple(shardings), first, end)
         first = end
+
+
+def _ends(text: str) -> Iterator[int]:
+    """After how many lines of a TOML document there is no list or string that goes on."""
+    number = depth = 0
+    for token in _TOKENS.findall(text):
+        number += token.count("\n")
+        depth += (token in "[{") - (token in "]}")
+        if token == "\n" and not depth:
+            yield number
 
 
 def line(key: str, shardings: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ import pytest
 import shardlog
 from jsonschema import validate
 from shardlog.checks.expect import check, update
+from shardlog.checks.expectations import read_expectations
 from shardlog.cli import main
 from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
@@ -146,6 +147,34 @@ def test_files_that_cannot_be_read(
     with pytest.raises(ShardlogError) as caught:
         check(shardlog.run(MODULE), Path(path))
     assert str(caught.value) == f"{path}: error: cannot read: {message}"
+
+
+def test_lists_that_nest_deeply(file: Path) -> None:
+    with pytest.raises(ShardlogError, match="lists nest too deeply"):
+        differences(file, '"%0" = ' + "[" * 20_000 + "]" * 20_000)
+
+
+def test_entries_of_several_lines(file: Path) -> None:
+    text = """\
+'%0' = [  # ] is no end
+  '[{"data"}, {"model"}]',
+
+]
+"result['y']" = '''
+[{"data"}, {"model"}]'''
+"%1" = \"""
+[{\\"x\u2028\\"}, {\\"y\\"}]\"""
+"""
+    file.write_text(text)
+    entries = read_expectations(file).entries
+    assert [(e.key, e.shardings, e.first, e.end) for e in entries] == [
+        ("%0", ('[{"data"}, {"model"}]',), 0, 4),
+        ("result['y']", ('[{"data"}, {"model"}]',), 4, 6),
+        ("%1", ('[{"x\u2028"}, {"y"}]',), 6, 8),
+    ]
+    many = 20_000  # in time that grows with their number
+    file.write_text('"%0" = [\n' + "'[{}]',\n" * many + "]\n")
+    assert [len(e.shardings) for e in read_expectations(file).entries] == [many]
 
 
 def test_a_new_file_has_arguments_and_results(file: Path) -> None:
