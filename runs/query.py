@@ -21,6 +21,7 @@ Relation = Callable[[str], list[tuple[Any, ...]]]  # the relations of a run by n
 # The relation that has all there is of a column; others have it themselves.
 _ALL = {"v": ("value", 0), "m": ("mesh_axis", 0), "x": ("mesh_axis", 1)}
 _KINDS = {"why": ["replicated", "unreduced"]}
+_SUB_AXIS = re.compile(r"(.*):\((\d{1,18})\)(\d{1,18})", re.DOTALL)  # as in x:(1)2
 _NUMBER = re.compile(r"(\d+)")
 
 
@@ -63,10 +64,17 @@ class Query:
             variable, _ = SCHEMA[name][column]
             home, at = _ALL.get(variable, (name, column))
             known = _KINDS.get(variable) or sorted({row[at] for row in relation(home)}, key=_natural)
-            if variable == "x":  # sub-axes are called for their axis
-                symbol = symbol.partition(":(")[0]
-            if symbol not in known:
-                yield f'no {variable} of {name} is "{symbol}": {closest(symbol, known)}'
+            axis, given = symbol, None
+            if variable == "x" and (part := _SUB_AXIS.fullmatch(symbol)):
+                axis, given = part[1], part
+            if axis not in known:
+                yield f'no {variable} of {name} is "{symbol}": {closest(axis, known)}'
+            elif given:
+                sizes = {size for _, of, size in relation("mesh_axis") if of == axis}
+                first, count = int(given[2]), int(given[3])
+                if not any(first * count and size % (first * count) == 0 and count < size for size in sizes):
+                    whole = " or ".join(map(str, sorted(sizes)))
+                    yield f'no {variable} of {name} is "{symbol}": "{axis}" has size {whole}'
 
 
 class Rows(tuple[tuple[Any, ...], ...]):

@@ -203,7 +203,8 @@ def test_numbers_in_names_are_sorted_as_numbers(capsys: pytest.CaptureFixture[st
     [
         ('sharded(v, _, _, "dta")', 'no x of sharded is "dta": did you mean data?'),
         ('!sharded("%arg7", _, _, _)', 'no v of sharded is "%arg7": did you mean %arg1?'),
-        ('sharded(v, _, _, x), x = "dta:(1)2"', 'no x of sharded is "dta": did you mean data?'),
+        ('sharded(v, _, _, x), x = "dta:(1)2"', 'no x of sharded is "dta:(1)2": did you mean data?'),
+        ('sharded(v, _, _, "data:(1)8")', 'no x of sharded is "data:(1)8": "data" has size 2'),
         (
             'n = count : { op(_, "stablehlo.tahn") }',
             'no name of op is "stablehlo.tahn": did you mean stablehlo.tanh?',
@@ -219,7 +220,7 @@ def test_a_symbol_that_cannot_occur_in_its_column_is_told(
 
 
 @pytest.mark.parametrize(
-    "body", ['sharded("%0", _, _, "data:(1)2")', 'fixed(_, "data", "unreduced")', 'x = "dta"']
+    "body", ['sharded("%0", _, _, "model:(1)2")', 'fixed(_, "data", "unreduced")', 'x = "dta"']
 )
 def test_a_symbol_that_can_occur_is_not_told(
     module: str, body: str, capsys: pytest.CaptureFixture[str]
