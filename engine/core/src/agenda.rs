@@ -211,50 +211,20 @@ impl Agenda {
         };
         let mut all = Vec::new();
         for (number, pass) in passes.iter().enumerate() {
-            let start = Instant::now();
+            let (start, changes) = (Instant::now(), run.log.len());
             let mut statistics = Statistics::default();
-            let changes = run.log.len();
             let mut order = pass.items.iter().map(|&item| item as usize);
             if pass.worklist {
                 order.by_ref().rev().for_each(|item| run.push(item));
             }
             while let Some(item) = if pass.worklist { run.pop() } else { order.next() } {
-                if run.retires(item, pass.worklist) {
-                    continue;
-                }
-                let facts = pass.statics[run.classes[item] as usize];
-                if facts < 0 {
-                    continue;
-                }
+                let Some(facts) = run.turn(item, pass) else { continue };
                 statistics.turns += 1;
                 if statistics.turns % REPORT == 0 {
                     progress(number, statistics.turns)?;
                 }
-                let slots = graph.slots.row(item);
-                self.key.clear();
-                self.key.push(facts as u32);
-                self.key.extend(slots.iter().map(|&place| run.content(place) as u32));
-                let outcome = match self.memo.get(self.key.as_slice()) {
-                    Some(&outcome) => outcome,
-                    None => {
-                        statistics.solved += 1;
-                        self.solve(solver, limits)?
-                    }
-                };
-                for change in &self.changes[outcome.start as usize..outcome.end as usize] {
-                    let place = slots[change.slot];
-                    let cell = graph.cell(place);
-                    let entry = [number, item, change.slot].map(|n| n as i32);
-                    let (old, new) = (run.contents[cell], change.content.0 as i32);
-                    run.log.push([entry[0], entry[1], entry[2], place, old, new]);
-                    run.contents[cell] = new;
-                    if old == 0 && !graph.companions.row(cell).is_empty() {
-                        run.spread(cell, restricted(&mut self.contents, &self.spread, new)?);
-                    }
-                    if pass.worklist {
-                        run.notify(item, place);
-                    }
-                }
+                let outcome = self.outcome(facts, &run, item, solver, limits, &mut statistics)?;
+                self.carry_out(outcome, &mut run, item, number, pass.worklist)?;
             }
             statistics.changes = run.log.len() - changes;
             statistics.seconds = start.elapsed().as_secs_f64();
@@ -262,6 +232,53 @@ impl Agenda {
             all.push(statistics);
         }
         Ok((run.log, all))
+    }
+
+    /// What the turn of an item changes: remembered, or solved.
+    fn outcome(
+        &mut self,
+        facts: StaticId,
+        run: &Run,
+        item: usize,
+        solver: &mut Solver,
+        limits: &Limits,
+        statistics: &mut Statistics,
+    ) -> Result<Outcome, Error> {
+        self.key.clear();
+        self.key.push(facts.0);
+        self.key.extend(run.graph.slots.row(item).iter().map(|&place| run.content(place) as u32));
+        if let Some(&outcome) = self.memo.get(self.key.as_slice()) {
+            return Ok(outcome);
+        }
+        statistics.solved += 1;
+        self.solve(solver, limits)
+    }
+
+    /// Store the new contents of an item's slots, and in a worklist push those who look at them.
+    fn carry_out(
+        &mut self,
+        outcome: Outcome,
+        run: &mut Run,
+        item: usize,
+        pass: usize,
+        worklist: bool,
+    ) -> Result<(), Error> {
+        let graph = run.graph;
+        let slots = graph.slots.row(item);
+        for change in &self.changes[outcome.start as usize..outcome.end as usize] {
+            let place = slots[change.slot];
+            let cell = graph.cell(place);
+            let (old, new) = (run.contents[cell], change.content.0 as i32);
+            run.log.push([pass as i32, item as i32, change.slot as i32, place, old, new]);
+            run.contents[cell] = new;
+            if old == 0 && !graph.companions.row(cell).is_empty() {
+                run.spread(cell, restricted(&mut self.contents, &self.spread, new)?);
+            }
+            if worklist {
+                run.notify(item, place);
+            }
+        }
+        Ok(())
     }
 
     /// Solve the neighbourhood in `key` and remember which slots it changes.
@@ -347,7 +364,15 @@ impl Run<'_> {
         Some(item)
     }
 
-    /// Whether the item has no turns any more. An item that nothing keeps retires when a worklist comes to it.
+    /// The static facts with which the item takes its turn in a pass; None where it has none. An item that
+    /// nothing keeps retires when a worklist comes to it.
+    fn turn(&mut self, item: usize, pass: &Pass) -> Option<StaticId> {
+        if self.retires(item, pass.worklist) {
+            return None;
+        }
+        u32::try_from(pass.statics[self.classes[item] as usize]).ok().map(StaticId)
+    }
+
     fn retires(&mut self, item: usize, worklist: bool) -> bool {
         if worklist && self.keepers[item] == 0 {
             self.retire(item);
