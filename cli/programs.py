@@ -7,9 +7,10 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from ..runs.options import ON_MODULES
 from . import checks
 from .colours import show
-from .running import Progress, add_json, inputs, open_or_run, print_json, result_of, warn
+from .running import Progress, add_json, add_options, inputs, open_or_run, print_json, result_of, warn
 
 if TYPE_CHECKING:
     from ..runs.result import Result
@@ -25,9 +26,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     run.add_argument("--save", metavar="FILE", help=about)
     notation = "of the shardings: sdy's, or GSPMD's mhlo.sharding; default: %(default)s"
     run.add_argument("--notation", choices=("sdy", "gspmd"), default="sdy", help=notation)
-    run.add_argument("--open", action="store_true", help="leave the shardings open, as they were propagated")
-    keep = "leave every op its rule, as an attribute sdy.sharding_rule"
-    run.add_argument("--keep-rules", action="store_true", help=keep)
+    add_options(run, *ON_MODULES)
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
     stages = "show what each tactic or user priority did; -o says if to write the module"
     run.add_argument("--stages", action="store_true", help=stages)
@@ -53,7 +52,7 @@ def _run(options: argparse.Namespace) -> int:
     notation, module = options.notation, options.output or not (options.save or options.stages)
     refuse_loss([("-o", options.output), ("--save", options.save)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
-        result = result_of(options, closed=not options.open)
+        result = result_of(options)
         if file is not None:
             bytecode = options.output.endswith(".mlirbc")
             file.write_bytes(result.bytecode(notation) if bytecode else result.text(notation).encode())

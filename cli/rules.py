@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runs.options import ON_RULES
 from .colours import show
-from .running import add_json, add_rule_options, add_rules, print_json
+from .running import MODULE, add_json, add_options, print_json
 
 if TYPE_CHECKING:
     from ..rulebook.book import RuleBook
@@ -22,14 +23,12 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     check.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
     about = "a Python function of NumPy arrays that computes an op, as in @target=package.module:function"
     check.add_argument("--reference", metavar="OP=FUNCTION", action="append", default=[], help=about)
-    add_rule_options(check)
+    add_options(check, *ON_RULES[1:])
     check.set_defaults(carry_out=_check)
 
     ops = commands.add_parser("ops", help="list the ops of a module with their rules")
-    ops.add_argument(
-        "module", metavar="MODULE", help="StableHLO as MLIR text or bytecode; - is standard input"
-    )
-    add_rules(ops)
+    ops.add_argument("module", metavar="MODULE", help=MODULE)
+    add_options(ops, *ON_RULES)
     add_json(ops, "print rows as JSON instead of a table")
     ops.set_defaults(carry_out=_ops)
 
@@ -40,7 +39,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     show.add_argument(
         "name", metavar="NAME", help="as in stablehlo.dot_general, or @target for a custom call"
     )
-    add_rules(show)
+    add_options(show, *ON_RULES)
     about = "a module with such an op, to work out its factors; may be repeated"
     show.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
     show.set_defaults(carry_out=_show)

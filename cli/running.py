@@ -5,53 +5,56 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..runs.options import NAMES, ON_MODULES, Described, Options
 from .colours import show
 
 if TYPE_CHECKING:
     from ..runs.record import Run
     from ..runs.result import Result
 
-_STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority")
+MODULE = "StableHLO as MLIR text or bytecode; - is standard input"
 _QUIET_SECONDS = 1.0  # runs that take no longer show no progress
 
 
 def common_arguments() -> argparse.ArgumentParser:
     """The arguments of every command that runs a module."""
     common = argparse.ArgumentParser(add_help=False)
-    add = common.add_argument
-    add("module", metavar="MODULE", help="StableHLO as MLIR text or bytecode; - is standard input")
-    add("--mesh", metavar="AXES", help="the mesh of the module, as in data=2,model=4")
-    annotate = """annotate a value, by name or JAX path, as in '%%arg0=[{"data"}, {}]'; may be repeated"""
-    add("--annotate", metavar="VALUE=SHARDING", action="append", default=[], help=annotate)
-    add_rules(common)
-    add("--op-priorities", metavar="FILE", help="a list of ops in the order in which they propagate")
-    add("--schedule", metavar="TACTICS", default=(), help="tactics, as in 'batch: tokens -> data', or a file")
-    add("--until", metavar="TACTIC", help="stop after this tactic or user priority")
-    halos = "keep to whole axes, and to factors that need no halos"
-    add("--conservative", action="store_true", help=halos)
-    separate = "members of a sharding group may have different shardings: each keeps its own, as in Shardy"
-    add("--separate-groups", action="store_true", help=separate)
-    add("--strategy", choices=_STRATEGIES, default=_STRATEGIES[-1], help="default: %(default)s")
+    common.add_argument("module", metavar="MODULE", help=MODULE)
+    add_options(common, *(name for name in NAMES if name not in ON_MODULES))
     return common
 
 
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--rules``."""
-    add = parser.add_argument
-    add("--rules", metavar="FILE", action="append", default=[], help="more op rules; may be repeated")
-    add_rule_options(parser)
+def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Adds options of a run, as ``runs/options.py`` describes them."""
+    for option in fields(Options):
+        if option.name in names:
+            _add_option(parser, option.name, option.default, option.metadata["described"])
 
 
-def add_rule_options(parser: argparse.ArgumentParser) -> None:
-    """Adds what rule files may do: ``--allow-include`` and ``--limits``."""
-    add = parser.add_argument
-    about = "a folder that rule files may include files from, beside their own; may be repeated"
-    add("--allow-include", metavar="DIR", dest="include_from", action="append", default=[], help=about)
-    about = "what rules may take for one op, and a query; default: tuples=1000000,memory=4G,seconds=15"
-    add("--limits", metavar="LIMITS", default="", help=about)
+def _add_option(parser: argparse.ArgumentParser, name: str, default: Any, described: Described) -> None:
+    flag = described.flag or f"--{name.replace('_', '-')}"
+    about = described.about.replace("%", "%%")
+    if isinstance(default, bool):
+        about = described.otherwise if default else about
+        parser.add_argument(flag, dest=name, action="store_false" if default else "store_true", help=about)
+    elif described.repeated:
+        about = f"{about}; may be repeated"
+        parser.add_argument(
+            flag, dest=name, metavar=described.metavar, action="append", default=[], help=about
+        )
+    else:
+        parser.add_argument(
+            flag,
+            dest=name,
+            metavar=described.metavar,
+            default=default,
+            choices=described.choices or None,
+            help=f"{about}; default: %(default)s" if default else about,
+        )
 
 
 def add_json(parser: argparse.ArgumentParser, about: str) -> None:
@@ -93,15 +96,14 @@ def inputs(options: argparse.Namespace) -> list[str]:
     return [name for name in names if name]
 
 
-def result_of(options: argparse.Namespace, *, closed: bool = True) -> Result:
+def result_of(options: argparse.Namespace) -> Result:
     """The run that ``options`` ask for; warns of ops without a rule."""
-    from ..runs.options import NAMES, Options
     from ..runs.running import run_with
 
     asked = {name: value for name, value in vars(options).items() if name in NAMES}
     source = "-" if options.module == "-" else Path(options.module)
     with Progress() as progress:
-        result = run_with(source, Options(**asked | {"closed": closed}), progress)
+        result = run_with(source, Options(**asked), progress)
     for op in result.unknown_ops:
         times = "once" if op.count == 1 else f"{op.count:,} times"
         reason = f" ({op.reason})" if op.reason else ""

@@ -15,11 +15,29 @@ from ..importers.given import Given
 if TYPE_CHECKING:
     from ..propagation.schedules.tactics import Step, Tactic
 
-STRATEGIES = ("basic", "aggressive", "op-priority", "user-priority", "basic-then-aggressive")
+STRATEGIES = ("basic", "aggressive", "basic-then-aggressive", "op-priority", "user-priority")
 
 
-def _about(text: str) -> dict[str, str]:
-    return {"about": text}
+@dataclass(frozen=True)
+class Described:
+    """What the help of Python and that of the command line say of an option."""
+
+    about: str
+    also: str = ""  # what else it may be in Python
+    otherwise: str = ""  # what is so without it
+    flag: str = ""  # on the command line, where it does not follow from the name
+    metavar: str | None = None
+    repeated: bool = False  # whether the flag may be given several times
+    choices: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        one_of = f": {', '.join(self.choices)}" if self.choices else ""
+        also = f"; also {self.also}" if self.also else ""
+        return f"{self.about}{one_of}{also}" + (f"; otherwise {self.otherwise}" if self.otherwise else "")
+
+
+def _about(about: str, **more: Any) -> dict[str, Described]:
+    return {"described": Described(about, **more)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,74 +47,90 @@ class Options:
     Raises ShardlogError for an unknown strategy, and for what is no schedule.
     """
 
-    strategy: str = field(
-        default="user-priority",
-        metadata=_about(
-            '"basic", "aggressive", "op-priority" or "user-priority", or "none" to propagate nothing'
-        ),
-    )
-    closed: bool = field(
-        default=True,
-        metadata=_about(
-            "whether the shardings are made ready for a compiler; otherwise they are open, as propagated"
-        ),
-    )
     mesh: Any = field(
         default=None,
         metadata=_about(
-            'the mesh of the module in place of the one it has: "data=2,model=4", a `jax.sharding.Mesh` or '
-            "an `AbstractMesh`"
+            "the mesh of the module in place of the one it has, as in data=2,model=4",
+            also="a `jax.sharding.Mesh` or an `AbstractMesh`",
+            metavar="AXES",
         ),
     )
     annotate: Given = field(
         default=(),
         metadata=_about(
-            "shardings for values: `{\"params['w']\": P(None, 'model')}` by JAX path or SSA name, a pytree "
-            "of `PartitionSpec` or `NamedSharding` that matches the arguments as `in_shardings` of `jax.jit` "
-            "does, or texts, as in `'%arg0=[{\"data\"}, {}]'`"
+            """a sharding for a value, by SSA name or JAX path, as in '%arg0=[{"data"}, {}]'""",
+            also="several, `{\"params['w']\": P(None, 'model')}`, or a pytree of `PartitionSpec` or "
+            "`NamedSharding` that matches the arguments as `in_shardings` of `jax.jit` does",
+            metavar="VALUE=SHARDING",
+            repeated=True,
         ),
     )
-    rules: Sequence[Path | str] = field(default=(), metadata=_about("files with more op rules"))
+    rules: Sequence[Path | str] = field(
+        default=(),
+        metadata=_about("a file with more op rules", also="several", metavar="FILE", repeated=True),
+    )
     include_from: Sequence[Path | str] = field(
         default=(),
-        metadata=_about("folders that rule files may include files from, beside their own"),
+        metadata=_about(
+            "a folder that rule files may include files from, beside their own",
+            also="several",
+            flag="--allow-include",
+            metavar="DIR",
+            repeated=True,
+        ),
     )
     limits: str = field(
         default="",
         metadata=_about(
-            "what rules may take for one op, and a query: 'tuples=5000000,memory=2G,seconds=10'; what is not "
-            "named stays at a million tuples (of a query ten), 4 GiB, 15 seconds; 'none' is no limit"
+            "what rules may take for one op, and a query, as in tuples=5000000,memory=2G,seconds=10; what is "
+            "not named stays at a million tuples (of a query ten), 4 GiB, 15 seconds; none is no limit",
+            metavar="LIMITS",
         ),
     )
     op_priorities: Path | str | None = field(
         default=None,
         metadata=_about(
-            "a file that lists the ops in the order in which they propagate (docs/op_priorities.md)"
+            "a file that lists the ops in the order in which they propagate (docs/op_priorities.md)",
+            metavar="FILE",
         ),
     )
     schedule: str | Path | Sequence[Tactic | Step] = field(
         default=(),
         metadata=_about(
-            'tactics that come into force one after the other: text such as "batch: tokens -> data; '
-            'zero: params -> data", a file with it, or `Tactic` objects (docs/tactics.md)'
+            "tactics that come into force one after the other, as in 'batch: tokens -> data; zero: params -> "
+            "data', or a file with them (docs/tactics.md)",
+            also="`Tactic` objects",
+            metavar="TACTICS",
         ),
     )
     until: str | int | None = field(
-        default=None, metadata=_about("the tactic or user priority after which to stop")
+        default=None, metadata=_about("the tactic or user priority after which to stop", metavar="TACTIC")
     )
     conservative: bool = field(
-        default=False, metadata=_about("whether to keep to whole axes, and to factors that need no halos")
-    )
-    keep_rules: bool = field(
-        default=False,
-        metadata=_about("whether every op is left its rule, as an attribute `sdy.sharding_rule`"),
+        default=False, metadata=_about("keep to whole axes, and to factors that need no halos")
     )
     separate_groups: bool = field(
         default=False,
         metadata=_about(
-            "whether members of a sharding group that have different shardings each keep their own, with a "
-            "warning; otherwise that is an error"
+            "let members of a sharding group that have different shardings each keep their own, with a "
+            "warning",
+            otherwise="that is an error",
         ),
+    )
+    strategy: str = field(
+        default="user-priority",
+        metadata=_about("how to propagate", also="none, to propagate nothing", choices=STRATEGIES),
+    )
+    closed: bool = field(
+        default=True,
+        metadata=_about(
+            "make the shardings ready for a compiler",
+            otherwise="leave the shardings open, as they were propagated",
+            flag="--open",
+        ),
+    )
+    keep_rules: bool = field(
+        default=False, metadata=_about("leave every op its rule, as an attribute sdy.sharding_rule")
     )
 
     def __post_init__(self) -> None:
@@ -136,6 +170,8 @@ class Options:
 
 
 NAMES = tuple(option.name for option in fields(Options))
+ON_MODULES = ("closed", "keep_rules")  # what matters only where a module is written
+ON_RULES = ("rules", "include_from", "limits")  # what matters where rules are read
 
 
 def listed(indent: int = 0) -> str:
@@ -143,7 +179,7 @@ def listed(indent: int = 0) -> str:
     margin = " " * indent
     return "\n".join(
         fill(
-            f"{option.name}={option.default!r}: {option.metadata['about']}.",
+            f"{option.name}={option.default!r}: {option.metadata['described']}.",
             width=110,
             initial_indent=margin,
             subsequent_indent=margin + "    ",
