@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from ..analysis.scopes import resolve, terms, variables
@@ -37,8 +38,28 @@ from ..plan.plan import Source
 
 Row = tuple[Any, ...]
 Bindings = dict[str, Any]
-Extent = Callable[[str], Iterable[Row]]
 _KINDS = {int: "number", float: "float", str: "symbol"}
+_FEW = 8  # tuples that are looked through one by one
+
+
+class Extents:
+    """The tuples of relations by name, found by some of their columns. There may come more behind others."""
+
+    def __init__(self, rows: Callable[[str], Collection[Row]]) -> None:
+        self._rows = rows
+        self._found: dict[tuple[str, tuple[int, ...]], tuple[int, dict[Row, list[Row]]]] = {}
+
+    def matching(self, relation: str, known: dict[int, Any]) -> Iterable[Row]:
+        """The tuples that may have the ``known`` values by column; all that do are among them."""
+        rows = self._rows(relation)
+        if not known or len(rows) <= _FEW:
+            return rows
+        columns = tuple(known)
+        seen, found = self._found.get((relation, columns), (0, {}))
+        for row in islice(rows, seen, None) if seen < len(rows) else ():
+            found.setdefault(tuple(row[c] for c in columns), []).append(row)
+        self._found[relation, columns] = (len(rows), found)
+        return found.get(tuple(known.values()), ())
 
 
 class Rules:
@@ -61,7 +82,7 @@ class Rules:
         return self._clauses[source.text]
 
     def explains(
-        self, source: Source, relation: str, row: Row, premises: Iterable[tuple[str, Row]], holds: Extent
+        self, source: Source, relation: str, row: Row, premises: Iterable[tuple[str, Row]], holds: Extents
     ) -> Iterator[Bindings]:
         """The ways in which a rule gives a tuple with premises for the atoms of its body.
 
@@ -70,10 +91,11 @@ class Rules:
         given: dict[str, list[Row]] = {}
         for name, held in premises:
             given.setdefault(name, []).append(held)
+        atoms = Extents(lambda name: given.get(name, ()))
         for clause in self.clauses(source):
             if clause.head.name != relation:
                 continue
-            matcher = _Matcher(self, lambda name: given.get(name, ()), holds)
+            matcher = _Matcher(self, atoms, holds)
             head = list(zip(self.args(clause.head), row, strict=True))
             start = self.key(clause)
             start.update({term.name: value for term, value in head if isinstance(term, Variable)})
@@ -81,7 +103,7 @@ class Rules:
                 if all(matcher.value(term, bindings) == value for term, value in head):
                     yield bindings
 
-    def conclusions(self, clause: Clause, holds: Extent) -> Iterator[Row]:
+    def conclusions(self, clause: Clause, holds: Extents) -> Iterator[Row]:
         """The tuples that a clause gives."""
         matcher = _Matcher(self, holds, holds)
         for bindings in matcher.body(self.ordered(clause), 0, self.key(clause)):
@@ -147,8 +169,8 @@ class _Matcher:
     """``atoms`` has what atoms may be, ``holds`` what negations and aggregates speak of."""
 
     rules: Rules
-    atoms: Extent
-    holds: Extent
+    atoms: Extents
+    holds: Extents
 
     def body(self, literals: Sequence[Literal], at: int, bindings: Bindings) -> Iterator[Bindings]:
         if at == len(literals):
@@ -159,10 +181,9 @@ class _Matcher:
 
     def literal(self, literal: Literal, bindings: Bindings) -> Iterator[Bindings]:
         if isinstance(literal, Atom):
-            yield from self.atom(literal, self.atoms(literal.name), bindings)
+            yield from self.atom(literal, self.atoms, bindings)
         elif isinstance(literal, Negation):
-            atom = literal.atom
-            if not any(True for _ in self.atom(atom, self.holds(atom.name), bindings)):
+            if not any(True for _ in self.atom(literal.atom, self.holds, bindings)):
                 yield bindings
         elif isinstance(literal, Truth):
             if literal.value:
@@ -170,10 +191,15 @@ class _Matcher:
         else:
             yield from self.comparison(literal, bindings)
 
-    def atom(self, atom: Atom, rows: Iterable[Row], bindings: Bindings) -> Iterator[Bindings]:
+    def atom(self, atom: Atom, extents: Extents, bindings: Bindings) -> Iterator[Bindings]:
         args = self.rules.args(atom)
         places = sorted(range(len(args)), key=lambda i: not _is_pattern(args[i]))
-        for row in rows:
+        known = {
+            i: self.value(term, bindings)
+            for i, term in enumerate(args)
+            if isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bindings)
+        }
+        for row in extents.matching(atom.name, known):
             found: Bindings | None = dict(bindings)
             for i in places:
                 found = found if found is None else self.unified(args[i], row[i], found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from ..evaluate.functors import Registers, evaluate
 from ..evaluate.program import Facts, Program, Row
 from ..evaluate.reference import Evaluation, Tuple
 from ..plan.plan import Plan, Rule, Source
-from .matching import Rules
+from .matching import Extents, Rules
 
 _Key = tuple[int, Tuple]
 
@@ -91,6 +91,7 @@ class Derivations:
         wanted = program.outputs if outputs is None else outputs
         self._evaluation.run(plan.strata, [plan.index(name) for name in wanted])
         self._rules = rules_of(plan)
+        self._extents = Extents(lambda name: self._evaluation.all(plan.index(name)))
 
     def rows(self, relation: str) -> list[Row]:
         """The tuples of a relation, sorted."""
@@ -153,12 +154,9 @@ class Derivations:
         if not source.sentence:
             return Proof(name, row, source, direct, aggregated)
         held = [(p.relation, p.row) for p in direct]
-        bindings = next(self._rules.explains(source, name, row, held, self._extent), {})
+        bindings = next(self._rules.explains(source, name, row, held, self._extents), {})
         shown = tuple((n, v) for n, v in bindings.items() if "@" not in n and v is not None)
         return Proof(name, row, source, direct, aggregated, shown)
-
-    def _extent(self, relation: str) -> Iterable[Row]:
-        return self._evaluation.all(self._plan.index(relation))
 
 
 def rules_of(plan: Plan) -> Rules:
@@ -188,7 +186,7 @@ class _Recorder(Evaluation):
     def holds(self, relation: int, row: Tuple) -> bool:
         return row in self._all[relation]
 
-    def all(self, relation: int) -> Iterable[Row]:
+    def all(self, relation: int) -> Collection[Row]:
         return self._all[relation].tuples
 
     def _fire(self, rule: Rule, new: Mapping[int, dict[Tuple, None]]) -> None:

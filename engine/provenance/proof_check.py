@@ -6,13 +6,13 @@ anew, rule by rule until nothing is new, by the matcher that checks the steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from ..evaluate.facts import tuples
 from ..evaluate.functors import evaluate
 from ..evaluate.program import Facts
 from ..plan.plan import Plan
-from .matching import Row
+from .matching import Extents, Row
 from .proof import Proof, rules_of
 
 
@@ -39,6 +39,7 @@ class Checker:
             self._known[name].update(dict.fromkeys(tuples(relation, rows, plan.records)))
         self._given = {name: set(rows) for name, rows in self._known.items()}
         self._computed = False
+        self._held, self._growing = Extents(self._holds), Extents(self._known.__getitem__)
 
     def check(self, proof: Proof) -> int:
         """The number of steps. Raises ProofError where one does not follow."""
@@ -56,7 +57,7 @@ class Checker:
         if step.source not in self._plan.sources:
             return False
         premises = [(p.relation, p.row) for p in step.premises]
-        return any(self._rules.explains(step.source, step.relation, step.row, premises, self._holds))
+        return any(self._rules.explains(step.source, step.relation, step.row, premises, self._held))
 
     def _equivalent(self, step: Proof) -> bool:
         """Whether the premises lead from one member of an equivalence to the other."""
@@ -69,7 +70,7 @@ class Checker:
                 reached.update(premise.row)
         return end in reached and start in set().union(*(p.row for p in step.premises))
 
-    def _holds(self, relation: str) -> Iterable[Row]:
+    def _holds(self, relation: str) -> Collection[Row]:
         if not self._computed:
             self._computed = True  # first, for the rules ask for what earlier ones gave
             self._compute()
@@ -88,7 +89,7 @@ class Checker:
                 for clause in mine:
                     known = self._known[clause.head.name]
                     before = len(known)
-                    rows = list(self._rules.conclusions(clause, self._known.__getitem__))
+                    rows = list(self._rules.conclusions(clause, self._growing))
                     known.update(dict.fromkeys(rows))
                     if plan.relations[plan.index(clause.head.name)].eqrel:
                         _close(known)
