@@ -36,6 +36,10 @@ _PIECE = 1 << 20
 _NAMES = "names of ops, functions, meshes, axes and attributes have to be UTF-8"
 _SYMBOLS = ("sym_name",)
 _ESCAPES = re.compile(rb"(?:\\[0-9A-Fa-f]{2})+")
+_ALIAS = re.compile(rb"\n[ \t]*((?:#(?!loc)|!)[\w.$-]+)[ \t]*=")
+_USED = re.compile(rb"[#!][\w.$-]+")
+_ALIAS_ENDS = 1 << 16  # characters, in which an alias has the others that it names
+_LONGEST = 1 << 26  # characters of what an alias stands for
 _SECONDS, _BYTES_A_SECOND = 60, 100_000
 _MEMORY, _TIMES = 8 << 30, 32  # bytes, and how many more for each of the program
 _CHILD = (
@@ -50,6 +54,9 @@ def vetted(data: bytes, name: str) -> bytes:
     """
     if data.startswith(BYTECODE):
         return _in_child(data, name, where=name, hint=DAMAGED)
+    if (size := _written_out(data)) > _LONGEST:
+        hint = f"at most {_LONGEST:,}: aliases that name others twice double with every line"
+        raise ShardlogError(f"an alias stands for {size:,} characters", where=name, hint=hint)
     if found := risk(data):
         line, hint = found
         return _in_child(data, name, where=f"{name}:{line}" if line else name, hint=hint)
@@ -118,6 +125,19 @@ def depth(text: bytes) -> int:
         deepest = max(deepest, int((levels - floor).max()))
         level, lowest = int(levels[-1]), int(floor[-1])
     return deepest
+
+
+def _written_out(text: bytes) -> int:
+    """How many characters the longest alias of an attribute or a type stands for, about: what stands in place
+    of the aliases in it counts. (Locations are never written out.)"""
+    sizes: dict[bytes, int] = {}
+    text = b"\n" + text
+    found = list(_ALIAS.finditer(text))
+    nexts = [*(alias.start() for alias in found), len(text)][1:]
+    for alias, following in zip(found, nexts, strict=True):
+        used = _USED.findall(text, alias.end(), min(following, alias.end() + _ALIAS_ENDS))
+        sizes[alias[1]] = len(alias[0]) + sum(sizes.get(name, len(name)) for name in used)
+    return max(sizes.values(), default=0)
 
 
 def _not_text(data: bytes) -> int:

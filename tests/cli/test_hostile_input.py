@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -124,10 +125,24 @@ def test_strings_of_a_module_in_memory() -> None:
     assert r'a = "\FF"' in shardlog.run(module).text()
 
 
+def doubled(times: int) -> str:
+    """A module with a list that has one twice that has one twice, and so on."""
+    aliases = [f"#a{i} = [#a{i - 1}, #a{i - 1}]" for i in range(1, times + 1)]
+    return "\n".join(['#a0 = "x"', *aliases, CALL.format('"my.op"', f" {{a = #a{times}}}")])
+
+
 def test_attributes_have_many_parts() -> None:
-    """Each list has the one before twice."""
-    aliases = [f"#a{i} = [#a{i - 1}, #a{i - 1}]" for i in range(1, 41)]
-    shardlog.run("\n".join(['#a0 = "x"', *aliases, CALL.format('"my.op"', " {a = #a40}")]))
+    assert shardlog.run(doubled(18)).text().count('"x"') == 2**18
+
+
+def test_aliases_that_stand_for_too_much() -> None:
+    """Printing what is read would take the memory of the machine."""
+    text = doubled(40)
+    assert re.fullmatch(
+        r"<text>: error: an alias stands for [\d,]{15,} characters\n  hint: .*", refused(text)
+    )
+    types = text.replace("#a", "!a").replace('"x"', "tuple<f32>").replace("[", "tuple<").replace("]", ">")
+    assert "an alias stands for" in refused(types)
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a = ", "}")])
