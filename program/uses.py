@@ -1,7 +1,8 @@
 """The uses of every value of a function, in the order in which they came to be.
 
 The order decides whose turn comes first when a value changes (the agenda is a stack), so it is kept as MLIR
-keeps it: an op is added after the ops in its regions, a use that is moved becomes the newest.
+keeps it: Shardy's splitting of constants renews all uses in program order, an op before those in its regions;
+from then on, a use that is moved becomes the newest.
 """
 
 from __future__ import annotations
@@ -34,9 +35,6 @@ class Uses:
         self.node: Integers = np.repeat(np.asarray(order, np.int64), counts)
         self.index: Integers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
         born = np.asarray(self.position)
-        for node in function.regions:
-            if node not in function.removed:
-                born[node] = self.end(node) + 0.5
         self.age: npt.NDArray[np.float64] = born[self.node] + self.index * 1e-6
         self._newest = 2.0 * len(order) + 1
 
