@@ -44,7 +44,8 @@ class Step:
 
     ``kind`` is "propagation", or "priority": the priority of an annotated dimension came, and it got its
     axes back. ``change`` is the number of the change in the run's log, ``rule`` the place of the rule
-    whose ``sentence`` says why, ``rests_on`` the other axes that the turn needed.
+    whose ``sentence`` says why, ``rests_on`` the other axes that the turn needed, ``says`` the sentence of a
+    step of the ``proof``.
     """
 
     kind: str
@@ -62,6 +63,7 @@ class Step:
     rule: str
     rests_on: tuple[str, ...]
     proof: Proof
+    says: Callable[[Proof], str]
     losses: Callable[[], tuple[Loss, ...]]
 
     @cached_property
@@ -201,6 +203,7 @@ class Tree:
     """A proof as a table: each step once, premises by their numbers."""
 
     proof: Proof
+    says: Callable[[Proof], str]
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -211,7 +214,7 @@ class Tree:
             {
                 "tuple": tuple_text(step),
                 "rule": rule_place(step),
-                "sentence": step.sentence,
+                "sentence": self.says(step),
                 "premises": [numbers[id(p)] for p in step.premises],
                 "counted": [numbers[id(p)] for p in step.counted],
             }
@@ -236,7 +239,7 @@ def _step(step: Step, proofs: bool) -> dict[str, Any]:
     found |= {name: asdict(getattr(step, name)) for name in ("site", "source", "stage")}
     found["rests_on"] = list(step.rests_on)
     found["lost"] = [asdict(loss) for loss in step.lost]
-    return found | ({"proof": Tree(step.proof).rows} if proofs else {})
+    return found | ({"proof": Tree(step.proof, step.says).rows} if proofs else {})
 
 
 def _reason(reason: Reason) -> dict[str, Any]:

@@ -5,7 +5,7 @@ The tables, for those who look into the file with other tools:
     run(name, value)                              the module's name, the strategy, the version of shardlog
     module(data, options)                         what was read (zlib), and what was asked for (JSON)
     rule_file(name, text)                         files with more rules
-    rule(number, file, line, text, sentence)      the rules of a turn; plan(data): how they are evaluated
+    rule(number, file, line, text, sentence, types)   the rules of a turn; plan(data): how they are evaluated
     relation(name, rows)                          what queries see (zlib)
     mesh(number, name, axes, devices)             atom(number, mesh, axis, low, high)
     stage(number, priority, level, strategy, turns, distinct_turns, changes)      pass(number, stage)
@@ -109,7 +109,8 @@ class _Tables:
         yield "module", [(zlib.compress(result.source.data), self.options())]
         yield "rule_file", self.rule_files()
         rules = [replace(source, file=rule_file(source)) for source in plan.sources]
-        yield "rule", ((i, rule.file, rule.line, rule.text, rule.sentence) for i, rule in enumerate(rules))
+        columns = ((r.file, r.line, r.text, r.sentence, _json(r.types)) for r in rules)
+        yield "rule", ((i, *row) for i, row in enumerate(columns))
         yield "plan", [(zlib.compress(replace(plan, sources=()).to_json().encode()),)]
         yield "relation", ((name, zlib.compress(_json(rows).encode())) for name, rows in result.facts.items())
         yield (

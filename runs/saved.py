@@ -226,13 +226,13 @@ class Saved(Record):
     @cached_property
     def _program(self) -> Program:
         ((data,),) = self._all("SELECT data FROM plan")
-        rules = self._all("SELECT file, line, text, sentence FROM rule ORDER BY number")
+        rules = self._all(f"SELECT {_RULE} FROM rule ORDER BY number")
         plan = reasons().plan
         if self._file.unpacked(data) != replace(plan, sources=()).to_json().encode():
             raise self._other("the rules of turns are others than those it was saved with")
         if len(rules) != len(plan.sources):
             raise self._file.damaged("it has other rules than its plan")
-        return Program(replace(plan, sources=tuple(Source(*rule) for rule in rules)))
+        return Program(replace(plan, sources=tuple(_source(*rule) for rule in rules)))
 
     def proofs(self, key: Key) -> Mapping[Row, Proof]:
         if key not in self._proofs:
@@ -266,8 +266,8 @@ class Saved(Record):
 
     def _source(self, number: int) -> Source:
         if number not in self._sources:
-            (rule,) = self._all("SELECT file, line, text, sentence FROM rule WHERE number = ?", number)
-            self._sources[number] = Source(*rule)
+            (rule,) = self._all(f"SELECT {_RULE} FROM rule WHERE number = ?", number)
+            self._sources[number] = _source(*rule)
         return self._sources[number]
 
     @cached_property
@@ -312,6 +312,7 @@ class Saved(Record):
         return any(Change(*columns) != result.record.change(n) for n, columns in enumerate(changes))
 
 
+_RULE = "file, line, text, sentence, types"
 _CHANGE = "pass, op, slot, cell, old, new"
 _FILE = "(file = ? OR file LIKE ? ESCAPE '!')"
 _VALUES = "SELECT number, name, place, type, shape, location, manual, cell FROM value"
@@ -321,6 +322,10 @@ def _value(row: tuple[Any, ...]) -> tuple[Value, int]:
     number, name, place, type_, shape, where, manual, cell = row
     inside = tuple(map(tuple, json.loads(manual))) if manual else ()
     return Value(number, name, place, type_, tuple(json.loads(shape)), where, inside), cell
+
+
+def _source(file: str, line: int, text: str, sentence: str, types: str) -> Source:
+    return Source(file, line, text, sentence, tuple((name, type_) for name, type_ in json.loads(types)))
 
 
 def _facts(text: str) -> Facts:

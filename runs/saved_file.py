@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from ..errors import ShardlogError
 
 APPLICATION = 0x53684C67  # "ShLg", in the header of the file
-FORMAT = 4
+FORMAT = 5
 AGAIN = "run it again: shardlog run MODULE --save FILE"
 _SQLITE = b"SQLite format 3\0"
 _CHECKSUM = 4  # bytes, of the CRC-32 of the database
@@ -26,7 +26,7 @@ _COLUMNS = """
     run(name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID
     module(data BLOB, options TEXT)
     rule_file(name TEXT, text TEXT)
-    rule(number INTEGER PRIMARY KEY, file TEXT, line INTEGER, text TEXT, sentence TEXT)
+    rule(number INTEGER PRIMARY KEY, file TEXT, line INTEGER, text TEXT, sentence TEXT, types TEXT)
     plan(data BLOB)
     relation(name TEXT PRIMARY KEY, rows BLOB) WITHOUT ROWID
     mesh(number INTEGER PRIMARY KEY, name TEXT, axes TEXT, devices TEXT)

@@ -16,8 +16,11 @@ from .types import Types
 
 def check_subtypes(
     clause: Clause, columns: Mapping[str, tuple[str, ...]], types: Types, reporter: Reporter
-) -> None:
-    """Report E0306 where unrelated types meet; ``columns``: the declared types of each relation."""
+) -> dict[str, str]:
+    """Report E0306 where unrelated types meet; ``columns``: the declared types of each relation.
+
+    Returns the type of each variable that has one: the widest that all columns which hold it allow.
+    """
     common: dict[str, frozenset[str]] = {}  # variable -> the types that it may have
     shown: dict[str, str] = {}  # variable -> the type that it got first
     comparisons: list[Comparison] = []
@@ -61,6 +64,12 @@ def check_subtypes(
                 f"`{name}` is a `{given}`, but a `{type_name}` is expected here",
                 f"if it is one, say so: as({name}, {type_name})",
             )
+    widest = {members: name for name, members in types.below.items()}
+    return {
+        name: shown[name] if types.below.get(shown[name]) == members else widest.get(members, shown[name])
+        for name, members in common.items()
+        if members
+    }
 
 
 def _variable(term: Term) -> Variable | None:

@@ -6,6 +6,7 @@ its clauses share a ``Text``.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -105,6 +106,11 @@ class Text(NamedTuple):
     start: int
     end: int
     sentence: str
+
+    @property
+    def named(self) -> list[str]:
+        """The variables that the sentence names in braces."""
+        return re.findall(r"\{(\w+)\}", self.sentence)
 
 
 class Clause(NamedTuple):

@@ -13,7 +13,7 @@ from ..analysis.projections import Projections
 from ..analysis.scopes import resolve
 from ..analysis.strata import clause_uses, stratify
 from ..analysis.subtypes import check_subtypes
-from ..analysis.types import Inference, Types, declared_types
+from ..analysis.types import PRIMITIVES, Inference, Types, declared_types
 from ..language.diagnostics import DatalogError, Diagnostic, EngineError, Reporter, did_you_mean
 from ..language.parser import NoRulesError, parse
 from ..language.sources import Sources, UnreadableError, read_text
@@ -113,6 +113,7 @@ class _Compiler:
         self.sources = sources
         self.reporter = reporter
         self.key = key
+        self.named: dict[Text, dict[str, str]] = {}  # rule with a sentence -> variable in it -> type
 
     def plan(self) -> Plan:
         types = declared_types(self.module.types, self.reporter)
@@ -234,13 +235,23 @@ class _Compiler:
                     checked.append((clause, inference.clause(clause)))
                     check_grounded(clause, self.reporter)
                     if len(self.reporter) == errors:
-                        check_subtypes(clause, columns, types, self.reporter)
+                        found = check_subtypes(clause, columns, types, self.reporter)
+                        self.note_types(clause.text, found)
                     check_domains(clause, columns, domains, self.reporter)
                     if self.key is not None:
                         check_key(clause, keyed, self.key, self.reporter)
             except RecursionError:
                 self.reporter.error("E0107", written.text.start, "this rule is nested too deeply")
         return checked
+
+    def note_types(self, text: Text, types: Mapping[str, str]) -> None:
+        """Note the types of the variables that the sentence of a rule names."""
+        if not text.sentence:
+            return
+        known = self.named.setdefault(text, {})
+        for name in text.named:
+            if types.get(name, "number") not in PRIMITIVES:
+                known.setdefault(name, types[name])
 
     def directives(self, declared: Mapping[str, RelationDeclaration]) -> dict[str, set[str]]:
         flags: dict[str, set[str]] = {name: set() for name in declared}
@@ -302,7 +313,9 @@ class _Compiler:
 
     def source(self, text: Text) -> Source:
         place = self.sources.locate(text.start)
-        return Source(place.file, place.line, self.sources.slice(text.start, text.end), text.sentence)
+        written = self.sources.slice(text.start, text.end)
+        types = tuple(self.named.get(text, {}).items())
+        return Source(place.file, place.line, written, text.sentence, types)
 
 
 def _records(types: Types) -> dict[str, tuple[Column, ...]]:

@@ -87,12 +87,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a rule stands, its text, and its sentence for explanations (from its ``///`` comment)."""
+    """Where a rule stands, its text, and its sentence for explanations (from its ``///`` comment).
+
+    ``types`` has the variables that the sentence names, each with its type, where that is a subtype.
+    """
 
     file: str
     line: int
     text: str
     sentence: str = ""
+    types: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ class Plan:
                 Rule(**{**r, "args": _tuples(r["args"]), "steps": _tuples(r["steps"])}) for r in plan["rules"]
             ),
             tuple(Stratum(**{name: tuple(numbers) for name, numbers in s.items()}) for s in plan["strata"]),
-            tuple(Source(**source) for source in plan["sources"]),
+            tuple(Source(**{**s, "types": _tuples(s["types"])}) for s in plan["sources"]),
             plan["key"],
             plan["shared"],
             _tuples(plan["facts"]),

@@ -56,6 +56,11 @@ class Proof:
         """The sentence of the rule with the values of its variables; empty where it has none."""
         return fill(self.source.sentence, {n: str(v) for n, v in self.bindings}) if self.source else ""
 
+    def values(self, type_name: str) -> list[Any]:
+        """The values of the variables of a type that the sentence names."""
+        types = dict(self.source.types) if self.source else {}
+        return [value for name, value in self.bindings if types.get(name) == type_name]
+
     def steps(self) -> Iterator[Proof]:
         """Every proof in this one, itself first, each once, nearer ones first."""
         return iter(self._steps)

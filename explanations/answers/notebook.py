@@ -35,7 +35,7 @@ def why_html(explanation: Explanation) -> str:
 
 def _step(step: Step) -> str:
     first, *rest = step_lines(step)
-    proof = escape("\n".join(proof_lines(step.proof)))
+    proof = escape("\n".join(proof_lines(step)))
     said = escape("\n".join(line.strip() for line in rest))
     return (
         f"<details><summary><code>{escape(first.strip())}</code></summary><pre>{said}</pre>"

@@ -30,7 +30,7 @@ def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) ->
         if i < head or i >= head + left_out:
             lines += step_lines(step, full=full)
             if depth or full:
-                lines += [f"        {line}" for line in proof_lines(step.proof, None if full else depth)]
+                lines += [f"        {line}" for line in proof_lines(step, None if full else depth)]
         elif i == head:
             lines.append(f"  ... {_more(left_out, 'step')}")
     lines.append(annotation_text(origin, "  "))
@@ -142,24 +142,24 @@ def folded(sites: Sequence[Site], texts: Sequence[str], *, full: bool = False) -
     return "\n\n".join(shown)
 
 
-def proof_lines(proof: Proof, depth: int | None = None) -> Iterator[str]:
-    """A proof as indented lines, premises below what follows from them; what has been shown is not again.
+def proof_lines(step: Step, depth: int | None = None) -> Iterator[str]:
+    """The proof of a step as indented lines, premises below what follows from them, each once.
 
     ``depth`` is how many levels are shown; None: all.
     """
     seen: set[int] = set()
 
-    def lines(step: Proof, level: int) -> Iterator[str]:
-        again = id(step) in seen and step.source is not None
-        seen.add(id(step))
-        note = "above" if again else rule_place(step) or "given"
-        sentence = "" if again or not step.sentence else f"  {step.sentence}"
-        yield f"{'  ' * level}{tuple_text(step)}  [{note}]{sentence}"
+    def lines(proof: Proof, level: int) -> Iterator[str]:
+        again = id(proof) in seen and proof.source is not None
+        seen.add(id(proof))
+        note = "above" if again else rule_place(proof) or "given"
+        sentence = "" if again else step.says(proof)
+        yield f"{'  ' * level}{tuple_text(proof)}  [{note}]{'  ' if sentence else ''}{sentence}"
         if not again and (depth is None or level < depth):
-            for premise in (*step.premises, *step.counted):
+            for premise in (*proof.premises, *proof.counted):
                 yield from lines(premise, level + 1)
 
-    yield from lines(proof, 0)
+    yield from lines(step.proof, 0)
 
 
 def dims_text(axes: Sequence[str]) -> str:

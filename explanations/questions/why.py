@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...engine.provenance.proof import Proof, fill
 from ...errors import ShardlogError, closest
 from ...program.meshes import axis_text
+from ...rulebook import columns
 from ...runs.history import Event, History
 from ...runs.obstacles import Obstacles
 from ...runs.record import Annotation, Row, Run, Value, record
@@ -155,6 +156,7 @@ class Explainer:
             rule_place(says),
             tuple(f'"{self.axis(x)}" on dim {d} of {op.slots[u]}' for u, d, _, x in dict.fromkeys(others)),
             proof,
+            lambda step: self.sentence(step, op.slots),
             lambda: self._losses(event, along),
         )
 
@@ -259,20 +261,23 @@ class Explainer:
         return self.record.annotation(cell)
 
     def sentence(self, proof: Proof, slots: Sequence[str], axes: Mapping[int, str] | None = None) -> str:
-        """The sentence of a proof's rule, with the names of slots, axes (``axes`` has some) and factors."""
+        """The sentence of a proof's rule. Slots, axes (``axes`` has the names of some) and factors are called
+        by their names: what a value is, is the type of the rule's variable."""
         if proof.source is None:
             return ""
-        names, known = {}, axes or {}
-        for variable, value in proof.bindings:
-            if variable in ("t", "u"):
-                names[variable] = f"{value} ({slots[value]})"
-            elif variable in ("x", "y"):
-                names[variable] = f'"{known.get(value) or self.axis(value)}"'
-            elif variable in ("f", "g", "h"):
-                names[variable] = self.factor(value)
-            else:
-                names[variable] = str(value)
-        return fill(proof.source.sentence, names)
+        types, known = dict(proof.source.types), axes or {}
+
+        def name(variable: str, value: Any) -> str:
+            match types.get(variable):
+                case columns.SLOT:
+                    return f"{value} ({slots[value]})"
+                case columns.AXIS:
+                    return f'"{known.get(value) or self.axis(value)}"'
+                case columns.FACTOR:
+                    return self.factor(value)
+            return str(value)
+
+        return fill(proof.source.sentence, {v: name(v, value) for v, value in proof.bindings})
 
 
 def _given(proof: Proof) -> bool:

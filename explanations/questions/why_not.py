@@ -14,6 +14,7 @@ from typing import Any
 
 from ...engine.provenance.proof import Derivations, Proof
 from ...errors import ShardlogError
+from ...rulebook.columns import AXIS
 from ...runs.obstacles import telling
 from ...runs.record import Row, Run, Value, record
 from ..explanation import Before, Reason, Site, Stop, WhyNot, rule_place
@@ -235,7 +236,7 @@ class Search:
         *_, atom, reason, other, factor = row
         cells = [self.history.cell(place) for place in self.history.slots(item)]
         if reason == "clash":
-            rivals = {value for name, value in says.bindings if name in ("x", "y")} - {atom}
+            rivals = set(says.values(AXIS)) - {atom}
         elif reason in ("in use", "taken"):
             rivals = {atom}
         else:

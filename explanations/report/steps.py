@@ -13,6 +13,7 @@ from typing import Any
 
 from ...engine.provenance.proof import Proof
 from ...program.meshes import axis_text
+from ...rulebook.columns import SLOT
 from ...runs.history import Event
 from ..explanation import rule_place
 from ..questions.why import Explainer
@@ -102,8 +103,7 @@ class Kinds:
         return ", ".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
 
     def _sentence(self, proof: Proof, axes: Mapping[int, str]) -> str:
-        slots = (value for variable, value in proof.bindings if variable in ("t", "u"))
-        names = [f"{{{slot}}}" for slot in range(max(slots, default=-1) + 1)]
+        names = [f"{{{slot}}}" for slot in range(max(proof.values(SLOT), default=-1) + 1)]
         return self.explainer.sentence(proof, names, axes)
 
 
