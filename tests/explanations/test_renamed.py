@@ -9,6 +9,7 @@ from shutil import copytree
 
 import pytest
 import shardlog
+from shardlog.engine import load
 from shardlog.explanations.answers.text import why_not_text, why_text
 from shardlog.rulebook import book
 
@@ -31,7 +32,7 @@ WORD = re.compile(r'as\((\w+), (\w+)\)|"[^"\n]*"|\b(count|min|max|sum)\b|\b([a-z
 
 def renamed(rules: Path) -> Iterator[str]:
     """Gives every variable of the rules of turns another name, on the same line. Returns the new rules."""
-    program = book.load([rules / "propagation/blocked.dl"], key="item", include_from=[rules])
+    program = load([rules / "propagation/blocked.dl"], key="item", include_from=[rules])
     for source in program.plan.sources:
         file = Path(source.file)
         lines = file.read_text().split("\n")
