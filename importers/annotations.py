@@ -12,6 +12,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
+from ..notations.frontend_attributes import MARK, read_frontend_attributes
+from ..notations.xla_loops import simplify_loops
 from ..program.diagnostics import explain
 from ..program.function import RESULT_SHARDING
 from ..program.meshes import Mesh, symbol
@@ -34,11 +36,13 @@ _ANNOTATION = re.compile(
 
 def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> None:
     """Makes a module, in place, the one whose values and ops are numbered and named: with the mesh that is
-    given, and with sdy's shardings in place of GSPMD's."""
+    given, and with sdy's shardings in place of GSPMD's, and of what XLA writes."""
     with module.context, ir.Location.unknown():
+        if from_xla := MARK in text.data and read_frontend_attributes(module):
+            simplify_loops(module)
         if mesh is not None:
             replace_mesh(module, mesh)
-        if b"mhlo.sharding" in text.data:
+        if b"mhlo.sharding" in text.data and not from_xla:
             from ..notations.gspmd.read import read_gspmd
 
             read_gspmd(module)

@@ -46,11 +46,12 @@ def make_context() -> ir.Context:
 @dataclass(frozen=True)
 class Text:
     """A program as it was given: MLIR text or bytecode, the name that its locations bear, and how JAX calls
-    it."""
+    it. ``after`` is the module that XLA made of it, where an XLA dump says so."""
 
     data: bytes
     name: str
     interface: Interface = field(default_factory=Interface)
+    after: bytes = b""
 
     def line(self, location: str) -> str:
         """The place that a location names: of a chain of calls the innermost one, as ``file:line``."""
@@ -62,11 +63,12 @@ class Text:
         return f"{self.name}:{location[2:]}" if location.startswith("-:") else location
 
 
-def read_source(source: Any) -> Text:
+def read_source(source: Any, module: str = "") -> Text:
     """What ``source`` holds.
 
-    ``source`` is a path (``-``: standard input), MLIR text or bytecode, an ``ir.Module``, a
-    ``jax.stages.Lowered`` or a ``jax.export.Exported``. Raises ShardlogError where it cannot be read.
+    ``source`` is a path (``-``: standard input; a folder: an XLA dump, of which ``module`` is one), MLIR text
+    or bytecode, an ``ir.Module``, a ``jax.stages.Lowered`` or a ``jax.export.Exported``. Raises ShardlogError
+    where it cannot be read.
     """
     if isinstance(source, str):
         if source == "-":
@@ -75,9 +77,9 @@ def read_source(source: Any) -> Text:
             return _given(source.encode(errors="surrogatepass"), "<text>")
         source = Path(source)
     if isinstance(source, Path):
-        # Names of files are bytes; what stands for those that are not UTF-8 in Python is no text elsewhere.
-        path, name = source, os.fsencode(source).decode("utf-8", "backslashreplace")
-        return _read(lambda: path.open("rb"), name, -1 if path.is_file() else _LARGEST_STREAM)
+        from .dumps import beside, read_dump
+
+        return read_dump(source, module) if source.is_dir() else beside(read_file(source), source)
     if isinstance(source, bytes):
         return _given(source, "<bytes>")
     if isinstance(source, Text):
@@ -85,14 +87,21 @@ def read_source(source: Any) -> Text:
     if isinstance(source, ir.Module):
         return _held(source)
     if (found := read_jax(source)) is not None:
-        module, interface = found
-        text = _given(module, "<module>") if isinstance(module, bytes) else _held(module)
+        program, interface = found
+        text = _given(program, "<module>") if isinstance(program, bytes) else _held(program)
         return replace(text, interface=interface)
     raise ShardlogError(
         f"cannot read a program from a {type(source).__name__}",
         hint="give a path, MLIR text or bytecode, an ir.Module, a jax.stages.Lowered or Traced, a "
         "jax.export.Exported, or a function with arguments for it",
     )
+
+
+def read_file(path: Path) -> Text:
+    """The program in a file. Raises ShardlogError where it cannot be read."""
+    # Names of files are bytes; what stands for those that are not UTF-8 in Python is no text elsewhere.
+    name = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return _read(lambda: path.open("rb"), name, -1 if path.is_file() else _LARGEST_STREAM)
 
 
 def _read(opened: Callable[[], AbstractContextManager[IO[bytes]]], name: str, most: int = -1) -> Text:

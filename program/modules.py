@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -31,3 +33,18 @@ def main_function(functions: dict[str, Any]) -> str:
         raise ShardlogError("the module has no function", hint="expected a func.func")
     message = "the module has several functions and none is called main"
     raise ShardlogError(message, hint=closest("main", functions))
+
+
+def side_by_side(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+    """The ops and block arguments in two ops, these included, in the order of their text, in pairs. Where
+    only one has an op, the other one is None, and the rest of that block is left out."""
+    yield one, other
+    for mine, theirs in zip_longest(one.regions, other.regions):
+        blocks = zip_longest(mine.blocks if mine else (), theirs.blocks if theirs else ())
+        for a, b in blocks:
+            yield from zip_longest(a.arguments if a else (), b.arguments if b else ())
+            for x, y in zip_longest(a.operations if a else (), b.operations if b else ()):
+                if x is None or y is None:
+                    yield x, y
+                    break
+                yield from side_by_side(x, y)

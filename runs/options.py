@@ -106,6 +106,16 @@ class Options:
     until: str | int | None = field(
         default=None, metadata=_about("the tactic or user priority after which to stop", metavar="TACTIC")
     )
+    view: str = field(
+        default="lowered",
+        metadata=_about(
+            'the program as it was "lowered", after a "roundtrip" through HLO, or as a real compile on its '
+            'platform gives it to Shardy: "compiled"'
+        ),
+    )
+    dumped: str = field(
+        default="", metadata=_about("the name of a module, where an XLA dump with several is read")
+    )
     conservative: bool = field(
         default=False, metadata=_about("keep to whole axes, and to factors that need no halos")
     )

@@ -17,7 +17,8 @@ from ..exporters.shardings import Written
 from ..importers.annotations import apply_annotations, to_sdy
 from ..importers.asked import annotation_texts, mesh_text, meshes_of
 from ..importers.program import Program, import_program
-from ..importers.source import Text, parse_module, read_source
+from ..importers.source import Text, parse_module
+from ..importers.views import view_of
 from ..program.function import location
 from ..program.modules import symbols
 from ..propagation.fixpoint import Fixpoint, propagate
@@ -31,7 +32,7 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
     """``run`` with the options of a run."""
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
-    text = read_source(source)
+    text = view_of(source, options.view, options.dumped)
     module = parse_module(text)
     try:
         with module.context, ir.Location.unknown():

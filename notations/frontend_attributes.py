@@ -1,0 +1,318 @@
+"""sdy's shardings as XLA carries them through HLO: text in ``mhlo.frontend_attributes``, read back before a
+module is imported.
+
+HLO has no attributes of dialects, so XLA writes meshes (``xla.sdy.meshes``, on the module), shardings
+(``xla.sdy.sharding``) and op rules (``xla.sdy.sharding_rule``) as strings, and ops of sdy as custom calls:
+
+    @Sharding                      a constraint
+    @xla.sdy.FuncResultSharding    the sharding of what a function returns
+    @xla.sdy.ShardingGroup         a sharding group
+    @xla.sdy.PropagationBarrier    a propagation barrier
+    @xla.sdy.GlobalToLocalShape    what enters a manual computation: a call of
+    @xla.sdy.LocalToGlobalShape    ``@xla.sdy.manual_computation_body``, and what leaves it
+
+As in XLA's importer (sdy_round_trip/import_shardy_attrs.cc, shard_map_import.cc), shardings on other ops mean
+nothing, because XLA copies these attributes from op to op, and GSPMD's ``mhlo.sharding``, which stands beside
+them, says no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..errors import ShardlogError
+from ..program.function import location
+from ..program.modules import symbols
+from ..program.signature import text_of
+from .tuples import flatten_tuples
+
+MARK = b"xla.sdy."  # what a module has somewhere that is written so
+_ATTRIBUTES = "mhlo.frontend_attributes"
+_SHARDING = "xla.sdy.sharding"
+_BODY = "xla.sdy.manual_computation_body", "xla.sdy.inlinable_manual_computation_body"
+_ENTERS, _LEAVES = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
+_CALLBACKS = tuple(f"xla{ffi}_python_{kind}_callback" for ffi in ("", "_ffi") for kind in ("cpu", "gpu"))
+
+
+def read_frontend_attributes(module: ir.Module) -> bool:
+    """Gives a module sdy's meshes, shardings and ops in place of XLA's strings and custom calls; says whether
+    it had any.
+
+    Raises ShardlogError for strings that are not what they should be.
+    """
+    meshes = _read(module.operation, "xla.sdy.meshes", "module")
+    functions = symbols(module, "func.func")
+    if meshes is None and not any(map(_mentions, functions.values())):
+        return False
+    flatten_tuples(module)
+    begin = ir.InsertionPoint.at_block_begin(module.body)
+    for mesh in meshes or ():
+        sdy.MeshOp(mesh.name, mesh.attr, ip=begin)
+    main = functions.get("main")
+    for key, label in (("tuple_args_shardings", "arg_attrs"), ("tuple_results_shardings", "res_attrs")):
+        found = _read(module.operation, f"xla.sdy.{key}", "module")
+        if found is not None and main is not None:
+            _set(main, label, dict(enumerate(sdy.TensorShardingPerValueAttr(found).shardings)))
+    for function in functions.values():
+        _read_boundary(function)
+        for op in list(_walk(function)):
+            _read_op(op, function)
+    _read_manual_computations(functions)
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        first = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
+        raise ShardlogError(f"what XLA wrote is not valid: {first}") from None
+    return True
+
+
+def _mentions(function: Any) -> bool:
+    """Whether a function has a sharding that XLA wrote."""
+    entries = [entry for entry in function.attributes.get("arg_attrs", ()) if _ATTRIBUTES in entry]
+    return any(_SHARDING in entry[_ATTRIBUTES] for entry in entries) or any(
+        _ATTRIBUTES in op.attributes
+        and any(a.name.startswith("xla.sdy.") for a in op.attributes[_ATTRIBUTES])
+        for op in _walk(function)
+    )
+
+
+def _walk(function: Any) -> Iterator[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> ir.WalkResult:
+        found.append(op.opview)
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return iter(found[1:])  # without the function
+
+
+def _read(op: Any, name: str, where: str) -> Any:
+    """The attribute that a string of the frontend attributes says; None where there is none."""
+    attributes = op.attributes
+    if _ATTRIBUTES not in attributes or name not in attributes[_ATTRIBUTES]:
+        return None
+    return _parsed(attributes[_ATTRIBUTES][name], name, where)
+
+
+def _parsed(attribute: Any, name: str, where: str) -> Any:
+    try:
+        text = attribute.value if isinstance(attribute, ir.StringAttr) else str(attribute)
+        return ir.Attribute.parse(text)
+    except (ir.MLIRError, ValueError):  # ValueError: not UTF-8
+        raise ShardlogError(
+            f"{name} is not understood", where=where, hint="expected what this version of XLA writes"
+        ) from None
+
+
+def _without(attributes: Any, *names: str) -> ir.DictAttr | None:
+    """Frontend attributes but for some; None where none are left."""
+    rest = {entry.name: entry.attr for entry in attributes if entry.name not in names}
+    return ir.DictAttr.get(rest) if rest else None
+
+
+def _set(function: Any, label: str, shardings: dict[int, Any]) -> None:
+    """Sets shardings of arguments ("arg_attrs") or results ("res_attrs") of a function."""
+    count = len(function.type.inputs if label == "arg_attrs" else function.type.results)
+    entries: list[Any] = [ir.DictAttr.get({})] * count
+    if label in function.attributes:
+        entries = [*function.attributes[label]]
+    for index, sharding in shardings.items():
+        rest = {entry.name: entry.attr for entry in entries[index]}
+        entries[index] = ir.DictAttr.get(rest | {"sdy.sharding": sharding})
+    function.attributes[label] = ir.ArrayAttr.get(entries)
+
+
+def _read_boundary(function: Any) -> None:
+    """The shardings of a function's arguments; GSPMD's, of arguments and results, go."""
+    for label in ("arg_attrs", "res_attrs"):
+        if label not in function.attributes:
+            continue
+        entries: list[Any] = []
+        given: Any = function.attributes[label]
+        for index, entry in enumerate(given):
+            kept: dict[str, Any] = {a.name: a.attr for a in entry if a.name != "mhlo.sharding"}
+            if _ATTRIBUTES in kept and _SHARDING in kept[_ATTRIBUTES]:
+                where = (
+                    f"{location(function)}: argument {index} of @{text_of(function.attributes['sym_name'])}"
+                )
+                if label == "arg_attrs":
+                    kept["sdy.sharding"] = _parsed(kept[_ATTRIBUTES][_SHARDING], _SHARDING, where)
+                rest = _without(kept.pop(_ATTRIBUTES), _SHARDING)
+                kept |= {_ATTRIBUTES: rest} if rest else {}
+            entries.append(ir.DictAttr.get(kept))
+        function.attributes[label] = ir.ArrayAttr.get(entries)
+
+
+def _read_op(op: Any, function: Any) -> None:
+    """Reads what stands on an op, which may then be another op."""
+    name = op.operation.name
+    if "mhlo.sharding" in op.attributes and name not in ("stablehlo.infeed", "stablehlo.outfeed"):
+        del op.attributes["mhlo.sharding"]
+    target = text_of(op.attributes["call_target_name"]) if name == "stablehlo.custom_call" else ""
+    if target in _OPS:
+        _OPS[target](op, function)
+        return
+    if _ATTRIBUTES not in op.attributes:
+        return
+    rule = _read(op, "xla.sdy.sharding_rule", location(op))
+    sharding = _read(op, _SHARDING, location(op))
+    if rule is not None:
+        op.attributes["sdy.sharding_rule"] = rule
+    sends = name in ("stablehlo.send", "stablehlo.recv", "stablehlo.after_all") or target in _CALLBACKS
+    if sharding is not None and sends:
+        op.attributes["sdy.sharding"] = sharding
+    rest = _without(op.attributes[_ATTRIBUTES], _SHARDING, "xla.sdy.sharding_rule")
+    del op.attributes[_ATTRIBUTES]
+    if rest:
+        op.attributes[_ATTRIBUTES] = rest
+
+
+def _only(op: Any) -> Any:
+    """The sharding on a custom call with one result. Raises ShardlogError where there is none."""
+    found = _read(op, _SHARDING, location(op))
+    if found is None or len(sdy.TensorShardingPerValueAttr(found).shardings) != 1:
+        target = text_of(op.attributes["call_target_name"])
+        raise ShardlogError(f"@{target} has no sharding", where=location(op), hint=f"expected {_SHARDING}")
+    return sdy.TensorShardingPerValueAttr(found).shardings[0]
+
+
+def _replace(op: Any, values: Any) -> None:
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    op.operation.erase()
+
+
+def _constrain(op: Any, sharding: Any) -> None:
+    made = sdy.ShardingConstraintOp(op.operands[0], sharding, loc=op.location, ip=ir.InsertionPoint(op))
+    _replace(op, made.operation.results)
+
+
+def _constraint(op: Any, function: Any) -> None:
+    _constrain(op, _only(op))
+
+
+def _function_result(op: Any, function: Any) -> None:
+    """A function's result has the sharding. Where something else uses the value too, as in a function that
+    was inlined, it is an open constraint."""
+    sharding = _only(op)
+    returned: dict[int, Any] = {}
+    others = False
+    for result in op.results:
+        for use in result.uses:
+            if use.owner.name == "func.return":
+                returned[use.operand_number] = sharding
+            else:
+                others = True
+    _set(function, "res_attrs", returned)
+    if others:
+        _constrain(op, _opened(sharding))
+    else:
+        _replace(op, op.operands)
+
+
+def _opened(sharding: Any) -> Any:
+    dimensions = [
+        sdy.DimensionShardingAttr.get(d.axes, is_closed=False, priority=d.priority)
+        for d in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)
+    ]
+    replicated, unreduced = sharding.replicated_axes, sharding.unreduced_axes
+    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dimensions, replicated, unreduced)
+
+
+def _group(op: Any, function: Any) -> None:
+    number = _read(op, "xla.sdy.sharding_group_id", location(op))
+    if number is None:
+        raise ShardlogError("a sharding group without its number", where=location(op))
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ir.IntegerAttr(number).value)
+    sdy.ShardingGroupOp(op.operands[0], number, loc=op.location, ip=ir.InsertionPoint(op))
+    if not any(True for result in op.results for _ in result.uses):
+        op.operation.erase()
+    else:
+        _replace(op, op.operands)
+
+
+def _barrier(op: Any, function: Any) -> None:
+    direction = op.attributes[_ATTRIBUTES]["xla.sdy.allowed_direction"]
+    allowed = ir.Attribute.parse(f"#sdy<propagation_direction {text_of(direction)}>")
+    made = sdy.PropagationBarrierOp(
+        op.operands[0], allowed_direction=allowed, loc=op.location, ip=ir.InsertionPoint(op)
+    )
+    _replace(op, made.operation.results)
+
+
+_OPS: dict[str, Callable[[Any, Any], None]] = {
+    "Sharding": _constraint,
+    "xla.sdy.FuncResultSharding": _function_result,
+    "xla.sdy.ShardingGroup": _group,
+    "xla.sdy.PropagationBarrier": _barrier,
+}
+
+
+def _read_manual_computations(functions: dict[str, Any]) -> None:
+    """Makes a manual computation of every call of a body; bodies inside of others first."""
+    done: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name in done or name not in functions:
+            return
+        done.add(name)
+        for op in [op for op in _walk(functions[name]) if op.operation.name == "func.call"]:
+            callee = op.attributes["callee"].value
+            visit(callee)
+            if any(mark in callee for mark in _BODY) and callee in functions:
+                _manual_computation(op, functions[callee])
+
+    for name in functions:
+        visit(name)
+    for name in [name for name in functions if any(mark in name for mark in _BODY)]:
+        functions.pop(name).operation.erase()
+
+
+def _manual_computation(call: Any, body: Any) -> None:
+    enters = [op for operand in call.operands if _calls(op := operand.owner, _ENTERS)]
+    users = [use.owner.opview for result in call.results for use in result.uses]
+    leaves = [op for op in users if _calls(op, _LEAVES)]
+    if bool(enters) != bool(len(call.operands)) or bool(leaves) != bool(len(call.results)):
+        raise ShardlogError(
+            f"the call of @{call.attributes['callee'].value} is not between @{_ENTERS} and @{_LEAVES}",
+            where=location(call),
+            hint="expected a manual computation as XLA writes it",
+        )
+    none = sdy.TensorShardingPerValueAttr.get([])
+    ends = [(op, key) for op, key in ((enters[:1], "in"), (leaves[:1], "out")) if op]
+    found = {key: _read(op[0], f"xla.sdy.{key}_shardings", location(call)) for op, key in ends}
+    axes = next(
+        (a for op, _ in ends if (a := _read(op[0], "xla.sdy.manual_axes", location(call))) is not None),
+        sdy.ManualAxesAttr.get([]),
+    )
+    # A call that XLA itself made has them on the call.
+    made = sdy.ManualComputationOp(
+        [result.type for result in leaves[0].results] if leaves else [],
+        [*enters[0].operands] if enters else [],
+        found.get("in") or none,
+        found.get("out") or none,
+        axes,
+        loc=call.location,
+        ip=ir.InsertionPoint(call),
+    )
+    copy = body.operation.clone()
+    copy.regions[0].blocks[0].append_to(made.regions[0])
+    last = list(made.regions[0].blocks[0].operations)[-1]
+    sdy.ReturnOp([*last.operands], loc=last.location, ip=ir.InsertionPoint(last))
+    last.operation.erase()
+    if leaves:
+        _replace(leaves[0], made.results)
+    call.operation.erase()
+    if enters:
+        enters[0].operation.erase()
+
+
+def _calls(op: Any, target: str) -> bool:
+    if op is None or isinstance(op, ir.Block) or op.operation.name != "stablehlo.custom_call":
+        return False
+    return text_of(op.attributes["call_target_name"]) == target

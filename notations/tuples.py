@@ -1,0 +1,64 @@
+"""Tuples, which HLO has and StableHLO need not have: an op that returns one returns its parts instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+_PART = "stablehlo.get_tuple_element"
+
+
+def flatten_tuples(module: ir.Module) -> None:
+    """Changes a module in place: parts of tuples are what they were made of, and an op whose tuple is only
+    taken apart has a result for each part."""
+    for op in _makers(module):
+        if op.operation.name == "stablehlo.tuple":
+            _take_apart(op, [*op.operands])
+        else:
+            _return_parts(op)
+
+
+def _makers(module: ir.Module) -> list[Any]:
+    """The ops that return a tuple."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> ir.WalkResult:
+        if op.name != _PART and len(op.results) == 1 and isinstance(op.results[0].type, ir.TupleType):
+            found.append(op.opview)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _parts(tuple_type: Any) -> list[ir.Type]:
+    return [tuple_type.get_type(i) for i in range(tuple_type.num_types)]
+
+
+def _users(value: Any) -> list[Any]:
+    return [use.owner for use in value.uses]
+
+
+def _take_apart(op: Any, parts: list[Any]) -> None:
+    for user in _users(op.results[0]):
+        if user.name == _PART:
+            user.results[0].replace_all_uses_with(parts[ir.IntegerAttr(user.attributes["index"]).value])
+            user.erase()
+    if not _users(op.results[0]):
+        op.operation.erase()
+
+
+def _return_parts(op: Any) -> None:
+    """Gives an op a result for each part of its tuple, where nothing needs the tuple itself."""
+    if op.regions or any(user.name != _PART for user in _users(op.results[0])):
+        return
+    made = ir.Operation.create(
+        op.operation.name,
+        results=_parts(ir.TupleType(op.results[0].type)),
+        operands=[*op.operands],
+        attributes={name: op.attributes[name] for name in op.attributes},
+        loc=op.location,
+        ip=ir.InsertionPoint(op),
+    )
+    _take_apart(op, [*made.results])

@@ -1,0 +1,113 @@
+"""Loops as XLA's importer leaves them: what a loop carries and never changes is used from outside instead.
+
+In HLO a loop carries all that its body needs. XLA's importer takes out what the body returns as it came in,
+and then opens the shardings of what the loop uses from outside (open_while_free_vars_sharding.cc), because a
+sharding that is good for the whole program may not be good for the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy, stablehlo
+
+from ..program.modules import symbols
+
+
+def simplify_loops(module: ir.Module) -> None:
+    """Changes the ``stablehlo.while``s of a module in place, inner ones first."""
+    for function in symbols(module, "func.func").values():
+        for loop in [op for op in _inside(function, ir.WalkOrder.POST_ORDER) if _is_loop(op)]:
+            _take_out(loop)
+        for loop in [op for op in _inside(function, ir.WalkOrder.PRE_ORDER) if _is_loop(op)]:
+            _open(loop)
+
+
+def _is_loop(op: Any) -> bool:
+    return bool(op.operation.name == "stablehlo.while")
+
+
+def _inside(op: Any, order: ir.WalkOrder) -> Iterator[Any]:
+    found: list[Any] = []
+
+    def visit(inner: Any) -> ir.WalkResult:
+        found.append(inner.opview)
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit, order)
+    return iter(found)
+
+
+def _take_out(loop: Any) -> None:
+    """Replaces a loop by one that does not carry what it never changes."""
+    blocks = [region.blocks[0] for region in loop.regions]
+    last = list(blocks[1].operations)[-1]
+    same = [i for i, value in enumerate(last.operands) if value == blocks[1].arguments[i]]
+    if not same:
+        return
+    kept = [i for i in range(len(loop.operands)) if i not in same]
+    for i in same:
+        for block in blocks:
+            block.arguments[i].replace_all_uses_with(loop.operands[i])
+        loop.results[i].replace_all_uses_with(loop.operands[i])
+    made = stablehlo.WhileOp(
+        [loop.results[i].type for i in kept],
+        [loop.operands[i] for i in kept],
+        loc=loop.location,
+        ip=ir.InsertionPoint(loop),
+    )
+    for name in loop.attributes:
+        made.attributes[name] = loop.attributes[name]
+    stablehlo.ReturnOp([last.operands[i] for i in kept], loc=last.location, ip=ir.InsertionPoint(last))
+    last.operation.erase()
+    for block, region in zip(blocks, made.regions, strict=True):
+        for i in reversed(same):
+            block.erase_argument(i)
+        block.append_to(region)
+    for i, result in zip(kept, made.results, strict=True):
+        loop.results[i].replace_all_uses_with(result)
+    loop.operation.erase()
+
+
+def _open(loop: Any) -> None:
+    """Puts an open constraint before a loop for everything with a sharding that it uses from outside."""
+    free: dict[Any, list[tuple[Any, int]]] = {}
+    inner = {op.operation for op in _inside(loop, ir.WalkOrder.PRE_ORDER)} - {loop.operation}
+    own = {block for op in (loop, *inner) for region in op.regions for block in region.blocks}
+    for op in _inside(loop, ir.WalkOrder.PRE_ORDER):
+        if op.operation == loop.operation:
+            continue
+        for index, value in enumerate(op.operands):
+            home = value.owner
+            if home not in own and (isinstance(home, ir.Block) or home not in inner):
+                free.setdefault(value, []).append((op, index))
+    for value, uses in free.items():
+        sharding = _sharding(value)
+        if sharding is None or not isinstance(value.type, ir.RankedTensorType):
+            continue
+        opened = sdy.TensorShardingAttr.get(
+            sharding.mesh_or_ref,
+            [sdy.DimensionShardingAttr.get([], is_closed=False) for _ in sharding.dimension_shardings],
+        )
+        made = sdy.ShardingConstraintOp(value, opened, loc=loop.location, ip=ir.InsertionPoint(loop))
+        for op, index in uses:
+            op.operands[index] = made.operation.results[0]
+
+
+def _sharding(value: Any) -> Any:
+    """The sharding that a value has in the module; None: it has none."""
+    home = value.owner
+    if isinstance(home, ir.Block):
+        if home.owner.name != "func.func" or "arg_attrs" not in home.owner.attributes:
+            return None
+        entry: Any = home.owner.attributes["arg_attrs"][ir.BlockArgument(value).arg_number]  # type: ignore[index]
+        return sdy.TensorShardingAttr(entry["sdy.sharding"]) if "sdy.sharding" in entry else None
+    attributes, number = home.attributes, ir.OpResult(value).result_number
+    if home.name == "sdy.sharding_constraint":
+        return sdy.TensorShardingAttr(attributes["sharding"])
+    for name in ("out_shardings", "sdy.sharding"):
+        if name in attributes:
+            return sdy.TensorShardingPerValueAttr(attributes[name]).shardings[number]
+    return None
