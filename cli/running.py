@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..runs.record import Run
     from ..runs.result import Result
 
-MODULE = "StableHLO as MLIR text or bytecode; - is standard input"
+MODULE = "StableHLO as MLIR text or bytecode, or the folder of an XLA dump; - is standard input"
 _QUIET_SECONDS = 1.0  # runs that take no longer show no progress
 
 
@@ -25,6 +25,8 @@ def common_arguments() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("module", metavar="MODULE", help=MODULE)
     add_options(common, *(name for name in NAMES if name not in ON_MODULES))
+    about = "the same as --view compiled"
+    common.add_argument("--compiled", dest="view", action="store_const", const="compiled", help=about)
     return common
 
 
@@ -98,12 +100,15 @@ def inputs(options: argparse.Namespace) -> list[str]:
 
 def result_of(options: argparse.Namespace) -> Result:
     """The run that ``options`` ask for; warns of ops without a rule."""
+    from ..checks.agreement import agreement
     from ..runs.running import run_with
 
     asked = {name: value for name, value in vars(options).items() if name in NAMES}
     source = "-" if options.module == "-" else Path(options.module)
     with Progress() as progress:
         result = run_with(source, Options(**asked), progress)
+    if (found := agreement(result)) is not None:
+        show(f"shardlog: {found}", sys.stderr)
     for op in result.unknown_ops:
         times = "once" if op.count == 1 else f"{op.count:,} times"
         reason = f" ({op.reason})" if op.reason else ""

@@ -8,60 +8,103 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from jaxlib.mlir import ir
+
 from ..errors import ShardlogError
-from ..program.modules import symbols
+from ..program.modules import main_function, symbols
+from ..program.shardings import read_mesh
 from .compiling import dump
 from .dumps import FLAGS, read_dump
-from .source import Text, parse_module, read_source
-
-VIEWS = ("lowered", "roundtrip", "compiled")
+from .source import Text, bytecode_of, parse_module, read_source
 
 
 def view_of(source: Any, view: str, module: str = "") -> Text:
     """A program as XLA sees it: "lowered", as it is given; "roundtrip", as it comes back from HLO, where CHLO
-    is lowered and loops are simplified; "compiled", as a real compile on its platform gives it to Shardy.
+    is lowered and loops are simplified; "compiled", as a compile gives it to Shardy: of a
+    ``jax.stages.Lowered`` on its own platform, of a module on as many CPU devices as it needs.
 
-    Raises ShardlogError for what cannot be compiled.
+    ``module`` is the name of one in an XLA dump. Raises ShardlogError for what cannot be read, or compiled.
     """
-    if view not in VIEWS:
-        raise ShardlogError(f"there is no view {view!r}", hint=f"there are {', '.join(VIEWS)}")
     if isinstance(source, Text):
         return source  # a view already
-    if view == "compiled":
-        return _compiled(source, module)
     text = read_source(source, module)
-    return text if view == "lowered" else _round_trip(text)
+    if view == "lowered":
+        return text
+    original = parse_module(text)
+    _name_ops(original)
+    seen = _compiled(source, original, text) if view == "compiled" else None
+    if seen is None:  # also where XLA has nothing to ask Shardy: the program is on one device
+        seen = replace(text, data=_round_trip(original, text.name))
+    return _with_names(seen, original)
 
 
-def _round_trip(text: Text) -> Text:
+def _round_trip(module: ir.Module, where: str) -> bytes:
+    """A module as it comes back from HLO, as bytecode."""
     from jaxlib import _jax
 
     try:
         computation = _jax.mlir.mlir_module_to_xla_computation(
-            text.data, use_tuple_args=False, return_tuple=False
+            bytecode_of(module), use_tuple_args=False, return_tuple=False
         )
-        data = _jax.mlir.hlo_to_stablehlo(computation.as_serialized_hlo_module_proto())
+        return bytes(_jax.mlir.hlo_to_stablehlo(computation.as_serialized_hlo_module_proto()))
     except (RuntimeError, ValueError) as error:
-        raise ShardlogError(f"XLA does not take it: {error}", where=text.name) from None
-    return replace(text, data=data)
+        message = str(error).partition("\n")[0]
+        raise ShardlogError(f"XLA does not take it: {message}", where=where) from None
 
 
-def _compiled(source: Any, module: str) -> Text:
-    text = read_source(source, module)
+def _compiled(source: Any, module: ir.Module, text: Text) -> Text | None:
+    """What a compile gives to Shardy; None where it gives nothing."""
     with tempfile.TemporaryDirectory(prefix="shardlog-") as folder:
         options = FLAGS | {"xla_dump_to": folder}
         if hasattr(source, "compile") and hasattr(source, "compiler_ir"):  # a jax.stages.Lowered
             try:
                 source.compile(compiler_options=options)
             except Exception as error:  # XLA's, of many classes
-                raise ShardlogError(f"XLA does not compile it: {error}", where=text.name) from None
+                message = str(error).partition("\n")[0]
+                raise ShardlogError(f"XLA does not compile it: {message}", where=text.name) from None
         else:
-            dump(text.data, _devices(text), Path(folder), options, text.name)
-        found = read_dump(Path(folder))
-    return replace(found, name=text.name, interface=text.interface)
+            dump(bytecode_of(module), _devices(module), Path(folder), options, text.name)
+        if not (Path(folder) / "shardy").exists():
+            return None
+        return replace(read_dump(Path(folder)), name=text.name, interface=text.interface)
 
 
-def _devices(text: Text) -> int:
+def _devices(module: ir.Module) -> int:
     """How many devices the meshes of a module have."""
-    meshes = symbols(parse_module(text), "sdy.mesh").values()
-    return max((prod(axis.size for axis in mesh.attributes["mesh"].axes) for mesh in meshes), default=1)
+    meshes = symbols(module, "sdy.mesh").items()
+    found = (read_mesh(name, op.attributes["mesh"]) for name, op in meshes)
+    return max((prod(size for _, size in mesh.axes) for mesh in found), default=1)
+
+
+def _name_ops(module: ir.Module) -> None:
+    """Gives the ops of a module names where they have only a line: HLO has no lines without a name."""
+
+    def visit(op: Any) -> ir.WalkResult:
+        if str(op.location).startswith('loc("') and str(op.location).count(":") >= 2:
+            op.location = ir.Location.name(op.name, op.location)
+        return ir.WalkResult.ADVANCE
+
+    with module.context:
+        module.operation.walk(visit)
+
+
+def _with_names(text: Text, original: ir.Module) -> Text:
+    """A view whose arguments and results are called as the original's; those of HLO have numbers."""
+    with original.context:
+        seen = ir.Module.parse(text.data)
+        functions, theirs = symbols(seen, "func.func"), symbols(original, "func.func")
+        main, other = functions[main_function(functions)], theirs[main_function(theirs)]
+        arguments = list(main.arguments), list(other.arguments)
+        if len(arguments[0]) == len(arguments[1]):
+            for mine, given in zip(*arguments, strict=True):
+                mine.set_location(given.location)
+        if len(main.type.results) == len(other.type.results) and "res_attrs" in other.attributes:
+            entries: list[Any] = [ir.DictAttr.get({})] * len(main.type.results)
+            if "res_attrs" in main.attributes:
+                entries = list(main.attributes["res_attrs"])
+            for i, given in enumerate(other.attributes["res_attrs"]):
+                kept = {a.name: a.attr for a in entries[i]}
+                names = {a.name: a.attr for a in given if a.name.startswith("jax.")}
+                entries[i] = ir.DictAttr.get(kept | names)
+            main.attributes["res_attrs"] = ir.ArrayAttr.get(entries)
+        return replace(text, data=bytecode_of(seen))

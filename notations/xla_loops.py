@@ -100,12 +100,12 @@ def _sharding(value: Any) -> Any:
     """The sharding that a value has in the module; None: it has none."""
     home = value.owner
     if isinstance(home, ir.Block):
-        if home.owner.name != "func.func" or "arg_attrs" not in home.owner.attributes:
+        if home.owner.operation.name != "func.func" or "arg_attrs" not in home.owner.attributes:
             return None
         entry: Any = home.owner.attributes["arg_attrs"][ir.BlockArgument(value).arg_number]  # type: ignore[index]
         return sdy.TensorShardingAttr(entry["sdy.sharding"]) if "sdy.sharding" in entry else None
     attributes, number = home.attributes, ir.OpResult(value).result_number
-    if home.name == "sdy.sharding_constraint":
+    if home.operation.name == "sdy.sharding_constraint":
         return sdy.TensorShardingAttr(attributes["sharding"])
     for name in ("out_shardings", "sdy.sharding"):
         if name in attributes:

@@ -223,7 +223,7 @@ class Live(Record):
 
     def _where(self, instance: Instance, node: int) -> str:
         location = self._location(instance, node)
-        return source_location(location) or location
+        return self.run.source.place(source_location(location) or location)
 
     def _location(self, instance: Instance, node: int) -> str:
         function = instance.function

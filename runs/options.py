@@ -15,6 +15,7 @@ from ..importers.given import Given
 if TYPE_CHECKING:
     from ..propagation.schedules.tactics import Step, Tactic
 
+VIEWS = ("lowered", "roundtrip", "compiled")
 STRATEGIES = ("basic", "aggressive", "basic-then-aggressive", "op-priority", "user-priority")
 
 
@@ -109,12 +110,15 @@ class Options:
     view: str = field(
         default="lowered",
         metadata=_about(
-            'the program as it was "lowered", after a "roundtrip" through HLO, or as a real compile on its '
-            'platform gives it to Shardy: "compiled"'
+            "the program as it is given, as it comes back from HLO, or as a real compile gives it to Shardy",
+            choices=VIEWS,
         ),
     )
     dumped: str = field(
-        default="", metadata=_about("the name of a module, where an XLA dump with several is read")
+        default="",
+        metadata=_about(
+            "the module of an XLA dump that has several, as in jit_step", flag="--module", metavar="NAME"
+        ),
     )
     conservative: bool = field(
         default=False, metadata=_about("keep to whole axes, and to factors that need no halos")
@@ -150,6 +154,8 @@ class Options:
             raise ShardlogError(
                 f"unknown strategy {self.strategy!r}", hint=closest(self.strategy, STRATEGIES)
             )
+        if self.view not in VIEWS:
+            raise ShardlogError(f"there is no view {self.view!r}", hint=f"there are {', '.join(VIEWS)}")
         if self.op_priorities is not None and not self.strategy.endswith("-priority"):
             message = f"the strategy {self.strategy!r} has no op priorities"
             hint = "take op-priority or user-priority"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..checks.agreement import Agreement
     from ..explanations.answers.answers import Answers, Conflicts, Reasons
     from ..explanations.answers.visualize import Picture
     from ..explanations.explanation import WhyNot
@@ -94,6 +95,13 @@ class Questions:
         from .query import rows
 
         return rows(body, self._explainer.record.relation)
+
+    def agreement(self) -> Agreement | None:
+        """How far the run agrees with what XLA decided; None where the program is not from an XLA dump or the
+        view "compiled", or where its shardings are open."""
+        from ..checks.agreement import agreement
+
+        return agreement(self._explainer.result)
 
     def visualize(self, value: str) -> Picture:
         """Which device holds which part of a value, the first one of that name."""

@@ -1,0 +1,94 @@
+"""XLA's dumps, read as they are."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import shardlog
+from shardlog.importers.dumps import FLAGS
+
+from ..support.programs import lowered
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dump")
+    for name in ("scan", "shard_map"):
+        lowered(name, 3).compile(compiler_options={**FLAGS, "xla_dump_to": str(folder)})
+    return folder
+
+
+@pytest.fixture
+def scan(dump: Path) -> Path:
+    return next((dump / "shardy").glob("*scan"))
+
+
+@pytest.mark.parametrize("stage", ["00.input_module", "01.before_propagation"])
+def test_a_file(scan: Path, stage: str) -> None:
+    agreement = shardlog.run(scan / f"{stage}.mlir").agreement()
+    assert agreement is not None
+    assert agreement.equal == agreement.ops > 20
+
+
+def test_a_module_of_a_folder(dump: Path, scan: Path) -> None:
+    with pytest.raises(shardlog.ShardlogError, match="the dump has 2 modules") as error:
+        shardlog.run(dump)
+    assert "take one with --module: module_" in error.value.hint
+    for folder, name in ((dump, "jit__scan"), (dump / "shardy", scan.name), (scan, "")):
+        result = shardlog.run(folder, dumped=name)
+        assert "programs.py" in str(result.why("result#0"))  # the source, which only the HLO has
+    with pytest.raises(shardlog.ShardlogError, match="there is no module jit_scam"):
+        shardlog.run(dump, dumped="jit_scam")
+
+
+def test_without_hlo_there_are_lines_of_the_module(scan: Path, tmp_path: Path) -> None:
+    shutil.copytree(scan, tmp_path / scan.name)
+    result = shardlog.run(tmp_path / scan.name)
+    assert "01.before_propagation.mlir:" in str(result.why("result#0"))
+
+
+def test_what_xla_decided_otherwise_is_told(scan: Path, tmp_path: Path) -> None:
+    folder = tmp_path / scan.name
+    shutil.copytree(scan, folder)
+    after = folder / "02.after_propagation.mlir"
+    text = after.read_text()
+    changed = text.replace('{"model"}', "{}")
+    assert changed != text
+    after.write_text(changed)
+    agreement = shardlog.run(folder).agreement()
+    assert agreement is not None
+    assert agreement.equal < agreement.ops
+    assert "XLA decided otherwise" in str(agreement)
+    assert "XLA has #sdy.sharding" in str(agreement)
+
+
+def test_no_dump(tmp_path: Path) -> None:
+    with pytest.raises(shardlog.ShardlogError, match="no dump of Shardy's modules") as error:
+        shardlog.run(tmp_path)
+    assert "--xla_dump_hlo_pass_re=.*shard.*" in error.value.hint
+
+
+BROKEN = """\
+module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\\22x\\22=2]>}"}} {
+  func.func @main(%arg0: tensor<8xf32> {mhlo.frontend_attributes = {xla.sdy.sharding = "SHARDING"}})
+      -> tensor<8xf32> {
+    return %arg0 : tensor<8xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sharding", "message"),
+    [
+        ("nothing", "argument 0 of @main: error: xla.sdy.sharding is not understood"),
+        ("#sdy.sharding<@mesh, [{\\22y\\22}]>", "what XLA wrote is not valid"),
+    ],
+)
+def test_what_is_not_understood(sharding: str, message: str) -> None:
+    with pytest.raises(shardlog.ShardlogError, match=message):
+        shardlog.run(BROKEN.replace("SHARDING", sharding))
+    good = BROKEN.replace("SHARDING", "#sdy.sharding<@mesh, [{\\22x\\22}]>")
+    assert 'sdy.sharding<@mesh, [{"x"}]>' in shardlog.run(good).text()
