@@ -157,7 +157,11 @@ class Reader:
         self.split()
         called = self.called()
         functions = self.functions.items()
-        return {n: prepare(f, self.classes, self.together, callee=n in called) for n, f in functions}
+        decide = self.rules.constraint
+        return {
+            n: prepare(f, self.classes, self.together, callee=n in called, constrain=decide)
+            for n, f in functions
+        }
 
     def called(self) -> set[str]:
         """The functions that are called."""

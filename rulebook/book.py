@@ -107,6 +107,17 @@ def load_packages(
     return program, files, [f"the rules of {GROUP}:{p.name} are left out: {why}" for p, why in broken]
 
 
+# The programs of rules/propagation, and what they are solved for one at a time.
+_KEYS = {
+    "turn": "item",
+    "boundary": "value",
+    "constraints": "demand",
+    "constants": None,
+    "groups": None,
+    "schedule": None,
+}
+
+
 @cache
 def _propagation(name: str, key: str | None = None) -> Program:
     return load([RULES / f"propagation/{name}.dl"], key=key, include_from=[RULES])
@@ -160,6 +171,7 @@ class RuleBook:
         each = LIMITS.changed(limits)
         self._invalid: set[Hashable] = set()  # signatures about which the rules say what makes no sense
         self.asked: dict[str, list[Facts]] = {}
+        self._decisions: dict[str, dict[Hashable, dict[str, list[tuple[Any, ...]]]]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good,
         # unless more rules are about it.
         solver = self.ops.solver({}, limits=each) if own else None
@@ -176,8 +188,7 @@ class RuleBook:
 
     def programs(self) -> dict[str, Program]:
         """All programs by name."""
-        keys = {"turn": "item", "boundary": "value", "constants": None, "groups": None, "schedule": None}
-        return {"ops": self.ops, **{name: _propagation(name, key) for name, key in keys.items()}}
+        return {"ops": self.ops, **{name: _propagation(name, key) for name, key in _KEYS.items()}}
 
     def text(self) -> str:
         """The op rules as one text of Datalog, for other engines: files of Datalog are included."""
@@ -263,6 +274,10 @@ class RuleBook:
         """Which ops are constant sub-computations; see ``rules/propagation/constants.dl`` for the facts."""
         return self._evaluate("constants", facts)
 
+    def constraint(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """What becomes of a sharding constraint; see ``rules/propagation/constraints.dl`` for the facts."""
+        return self._decide("constraints", facts)
+
     def groups(self, grouped: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
         """The values that share a sharding, in the given order, by the least of them; from (value, group id)
         pairs."""
@@ -277,6 +292,14 @@ class RuleBook:
     def _evaluate(self, name: str, facts: Facts) -> dict[str, Any]:
         self._note(name, facts)
         return _propagation(name).evaluate(facts)
+
+    def _decide(self, name: str, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """What a keyed program says of a case: few are distinct, and each is decided once."""
+        decisions, key = self._decisions.setdefault(name, {}), _key(facts)
+        if key not in decisions:
+            self._note(name, facts)
+            decisions[key] = _propagation(name, _KEYS[name]).solver({}).solve(facts)
+        return decisions[key]
 
     def _note(self, name: str, facts: Facts) -> None:
         self.asked.setdefault(name, []).append(facts)

@@ -1,14 +1,13 @@
 """Sharding constraints, applied before propagation as Shardy's ``sdy-apply-sharding-constraints`` does.
 
-A constraint on a value without a sharding becomes the value's own sharding, if it is fully closed and no
-other constraint disagrees. A value that data flows into (a while's result, a function's argument) keeps its
-sharding free: there the constraint takes over all uses instead. A chain of constraints takes over the later
-uses of the value it starts from.
+What becomes of each is decided by ``rules/propagation/constraints.dl``; here it is done.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ...program.classes import Classes
 from ...program.function import Function
@@ -16,9 +15,17 @@ from ...program.manual import spec_name
 from ...program.shardings import Sharding
 from ...program.uses import Uses
 
+Facts = Mapping[str, Any]
+Decide = Callable[[Facts], Facts]  # see ``RuleBook.constraint``
+
 
 def apply_constraints(
-    function: Function, classes: Classes, uses: Uses, place: dict[int, int], flows_into: set[int]
+    function: Function,
+    classes: Classes,
+    uses: Uses,
+    place: dict[int, int],
+    flows_into: set[int],
+    decide: Decide,
 ) -> None:
     """Applies the constraints of ``function`` in program order.
 
@@ -27,14 +34,20 @@ def apply_constraints(
     targets.
     """
     if function.constraints or function.entering:
-        _Constraints(function, classes, uses, place, flows_into).run()
+        _Constraints(function, classes, uses, place, flows_into, decide).run()
 
 
 class _Constraints:
     def __init__(
-        self, function: Function, classes: Classes, uses: Uses, place: dict[int, int], flows_into: set[int]
+        self,
+        function: Function,
+        classes: Classes,
+        uses: Uses,
+        place: dict[int, int],
+        flows_into: set[int],
+        decide: Decide,
     ) -> None:
-        self.classes = classes
+        self.classes, self.decide = classes, decide
         self.function, self.uses, self.place, self.flows_into = function, uses, place, flows_into
         self.nodes = set(function.constraints)
         # What nodes want of their operands: constraints, and manual computations.
@@ -51,62 +64,85 @@ class _Constraints:
         operands, groups = self.function.operands, self.function.groups
         self.function.groups = [(operands[n][0] if n >= 0 else v, group, n) for v, group, n in groups]
 
-    def sharding(self, value: int) -> Sharding | None:
-        return self.function.annotations.get(self.place.get(value, value))
+    # ---- What the rules are told ------------------------------------------------------------------------
 
-    def constrained(self, value: int, but: int = -1) -> bool:
-        return any(node in self.wanted_by and node != but for node, _ in self.uses.of(value))
+    def demand(self, node: int, index: int, sharding: Sharding) -> dict[str, Any]:
+        """What is known of a demand."""
+        value = self.function.operands[node][index]
+        others = [self.wanted_by[n][i] for n, i in self.uses.of(value) if n in self.wanted_by]
+        facts: dict[str, Any] = {
+            "demanded": [("computation" if node in self.function.entering else "constraint",)]
+        }
+        holds = {
+            "has_open_dimension": not all(d.closed for d in sharding.dimensions),
+            "has_unreduced_axes": bool(sharding.unreduced),
+            "value_sharded": self.function.annotations.get(self.place.get(value, value)) is not None,
+            "data_flows_in": value in self.flows_into,
+            "also_demanded": len(others) > 1,
+            "contradicted": any(other != sharding for other in others),
+        }
+        return facts | {name: [()] for name, is_so in holds.items() if is_so}
+
+    def chain(self, head: int) -> int:
+        """The last constraint of a chain in which each is the only use of the one before."""
+        tail = head
+        while True:
+            users = self.uses.of(self.function.results[tail][0])
+            if len(users) != 1 or users[0][0] not in self.nodes:
+                return tail
+            tail = users[0][0]
+
+    def use_place(self, node: int, tail: int) -> str:
+        """Where a use stands, seen from the end of a chain."""
+        function, position = self.function, self.uses.position
+        if node == function.terminator:
+            return "return"
+        if function.region[node] != function.region[tail]:
+            return "elsewhere"
+        return "later" if position[tail] < position[node] else "earlier"
+
+    # ---- What they say is done --------------------------------------------------------------------------
 
     def follow_chain(self, head: int) -> None:
         function, uses = self.function, self.uses
-        value = function.operands[head][0]
-        if (
-            function.definer[value] in self.nodes
-            or self.sharding(value) is not None
-            or self.constrained(value, head)
-        ):
+        tail = self.chain(head)
+        if tail == head:
             return
-        tail = head
-        while True:
-            users = uses.of(function.results[tail][0])
-            if len(users) != 1 or users[0][0] not in self.nodes:
-                break
-            tail = users[0][0]
-        result = function.results[tail][0]
-        if tail == head or self.constrained(result):
-            return
-        for node, index in reversed(uses.of(value)):
-            later = (
-                function.region[node] == function.region[tail] and uses.position[tail] < uses.position[node]
-            )
-            if node != head and node != function.terminator and later:
-                uses.move(node, index, result)
+        value, result = function.operands[head][0], function.results[tail][0]
+        places = {use: self.use_place(use[0], tail) for use in uses.of(value) if use[0] != head}
+        facts = self.demand(head, 0, self.wanted_by[head][0])
+        facts |= {"chain": [()], "other_use": [(place,) for place in sorted({*places.values()})]}
+        if function.definer[value] in self.nodes:
+            facts["continues_chain"] = [()]
+        if any(node in self.wanted_by for node, _ in uses.of(result)):
+            facts["end_demanded"] = [()]
+        taken = {place for (place,) in self.decide(facts)["chain_takes_over"]}
+        for use, place in reversed(places.items()):
+            if place in taken:
+                uses.move(*use, result)
 
     def apply(self, node: int, index: int, sharding: Sharding) -> None:
         function, uses = self.function, self.uses
         value = function.operands[node][index]
-        if self.sharding(value) is not None or not all(d.closed for d in sharding.dimensions):
-            return
-        others = ((n, i) for n, i in uses.of(value) if n in self.wanted_by)
-        if any(self.wanted_by[n][i] != sharding for n, i in others):
-            return
+        decided = self.decide(self.demand(node, index, sharding))
         place = self.place.get(value, value)
         spec = (node, spec_name("in_shardings", index)) if node in function.entering else None
-        if value not in self.flows_into:
+        if decided["becomes_sharding"]:
             function.annotations[place] = sharding
             if spec:
                 function.specs[place] = spec
             self.fill(value, sharding.mesh)
-            return
-        if spec:  # the computation cannot stand elsewhere: a constraint of its own does
+        if decided["stands_apart"]:
             node = create_constraint(function, self.classes, uses, node, index, sharding)
-            function.specs[function.results[node][0]] = spec
+            if spec:
+                function.specs[function.results[node][0]] = spec
             self.nodes.add(node)
             self.wanted_by[node] = (sharding,)
-        if sharding.unreduced:  # which does not propagate
+        if decided["leaves_unreduced"]:
             open_ = Sharding.open(sharding.mesh, len(sharding.dimensions))
             function.annotations[place] = replace(open_, unreduced=sharding.unreduced)
-        take_over(function, uses, node)
+        if decided["takes_over"]:
+            take_over(function, uses, node)
 
     def fill(self, value: int, mesh: int) -> None:
         """The other results of the op get shardings too, open ones: later constraints find these there."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...program.classes import Classes, End, Knowledge
 from ...program.function import Function
 from ...program.uses import Uses
-from .constraints import apply_constraints
+from .constraints import Decide, apply_constraints
 from .groups import Together, separate_groups
 
 
@@ -48,12 +48,13 @@ def prepare(
     *,
     callee: bool,
     edges_as_read: bool = False,
-    constrain: bool = True,
+    constrain: Decide | None,
 ) -> Structure:
-    """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints and
-    finds its dead ops (``function.removed``). ``edges_as_read``: no edges but those that stand in the
-    function. ``together`` (see ``groups.py``): members of sharding groups may disagree; otherwise that is an
-    error, which is found later.
+    """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints as
+    ``constrain`` decides (None: leaves them) and finds its dead ops (``function.removed``).
+
+    ``edges_as_read``: no edges but those that stand in the function. ``together`` (see ``groups.py``):
+    members of sharding groups may disagree; otherwise that is an error, which is found later.
 
     Shardy erases a dead op when its turn comes. So what is used by nothing never takes a turn, but what is
     used by dead ops alone does, until they are gone.
@@ -70,8 +71,8 @@ def prepare(
     for value, sharding in list(function.annotations.items()):
         if value in place:
             function.annotations.setdefault(place[value], sharding)
-    if constrain:
-        apply_constraints(function, classes, uses, place, owners | set(place))
+    if constrain is not None:
+        apply_constraints(function, classes, uses, place, owners | set(place), constrain)
     if together is not None:
         separate_groups(function, classes, uses, place, owners, together)
     if function.moved:

@@ -113,7 +113,7 @@ class _Reader(Reader):
                 self.together,
                 callee=n in called,
                 edges_as_read=not self.add_edges,
-                constrain=False,
+                constrain=None,
             )
             for n, f in functions.items()
         }

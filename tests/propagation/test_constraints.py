@@ -1,0 +1,45 @@
+"""What becomes of a sharding constraint, by what is known of its value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from shardlog.engine import load
+
+from .turns import RULES
+
+PROGRAM = load([RULES / "constraints.dl"], key="demand")
+
+
+def decided(*known: str, by: str = "constraint", uses: tuple[str, ...] = ()) -> dict[str, Any]:
+    facts: dict[str, Any] = {"demanded": [(by,)], "other_use": [(place,) for place in uses]}
+    answers = PROGRAM.solver({}).solve(facts | {name: [()] for name in known})
+    return {name: rows for name, rows in answers.items() if rows}
+
+
+def test_a_closed_constraint_is_the_sharding_of_its_value() -> None:
+    assert [*decided()] == ["becomes_sharding"]
+    assert [*decided(by="computation")] == ["becomes_sharding"]
+    assert [*decided("also_demanded")] == ["becomes_sharding"]
+
+
+@pytest.mark.parametrize("why", ["value_sharded", "has_open_dimension", "contradicted"])
+def test_it_stays_a_constraint(why: str) -> None:
+    assert decided(why) == decided(why, "data_flows_in") == {}
+
+
+def test_where_data_flows_in_it_takes_over_the_uses() -> None:
+    assert [*decided("data_flows_in")] == ["takes_over"]
+    assert [*decided("data_flows_in", "has_unreduced_axes")] == ["takes_over", "leaves_unreduced"]
+    assert [*decided("data_flows_in", by="computation")] == ["takes_over", "stands_apart"]
+
+
+def test_a_chain_takes_over_later_uses() -> None:
+    uses = ("earlier", "elsewhere", "later", "return")
+    assert decided("chain", uses=uses)["chain_takes_over"] == [("later",)]
+
+
+@pytest.mark.parametrize("why", ["continues_chain", "value_sharded", "also_demanded", "end_demanded"])
+def test_a_chain_takes_over_nothing(why: str) -> None:
+    assert "chain_takes_over" not in decided("chain", why, uses=("later",))
