@@ -47,18 +47,24 @@ def shortened(text: str) -> str:
     return "\n".join(s if len(s) <= _LONGEST else f"{s[:head]} ... {s[-tail:]}" for s in lines)
 
 
-def closest(name: str, names: Iterable[str]) -> str:
-    """A hint for a name that does not exist: the nearest of those that do, or a few of them."""
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The one of ``names`` that is spelt most like ``name``; empty where none is."""
     from difflib import get_close_matches
     from heapq import nlargest
 
+    if not 0 < len(name) <= _LONGEST:
+        return ""
+    known = [other for other in names if len(other) <= _LONGEST]
+    if len(known) > _MANY:  # to compare with each takes long: with those that begin alike
+        known = nlargest(_MANY, known, key=lambda other: _alike(name, other))
+    return next(iter(get_close_matches(name, known, n=1)), "")
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """A hint for a name that does not exist: the nearest of those that do, or a few of them."""
     known = list(names)
-    near = [other for other in known if len(other) <= _LONGEST]
-    if len(near) > _MANY:  # to compare with each takes long: with those that begin alike
-        near = nlargest(_MANY, near, key=lambda other: _alike(name, other))
-    close = 0 < len(name) <= _LONGEST and get_close_matches(name, near, n=1)
-    if close:
-        return f"did you mean {close[0]}?"
+    if near := nearest(name, known):
+        return f"did you mean {near}?"
     if not known:
         return "there are none"
     return f"there are: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}"

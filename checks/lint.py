@@ -13,11 +13,10 @@ from ..explanations.answers.text import dims_text, given_text, short_why_not, wr
 from ..explanations.questions.conflicts import conflicts
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
-from ..program.elements import size_of
+from ..program.elements import UNITS, bytes_text, size_of
 from ..runs.record import Run, Value, record
 
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(i?)B?")
-_UNITS = " KMGT"
 _MOST_REASONS = 20
 
 
@@ -69,18 +68,12 @@ class Lint:
             raise ShardlogError(
                 "no size" if not size else f"{size[:40]!r} is no size", where=where, hint=hint
             )
-        return Lint(name, int(float(match[1]) * 1024 ** _UNITS.index(match[2] or " ")))
+        return Lint(name, int(float(match[1]) * 1024 ** UNITS.index(match[2] or " ")))
 
 
 def findings(run: Run, lints: Sequence[Lint]) -> list[Finding]:
     """What the lints find in a run, lint by lint, most bytes first."""
     return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name](run, lint)]
-
-
-def bytes_text(n: int) -> str:
-    """A number of bytes in the largest unit that it reaches: ``1.5 MiB``."""
-    unit = next((u for u in (4, 3, 2, 1) if n >= 1024**u), 0)
-    return f"{n / 1024**unit:,.4g} {_UNITS[unit]}iB" if unit else f"{n:,} bytes"
 
 
 def _unknown_op(run: Run, lint: Lint) -> Iterator[Finding]:

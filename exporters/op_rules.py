@@ -8,6 +8,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ..program.factors import MARKED
 from ..program.signature import RULE, describe, looks_at
 from ..rulebook.book import RuleBook
 
@@ -41,8 +42,7 @@ def rule_attribute(op: ir.Operation, said: Facts) -> ir.Attribute | None:
     for t, d, _, f in said["maps"]:
         mappings[t][d].append(f)
     tensors = [sdy.TensorMappingAttr.get([sdy.DimMappingAttr.get(fs) for fs in dims]) for dims in mappings]
-    kinds = ("reduction", "need_replication", "permutation")
-    factors: list[Any] = [[f for f, kind in said["kind"] if kind == wanted] for wanted in kinds]
+    factors: list[Any] = [[f for f, kind in said["kind"] if kind == wanted] for wanted in MARKED]
     factors.append([f for (f,) in said["blocked"]])
     sizes = [size for _, size in said["factor"]]
     operands = len(op.operands)

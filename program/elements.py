@@ -1,4 +1,4 @@
-"""The sizes of tensors, by their types as MLIR writes them: runs that were saved have nothing else."""
+"""The sizes of tensors, by their types as MLIR writes them: saved runs have nothing else."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from math import prod
 
+UNITS = " KMGT"  # by powers of 1024
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>")
 _WIDTH = re.compile(r"(?:bf|tf|ui|si|f|i)(\d+)")
 _WIDTHS = {"index": 64, "tf32": 32}  # which are not as wide as they are called
@@ -31,3 +32,9 @@ def size_of(type_: str) -> int:
     if match is None or match[2].startswith(("?", "*")):
         return 0
     return prod(map(int, match[1].split("x")[:-1])) * -(-bits_of(match[2]) // 8)
+
+
+def bytes_text(n: int) -> str:
+    """A number of bytes in the largest unit that it reaches: ``1.5 MiB``."""
+    unit = min((n.bit_length() - 1) // 10, len(UNITS) - 1) if n else 0
+    return f"{n / 1024**unit:,.4g} {UNITS[unit]}iB" if unit else f"{n:,} bytes"

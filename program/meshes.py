@@ -67,9 +67,10 @@ def symbol(name: str) -> str:
     return f"@{name if _BARE.fullmatch(name) else quoted(name)}"
 
 
-def axis_text(axis: SubAxis, mesh: Mesh) -> str:
-    """``x``, or ``x:(1)2`` for a sub-axis."""
-    return axis.name if axis.size == mesh.sizes[axis.name] else f"{axis.name}:({axis.pre}){axis.size}"
+def axis_text(axis: SubAxis, mesh: Mesh, name: str = "") -> str:
+    """``x``, or ``x:(1)2`` for a sub-axis; ``name`` in place of the axis's, if given."""
+    name = name or axis.name
+    return name if axis.size == mesh.sizes[axis.name] else f"{name}:({axis.pre}){axis.size}"
 
 
 def divisors(n: int) -> list[int]:
@@ -120,6 +121,12 @@ class Meshes:
             else:
                 runs.append((atom.axis, atom.lo, atom.hi))
         return [SubAxis(name, start, end // start) for name, start, end in runs]
+
+    def text(self, atoms: Sequence[int], separator: str = ", ") -> str:
+        """The sub-axes that a list of atoms makes up, as text: ``data, model:(1)2``."""
+        return separator.join(
+            axis_text(part, self.meshes[self.atoms[atoms[0]].mesh]) for part in self.merge(atoms)
+        )
 
     def facts(self) -> dict[str, list[tuple[object, ...]]]:
         """``axis(x, m, name, lo, hi)`` and ``maximal(m)``, shared by every turn."""

@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
-from .meshes import Mesh, Meshes, SubAxis, divisors, quoted, symbol
+from .meshes import Mesh, Meshes, SubAxis, axis_text, divisors, quoted, symbol
 
 Facts = dict[str, list[tuple[Any, ...]]]
 
@@ -205,9 +205,7 @@ class Shardings:
         return text + ">"
 
     def _axis_text(self, mesh: int, axis: SubAxis) -> str:
-        whole = axis.size == self.meshes.meshes[mesh].sizes[axis.name]
-        name = quoted(axis.name)
-        return name if whole else f"{name}:({axis.pre}){axis.size}"
+        return axis_text(axis, self.meshes.meshes[mesh], quoted(axis.name))
 
 
 def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:

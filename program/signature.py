@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
 from .elements import bits_of
+from .factors import MARKED, PASS_THROUGH
 
 Rows = list[tuple[Any, ...]]
 Facts = dict[str, Rows]
@@ -272,17 +273,9 @@ def _add_structured(facts: Facts, name: str, attribute: ir.Attribute) -> None:
 
 def _add_rule(facts: Facts, rule: sdy.OpShardingRuleAttr) -> None:
     _add(facts, "attribute_number", (RULE, 1))
-    kinds = {
-        f: kind
-        for kind, factors in (
-            ("reduction", rule.reduction_factors),
-            ("need_replication", rule.need_replication_factors),
-            ("permutation", rule.permutation_factors),
-        )
-        for f in factors
-    }
+    kinds = {f: kind for kind in MARKED for f in getattr(rule, f"{kind}_factors")}
     for f, size in enumerate(rule.factor_sizes):
-        _add(facts, "rule_factor", (f, size, kinds.get(f, "pass_through")))
+        _add(facts, "rule_factor", (f, size, kinds.get(f, PASS_THROUGH)))
     for t, mapping in enumerate([*rule.operand_mappings, *rule.result_mappings]):
         for d, dim in enumerate(sdy.TensorMappingAttr(mapping).dim_mappings):
             for j, f in enumerate(sdy.DimMappingAttr(dim).factor_indices):

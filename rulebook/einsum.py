@@ -26,9 +26,9 @@ from pathlib import Path
 from zlib import crc32
 
 from ..errors import ShardlogError, closest
+from ..program.factors import MARKED
 
 SUFFIXES = (".rules", ".txt")
-KINDS = ("reduction", "need_replication", "permutation")
 _BLOCKED = "blocked_propagation"
 _BARE = '!attribute_number(s, "sdy.sharding_rule", _)'  # no rule is attached
 _FACTS = re.compile(r"(?:\w+\([^()]*\)\.\s*)+(?://.*)?")
@@ -161,8 +161,8 @@ class _Parser:
                     pass
                 continue
             kind, at = self.take()
-            if kind not in (*KINDS, _BLOCKED):
-                raise self.error(at, f"unknown kind {kind!r}", closest(kind, (*KINDS, _BLOCKED)))
+            if kind not in (*MARKED, _BLOCKED):
+                raise self.error(at, f"unknown kind {kind!r}", closest(kind, (*MARKED, _BLOCKED)))
             self.expect("=")
             for factor, where in self.listed(used, None):
                 if kind == _BLOCKED:
@@ -228,12 +228,12 @@ class _Parser:
         dims: list[Dim] = []
         while True:
             token, at = self.tokens[self.at]
-            options = token in (*KINDS, _BLOCKED) and self.tokens[self.at + 1][0] == "="
+            options = token in (*MARKED, _BLOCKED) and self.tokens[self.at + 1][0] == "="
             if token in (",", "->", "{", "end") or options:
                 return tuple(dims)
             self.at += 1
             if self.token == "=":
-                raise self.error(at, f"unknown kind {token!r}", closest(token, (*KINDS, _BLOCKED)))
+                raise self.error(at, f"unknown kind {token!r}", closest(token, (*MARKED, _BLOCKED)))
             if token.startswith("...") and dims:
                 raise self.error(at, "... stands for leading dimensions", "write it before the others")
             if token == "(":

@@ -22,9 +22,9 @@ from typing import Any
 
 from ..engine.plan.plan import Plan
 from ..errors import ShardlogError, closest
+from ..program.factors import KINDS
 
 FAMILIES = ("elementwise", "passing", "broadcast")
-KINDS = ("pass_through", "reduction", "need_replication", "permutation")
 DIRECTIONS = ("forward", "backward", "both", "none")
 _MOST_UNKNOWN = 20  # messages about entries for ops that are not there
 _SINGLE_USE = "single_use"

@@ -7,32 +7,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import ShardlogError, closest
+from ..program.factors import MARKED, factor_name
 from ..rulebook.book import RuleBook
 from ..rulebook.einsum import read_text
 from .case import EXAMPLES, Case, file_cases, line_cases
 from .origin import Origins
-
-_LETTERS = "ijklmnopqrstuvwxyz"
 
 
 def notation(case: Case) -> str:
     """The factors of a case as Shardy writes them: ``([i, k], [k])->([i]) {i=8, k=2} reduction={k}``."""
     tensors = []
     for t, shape in enumerate(case.shapes):
-        dims = ["".join(map(_letter, case.maps.get((t, d), []))) for d in range(len(shape or ()))]
+        dims = ["".join(map(factor_name, case.maps.get((t, d), []))) for d in range(len(shape or ()))]
         tensors.append(f"[{', '.join(dims)}]")
-    sizes = ", ".join(f"{_letter(f)}={n}" for f, n in sorted(case.factors.items()))
+    sizes = ", ".join(f"{factor_name(f)}={n}" for f, n in sorted(case.factors.items()))
     text = f"({', '.join(tensors[: case.operands])})->({', '.join(tensors[case.operands :])})"
     text += f" {{{sizes}}}" if sizes else ""
-    for kind in ("reduction", "need_replication", "permutation"):
-        factors = [_letter(f) for f, k in sorted(case.kinds.items()) if k == kind]
+    for kind in MARKED:
+        factors = [factor_name(f) for f, k in sorted(case.kinds.items()) if k == kind]
         text += f" {kind}={{{', '.join(factors)}}}" if factors else ""
-    blocked = [_letter(f) for f in sorted(case.blocked)]
+    blocked = [factor_name(f) for f in sorted(case.blocked)]
     return text + (f" blocked_propagation={{{', '.join(blocked)}}}" if blocked else "")
-
-
-def _letter(f: int) -> str:
-    return _LETTERS[f] if f < len(_LETTERS) else f"z_{f - len(_LETTERS) + 1}"
 
 
 def edges(case: Case) -> list[str]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..exporters.relations import value_names
 from ..importers.graph.inside import values_inside
-from ..program.elements import size_of
+from ..program.elements import bytes_text, size_of
 from ..program.meshes import axis_text
 from ..program.places import argument_path, result_path, source_location
 from ..program.shardings import Sharding
@@ -276,8 +276,8 @@ def _replicated(tensors: Sequence[Tensor]) -> list[str]:
         same = list(group)
         first = same[0].name + (f" at {Path(same[0].where).name}" if same[0].where else "")
         more = f" and {len(same) - 1:,} more" if len(same) > 1 else ""
-        rows.append((_size(same[0].bytes), same[0].type, f"{first}{more}"))
-    total = _size(sum(tensor.bytes for tensor in tensors))
+        rows.append((bytes_text(same[0].bytes), same[0].type, f"{first}{more}"))
+    total = bytes_text(sum(tensor.bytes for tensor in tensors))
     return [f"{len(tensors):,} tensor{'s' * (len(tensors) > 1)}, {total}", *_columns(rows, 4)]
 
 
@@ -308,11 +308,3 @@ def _columns(rows: Sequence[Sequence[str]], most: int = 12) -> list[str]:
 
 def _sharding(axes: Axes) -> str:
     return "[" + ", ".join("{" + ", ".join(row) + "}" for row in axes) + "]"
-
-
-def _size(count: int) -> str:
-    """Bytes as people read them."""
-    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while size >= 1024 and len(units) > 1:
-        size, units = size / 1024, units[1:]
-    return f"{count} B" if units[0] == "B" else f"{size:.1f} {units[0]}"

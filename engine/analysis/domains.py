@@ -13,9 +13,8 @@ of that type.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
-from ..language.diagnostics import Reporter
+from ..language.diagnostics import Reporter, did_you_mean
 from ..language.syntax import Atom, Clause, Comparison, Constant, Negation, Term, Variable
 from .scopes import literals
 
@@ -67,7 +66,6 @@ def check_domains(
 def _check(term: Term, type_name: str, domains: Domains, reporter: Reporter) -> None:
     values = domains[type_name]
     if isinstance(term, Constant) and term.kind == "symbol" and term.value not in values:
-        near = get_close_matches(str(term.value), values, n=1)
         known = ", ".join(f'"{value}"' for value in values)
-        hint = f"did you mean `{near[0]}`?" if near else f"there are: {known}"
+        hint = did_you_mean(str(term.value), values) or f"there are: {known}"
         reporter.error("E0307", term.at, f'"{str(term.value)[:60]}" is no `{type_name}`', hint)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...errors import shortened
+from ...errors import nearest, shortened
 from .sources import Sources
 
 _LONGEST = 120  # characters of a line that are shown
@@ -118,37 +118,11 @@ class Reporter:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint naming the nearest of ``known`` by edit distance, or an empty string where none is near."""
-    if len(name) > _LONGEST:
-        return ""
-    best, limit, letters = "", min(len(name) - 1, max(1, len(name) // 3)), set(name)
-    for other in known:
-        # Each edit changes the length by one, and the letters that stand in one of the two only by two.
-        if abs(len(other) - len(name)) <= limit and len(letters.symmetric_difference(other)) <= 2 * limit:
-            distance = edit_distance(name, other, limit)
-            if distance < limit or (distance == limit and (not best or other < best)):
-                best, limit = other, distance
-    return f"did you mean `{best}`?" if best else ""
+    """A hint naming the nearest of ``known``, or an empty string where none is near."""
+    near = nearest(name, known)
+    return f"did you mean `{near}`?" if near else ""
 
 
 def counted(n: int, what: str) -> str:
     """``n`` things, in the singular where there is one."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
-def edit_distance(a: str, b: str, limit: int) -> int:
-    """The least number of insertions, deletions, replacements and swaps of neighbours from ``a`` to ``b``, or
-    any number above ``limit``."""
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, start=1):
-        above, row, older = row, [i], before
-        for j, y in enumerate(b, start=1):
-            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (x != y))
-            if i > 1 and j > 1 and x == b[j - 2] and y == a[i - 2]:
-                cost = min(cost, older[j - 2] + 1)
-            row.append(cost)
-        before = above
-        if min(row) > limit and min(before) > limit:
-            return limit + 1
-    return row[-1]

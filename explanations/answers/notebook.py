@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from ...program.meshes import Meshes, axis_text
 from ...runs.table import html_table
 from ..explanation import Explanation, Step
 from .text import annotation_text, dims_text, proof_lines, step_lines, why_title
@@ -62,11 +61,5 @@ def _rows(result: Result, numbers: Sequence[int]) -> Iterator[tuple[str, str, st
     record = result.record
     for number in numbers:
         value = record.value(number)
-        dims = [_axes(record.meshes, atoms) for atoms in record.axes(number)]
+        dims = [record.meshes.text(atoms, ",") for atoms in record.axes(number)]
         yield value.where or value.name, value.type, dims_text(dims)
-
-
-def _axes(meshes: Meshes, atoms: Sequence[int]) -> str:
-    return ",".join(
-        axis_text(axis, meshes.meshes[meshes.atoms[atoms[0]].mesh]) for axis in meshes.merge(atoms)
-    )

@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 from ...program.elements import size_of
-from ...program.meshes import axis_text
 from ...rulebook.book import partition
 from ...runs.record import Annotation, Key, Op, Row, Run
 from .why import Explainer
@@ -112,8 +111,8 @@ class _Finder:
             op.slots[move.slot],
             type_,
             op.roles[move.slot],
-            tuple(map(self._text, move.has)),
-            tuple(map(self._text, move.needs)),
+            tuple(self.meshes.text(axes, ",") for axes in move.has),
+            tuple(self.meshes.text(axes, ",") for axes in move.needs),
             move.collective,
             received,
             self._origin(places, move.own),
@@ -146,12 +145,6 @@ class _Finder:
             )
 
     # ---- Names ------------------------------------------------------------------------------------------
-
-    def _text(self, atoms: tuple[int, ...]) -> str:
-        if not atoms:
-            return ""
-        mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
-        return ",".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
 
     def _origin(self, places: list[int], end: End | None) -> Annotation | None:
         if end is None:

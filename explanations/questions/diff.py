@@ -8,13 +8,13 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
 from ...errors import ShardlogError
-from ...program.meshes import Meshes, axis_text
+from ...program.meshes import Meshes
 from ...runs.history import Event
 from ...runs.record import Run, Value, record
 from ..answers.text import short_why, short_why_not
@@ -128,7 +128,7 @@ class _Side:
 
     def text(self, value: Value) -> tuple[str, ...]:
         """The axes of every dimension as text."""
-        return tuple(_text(self.record.meshes, atoms) for atoms in self.record.axes(value.number))
+        return tuple(self.record.meshes.text(atoms, ",") for atoms in self.record.axes(value.number))
 
     def lacks(self, value: Value, dim: int, axis: str, *, annotated: bool) -> str:
         """Why a dimension is not sharded on an axis, to which in the other run it is ``annotated`` or not."""
@@ -234,13 +234,7 @@ class _Comparison:
             name, where = op.name, op.where
             says = short_why(side.explainer.explain(value, origin.dim, atoms))
         site = Site(value.name, value.type, origin.dim, value.where)
-        return Parting(origin.has, _text(side.record.meshes, atoms), site, name, where, says, lacks, dims)
-
-
-def _text(meshes: Meshes, atoms: Sequence[int]) -> str:
-    """Axes as text: ``data,model:(1)2``."""
-    mesh = meshes.atoms[atoms[0]].mesh if atoms else 0
-    return ",".join(axis_text(part, meshes.meshes[mesh]) for part in meshes.merge(atoms))
+        return Parting(origin.has, side.record.meshes.text(atoms, ","), site, name, where, says, lacks, dims)
 
 
 def _sizes(meshes: Meshes) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine.provenance.proof import Proof, fill
 from ...errors import ShardlogError, closest
-from ...program.meshes import axis_text
+from ...program.factors import factor_name
 from ...rulebook import columns
 from ...runs.history import Event, History
 from ...runs.obstacles import Obstacles
@@ -18,7 +18,6 @@ from .values import Values
 if TYPE_CHECKING:
     from ...runs.result import Result
 
-_LETTERS = "ijklmnopqrstuvwxyz"
 Sharded = tuple[int, int, int, int]  # cell, dimension, atom, and the change before which it is so
 
 
@@ -181,7 +180,7 @@ class Explainer:
                     axis,
                     self.site(places[s], dims[s, g], op.slots[s]),
                     self.site(places[v], dims[v, g], op.slots[v]),
-                    self.factor(g),
+                    factor_name(g),
                     reason,
                     self.sentence(says, op.slots, dict.fromkeys(together, axis)),
                     rule_place(says),
@@ -202,7 +201,7 @@ class Explainer:
         """The factor along which a proof has an atom come (empty where there is none), and the step of the
         proof whose sentence says most."""
         gains = next((p for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
-        factor = self.factor(gains.row[1]) if gains else ""
+        factor = factor_name(gains.row[1]) if gains else ""
         return factor, next((p for p in proof.steps() if _passes(p, atom)), gains or proof)
 
     def needs(self, sharded: Sharded) -> Iterable[int]:
@@ -243,13 +242,7 @@ class Explainer:
 
     def axes(self, atoms: Sequence[int]) -> str:
         """The axes that some atoms make up."""
-        mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
-        return ", ".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
-
-    @staticmethod
-    def factor(f: int) -> str:
-        """The name of a factor, as sharding rules have it."""
-        return _LETTERS[f] if f < len(_LETTERS) else f"z_{f - len(_LETTERS) + 1}"
+        return self.meshes.text(atoms)
 
     def site(self, place: int, dim: int, name: str = "") -> Site:
         """A dimension of the value in a place."""
@@ -274,7 +267,7 @@ class Explainer:
                 case columns.AXIS:
                     return f'"{known.get(value) or self.axis(value)}"'
                 case columns.FACTOR:
-                    return self.factor(value)
+                    return factor_name(value)
             return str(value)
 
         return fill(proof.source.sentence, {v: name(v, value) for v, value in proof.bindings})

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...engine.provenance.proof import Derivations, Proof
 from ...errors import ShardlogError
+from ...program.factors import factor_name
 from ...rulebook.columns import AXIS
 from ...runs.obstacles import telling
 from ...runs.record import Row, Run, Value, record
@@ -180,7 +181,7 @@ class Search:
         self, item: int, slot: int, dim: int, factor: int, near: int, near_dim: int, distance: int
     ) -> Stop:
         reasons = tuple(dict.fromkeys(self.reasons(item, slot, factor, (near, near_dim))))
-        name = self.explainer.factor(factor)
+        name = factor_name(factor)
         return self._stop(item, (slot, dim), (near, near_dim), name, distance, reasons)
 
     def _stop(

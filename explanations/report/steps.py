@@ -7,12 +7,12 @@ puts the names of the slots of the op at hand into it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from ...engine.provenance.proof import Proof
-from ...program.meshes import axis_text
+from ...program.factors import factor_name
 from ...rulebook.columns import SLOT
 from ...runs.history import Event
 from ..explanation import rule_place
@@ -56,7 +56,7 @@ class Kinds:
                     source = self.explainer.source(event, d, x)
                     together.setdefault((d, source, self.meshes.atoms[x].axis), []).append(x)
             gains = [
-                [d, x, self._step(event, d, x, dict.fromkeys(atoms, self._axis(atoms)))]
+                [d, x, self._step(event, d, x, dict.fromkeys(atoms, self.meshes.text(atoms)))]
                 for (d, *_), atoms in together.items()
                 for x in atoms
             ]
@@ -93,14 +93,10 @@ class Kinds:
         for (slot, f, source, _, reason, *_), found in together.items():
             parts = sorted((k, x) for k, x, _ in found)
             atoms, says = [x for _, x in parts], found[0][2]
-            axis = self._axis(atoms)
+            axis = self.meshes.text(atoms)
             ends = (slot, dims[slot, f], source, dims[source, f])
             sentence = self._sentence(says, dict.fromkeys(atoms, axis))
-            yield *ends, atoms[0], axis, self.explainer.factor(f), reason, sentence, rule_place(says)
-
-    def _axis(self, atoms: Sequence[int]) -> str:
-        mesh = self.meshes.meshes[self.meshes.atoms[atoms[0]].mesh]
-        return ", ".join(axis_text(part, mesh) for part in self.meshes.merge(atoms))
+            yield *ends, atoms[0], axis, factor_name(f), reason, sentence, rule_place(says)
 
     def _sentence(self, proof: Proof, axes: Mapping[int, str]) -> str:
         names = [f"{{{slot}}}" for slot in range(max(proof.values(SLOT), default=-1) + 1)]

@@ -21,7 +21,6 @@ from .claims import claims, guesses, verify
 from .execute import NotExecutableError
 
 _JUDGED = ("factor", "kind", "maps", "blocked", "edge", "edge_owner", "edge_source", "edge_target")
-KINDS = ("pass_through", "reduction", "need_replication", "permutation")
 
 
 @dataclass(frozen=True)

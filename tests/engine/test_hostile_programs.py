@@ -101,7 +101,7 @@ def test_a_long_string_is_read() -> None:
 
 def test_suggestions() -> None:
     assert did_you_mean("egde", ["edges", "edge", "egg"]) == "did you mean `edge`?"
-    assert did_you_mean("mapps", ["maps", "mapp"]) == "did you mean `mapp`?"
+    assert did_you_mean("mapps", ["mesh", "maps"]) == "did you mean `maps`?"
     assert (
         did_you_mean("x", ["y"])
         == did_you_mean("reach", ["factor"])

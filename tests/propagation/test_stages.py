@@ -37,12 +37,12 @@ batch (user priority 0)
   arguments   x  tensor<8x16xf32>  [{data}, {}]
   results     result  tensor<8x16xf32>  [{data}, {}]
   unchanged   5 arguments and results
-  replicated  5 tensors, 4.8 KiB
-              2.0 KiB  tensor<16x32xf32>  up[0]
-              2.0 KiB  tensor<32x16xf32>  down[0]
-              384 B    tensor<16x6xf32>   up[1]
-              384 B    tensor<6x16xf32>   down[1]
-              6 B      tensor<3xbf16>     rest
+  replicated  5 tensors, 4.756 KiB
+              2 KiB      tensor<16x32xf32>  up[0]
+              2 KiB      tensor<32x16xf32>  down[0]
+              384 bytes  tensor<16x6xf32>   up[1]
+              384 bytes  tensor<6x16xf32>   down[1]
+              6 bytes    tensor<3xbf16>     rest
 
 megatron (user priority 1)
   given       up[0]  dim 1 on model
@@ -51,10 +51,10 @@ megatron (user priority 1)
   arguments   up[0]    tensor<16x32xf32>  [{}, {model}]
               down[0]  tensor<32x16xf32>  [{model}, {}]
   unchanged   5 arguments and results
-  replicated  3 tensors, 774 B
-              384 B  tensor<16x6xf32>  up[1]
-              384 B  tensor<6x16xf32>  down[1]
-              6 B    tensor<3xbf16>    rest
+  replicated  3 tensors, 774 bytes
+              384 bytes  tensor<16x6xf32>  up[1]
+              384 bytes  tensor<6x16xf32>  down[1]
+              6 bytes    tensor<3xbf16>    rest
 
 zero (user priority 2)
   given       up[*] (2)  dim 0 on data
@@ -68,8 +68,8 @@ zero (user priority 2)
               up[1]    tensor<16x6xf32>   [{data}, {}]
               down[1]  tensor<6x16xf32>   [{data}, {}]
   unchanged   3 arguments and results
-  replicated  1 tensor, 6 B
-              6 B  tensor<3xbf16>  rest
+  replicated  1 tensor, 6 bytes
+              6 bytes  tensor<3xbf16>  rest
 """
 
 

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from shardlog.program.factors import KINDS
 from shardlog.rulebook.book import RuleBook
 from shardlog.rulekit.case import EXAMPLES, Case, file_cases
-from shardlog.rulekit.check.check import KINDS, Report, check
+from shardlog.rulekit.check.check import Report, check
 from shardlog.rulekit.show import notation
 
 OPS = (

@@ -1,0 +1,13 @@
+"""Factors: their kinds, as ``rules/ops/schema.dl`` has them, and their names."""
+
+from __future__ import annotations
+
+PASS_THROUGH = "pass_through"
+MARKED = ("reduction", "need_replication", "permutation")  # what a sharding rule says of its other factors
+KINDS = (PASS_THROUGH, *MARKED)
+_LETTERS = "ijklmnopqrstuvwxyz"
+
+
+def factor_name(factor: int) -> str:
+    """The name of a factor in a sharding rule, as Shardy writes it: i, j, ..., z, z_1, ..."""
+    return _LETTERS[factor] if factor < len(_LETTERS) else f"z_{factor - len(_LETTERS) + 1}"
