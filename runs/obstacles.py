@@ -121,19 +121,28 @@ class Obstacles:
 
     def _static(self, item: int, stage: int) -> int:
         if (item, stage) not in self._statics:
-            passes = [turns for turns, of in enumerate(self._record.stage_of) if of == stage]
+            passes = self._passes.get(stage, ())
             self._statics[item, stage] = max((self._record.static(item, p) for p in passes), default=-1)
         return self._statics[item, stage]
 
+    @cached_property
+    def _passes(self) -> dict[int, list[int]]:
+        """The passes of each stage that has any."""
+        found: dict[int, list[int]] = {}
+        for number, stage in enumerate(self._record.stage_of):
+            found.setdefault(stage, []).append(number)
+        return found
+
     def _opens(self, item: int) -> list[Row]:
         """From which level on shardings flow along a factor from slots of a role."""
-        found: dict[Row, int] = {}
         slots = len(self._history.slots(item))
+        levels = dict[int, int]()  # by static facts, which many stages share
         for number, stage in enumerate(self._record.stages):
-            static = self._static(item, number)
-            if static >= 0:
-                for row in self._history.given(static, slots).get("flows", ()):
-                    found.setdefault(row, _level(stage))
+            levels.setdefault(self._static(item, number), _level(stage))
+        found: dict[Row, int] = {}
+        for static, level in levels.items():
+            for row in self._history.given(static, slots).get("flows", ()) if static >= 0 else ():
+                found.setdefault(row, level)
         return [(*row, level) for row, level in found.items()]
 
     def _later(self, cell: int, priority: int) -> Iterator[tuple[int, int, int]]:
