@@ -125,7 +125,7 @@ def _propagation(name: str, key: str | None = None) -> Program:
 
 @cache
 def _partition() -> Program:
-    return load([RULES / "partition/partition.dl"], key="item")
+    return load([RULES / "partition/partition.dl"], key="item", include_from=[RULES])
 
 
 def partition(shared: Facts) -> Solver:

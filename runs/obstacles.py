@@ -10,7 +10,7 @@ from ..engine.provenance.proof import Derivations, Proof
 from .history import Event, History
 from .record import Facts, Row, Stage
 
-_TELLING = ("stops", "declines", "barred")  # whose sentences say what is in the way
+_TELLING = ("in_the_way", "declines", "barred")  # whose sentences say what is in the way
 _OPEN = {"flows", "strategy"}  # of the static facts, those of a stage
 _FROM_OP = ("factor", "maps", "elementwise")
 
@@ -37,7 +37,7 @@ class Obstacles:
             key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
             if key not in self._turns:
                 given = facts | self._history.shared
-                self._turns[key] = Derivations(self._record.rules(), given, ("blocked", "missing"))
+                self._turns[key] = Derivations(self._record.rules(), given, ("denied", "missing"))
             self._taken[item, stage, before] = self._turns[key]
         return self._taken[item, stage, before]
 
@@ -64,14 +64,14 @@ class Obstacles:
     def _blocked(self, event: Event, start: int, row: Row) -> Proof:
         slot, factor, position, axis, _, *why = row[2:]
         turn = self.turn(event.item, event.stage, start)
-        proof = turn.proof("blocked", (slot, factor, position, axis, *why))
+        proof = turn.proof("denied", (slot, factor, position, axis, *why))
         assert proof is not None, "what loses is blocked"
         return telling(proof)
 
     def held(self, item: int) -> Derivations:
         """The turn of an annotation with priorities in the first sweep, which hides them."""
         facts = self._history.given(self._record.static(item, 0), 1) | self._history.shared
-        return Derivations(self._record.rules(), facts, ("held",))
+        return Derivations(self._record.rules(), facts, ("annotation_waits",))
 
     def maps(self, item: int) -> list[Row]:
         """(slot, dimension, position, factor) of an item, whether it takes turns or not."""
@@ -98,7 +98,7 @@ class Obstacles:
         facts |= {"opens": self._opens(item)}
         known = self._record.op_facts(item)
         facts["kind"] = list(known["kind"]) if "kind" in known else _passing(facts)
-        facts["impassable"] = list(known.get("blocked", ()))
+        facts["blocked"] = list(known.get("blocked", ()))
         priority = self._record.stages[stage].priority if self._record.stages else 0
         for slot, place in enumerate(slots):
             for d, x, n in self._later(history.cell(place), priority):
@@ -158,7 +158,7 @@ class Obstacles:
 
 
 def telling(proof: Proof) -> Proof:
-    """The step of a proof of ``blocked`` whose sentence says most."""
+    """The step of a proof of ``denied`` whose sentence says most."""
     steps = list(proof.steps())
     return next(
         (p for name in _TELLING for p in steps if p.relation == name and p.source and p.source.sentence),

@@ -262,7 +262,7 @@ class Saved(Record):
 
     def _lost(self, row: Row, rule: int, bindings: list[list[Any]]) -> Proof:
         source, bound = self._source(rule), tuple((name, value) for name, value in bindings)
-        return Proof("blocked", row, source, bindings=bound)
+        return Proof("denied", row, source, bindings=bound)
 
     def _source(self, number: int) -> Source:
         if number not in self._sources:

@@ -17,11 +17,7 @@ from ...runs.record import Annotation, Key, Op, Row, Run
 from .why import Explainer
 
 End = tuple[int, int, int]  # a slot, a dimension of it and an atom
-_HELD = {
-    "factor_sharded": "on",
-    "maps": "maps",
-    "tensor": "tensor",
-}  # of a turn, by what partitioning calls it
+_HELD = ("factor_sharded", "maps", "tensor")  # of a turn
 
 
 @dataclass(frozen=True)
@@ -121,8 +117,8 @@ class _Finder:
         )
 
     def _moves(self, key: Key) -> Iterable[_Move]:
-        held = self.history.solve(key, [*_HELD.values()])
-        found = self.solver.solve({name: held[relation] for name, relation in _HELD.items()})
+        held = self.history.solve(key, _HELD)
+        found = self.solver.solve(held)
         shards, assembles, owns = (
             {slot: Fraction(count, per) for slot, count, per in found[name]}
             for name in ("shards", "assembles", "owns")

@@ -198,7 +198,7 @@ class Search:
 
     def reasons(self, item: int, slot: int, factor: int, near: End) -> Iterator[Reason]:
         turn = self.obstacles.at_end(item)
-        rows = [row for row in turn.rows("blocked") if row[:2] == (slot, factor) and row[3] in self.atoms]
+        rows = [row for row in turn.rows("denied") if row[:2] == (slot, factor) and row[3] in self.atoms]
         parts: dict[Row, list[int]] = {}
         for row in rows:
             parts.setdefault(row[4:], []).append(row[3])
@@ -206,7 +206,7 @@ class Search:
             together = parts[row[4:]]
             if row[3] != together[0]:
                 continue
-            proof = turn.proof("blocked", row)
+            proof = turn.proof("denied", row)
             assert proof is not None
             says, axis = telling(proof), self.explainer.axes(together)
             sentence = self.explainer.sentence(
@@ -273,15 +273,20 @@ class Search:
         op = self.values.op(item)
         turn = self.obstacles.held(item) if item >= explainer.record.items else None
         if turn is not None:
-            found = self.said(item, turn, "held", [row for row in turn.rows("held") if row[1] == atom])
+            found = self.said(
+                item,
+                turn,
+                "annotation_waits",
+                [row for row in turn.rows("annotation_waits") if row[1] == atom],
+            )
         else:
             turn = self.obstacles.turn(item, then, start)
-            blocked = [
+            denied = [
                 row
-                for row in turn.rows("blocked")
+                for row in turn.rows("denied")
                 if row[0] == to[0] and row[3] == atom and to[1] in (-1, row[1])
             ]
-            found = self.said(item, turn, "blocked", blocked)
+            found = self.said(item, turn, "denied", denied)
         if not found:
             first = self.values.op(came.item)
             where = f" at {first.where}" if first.where else ""
@@ -291,12 +296,12 @@ class Search:
         return Before(explainer.record.stages[stage], op.name, op.where, site, found)
 
     def said(self, item: int, turn: Derivations, relation: str, rows: Sequence[Row]) -> tuple[Reason, ...]:
-        """What rows of ``blocked`` or ``held`` say."""
+        """What rows of ``denied`` or ``annotation_waits`` say."""
         found = []
         for row in rows:
             proof = turn.proof(relation, row)
             assert proof is not None
-            says, reason = telling(proof), row[4] if relation == "blocked" else "reserved"
+            says, reason = telling(proof), row[4] if relation == "denied" else "reserved"
             sentence = self.explainer.sentence(says, self.values.op(item).slots)
             found.append(Reason(reason, sentence, rule_place(says), ""))
         return tuple(dict.fromkeys(found))

@@ -17,7 +17,7 @@ def test_gains(number: int) -> None:
     case = CASES[number]
     facts = {**case.facts(), "axis": case.mesh.facts()}
     program = turn("blocked.dl")
-    found = Derivations(program, facts, ["becomes_sharded", "blocked"])
+    found = Derivations(program, facts, ["becomes_sharded", "denied"])
     checker = Checker(program.plan, facts)
     rows = found.rows("becomes_sharded")
     assert rows
@@ -25,7 +25,7 @@ def test_gains(number: int) -> None:
         proof = found.proof("becomes_sharded", row)
         assert proof is not None
         assert checker.check(proof) > 1
-    for row in found.rows("blocked"):
-        proof = found.proof("blocked", row)
+    for row in found.rows("denied"):
+        proof = found.proof("denied", row)
         assert proof is not None
         assert checker.check(proof) > 1

@@ -40,7 +40,11 @@ def partitioned(rule: str, *held: str, backend: Backend = "core") -> Facts:
             (t, f, k, x) for t, d, f in places for k, x in enumerate(atoms(held[t].split(",")[d]))
         ],
     }
-    return load([PROGRAM], key="item").solver({"axis": MESHES.facts()["axis"]}, backend).solve(facts, OUTPUTS)
+    return (
+        load([PROGRAM], key="item", include_from=[RULES])
+        .solver({"axis": MESHES.facts()["axis"]}, backend)
+        .solve(facts, OUTPUTS)
+    )
 
 
 def computed(rule: str, *held: str) -> dict[int, list[int]]:

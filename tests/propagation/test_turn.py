@@ -54,9 +54,9 @@ def test_every_axis_that_is_missing_has_a_reason() -> None:
     solver = turn("blocked.dl").solver({"axis": axes})
     reasons = set()
     for case in cases:
-        answer = solver.solve(case.facts(), ["missing", "blocked"])
-        assert {row[:4] for row in answer["blocked"]} == set(answer["missing"])
-        reasons |= {row[4] for row in answer["blocked"]}
+        answer = solver.solve(case.facts(), ["missing", "denied"])
+        assert {row[:4] for row in answer["denied"]} == set(answer["missing"])
+        reasons |= {row[4] for row in answer["denied"]}
     assert " ".join(sorted(r.replace(" ", "-") for r in reasons)) == (
         "clash closed direction in-use indivisible overflow replicated result strided taken"
     )
@@ -154,16 +154,16 @@ def test_sub_axes_that_may_not_stand_beside_each_other() -> None:
 # ---- Why not ---------------------------------------------------------------------------------------------
 
 
-def blocked(**facts: Any) -> list[Any]:
-    return gained("blocked.dl", **facts)["blocked"]
+def denied(**facts: Any) -> list[Any]:
+    return gained("blocked.dl", **facts)["denied"]
 
 
 def test_reasons_name_the_slot_and_the_factor_in_the_way() -> None:
     both = {"mesh": [(0, 0), (1, 0)], "sharded": [(0, 0, 0, X)]}
-    assert blocked(**both, closed=[(1, 0)]) == [(1, 0, 0, X, "closed", 1, 0)]
-    assert blocked(**both, fixed=[(1, X, "replicated")]) == [(1, 0, 0, X, "replicated", 1, 0)]
-    assert blocked(**both, flows=[(0, "result")]) == [(1, 0, 0, X, "direction", 0, 0)]
-    assert blocked(
+    assert denied(**both, closed=[(1, 0)]) == [(1, 0, 0, X, "closed", 1, 0)]
+    assert denied(**both, fixed=[(1, X, "replicated")]) == [(1, 0, 0, X, "replicated", 1, 0)]
+    assert denied(**both, flows=[(0, "result")]) == [(1, 0, 0, X, "direction", 0, 0)]
+    assert denied(
         mesh=[(0, 0), (1, 0)],
         sharded=[(0, 0, 0, X), (1, 1, 0, X)],
         factor=[(0, 24), (1, 24)],
@@ -172,4 +172,4 @@ def test_reasons_name_the_slot_and_the_factor_in_the_way() -> None:
 
 
 def test_slots_of_different_meshes_say_so() -> None:
-    assert (1, 0, 0, X, "mesh", 1, 0) in blocked(mesh=[(0, 0), (1, OTHER)], sharded=[(0, 0, 0, X)])
+    assert (1, 0, 0, X, "mesh", 1, 0) in denied(mesh=[(0, 0), (1, OTHER)], sharded=[(0, 0, 0, X)])

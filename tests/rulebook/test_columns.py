@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from shardlog.engine import Program
-from shardlog.rulebook.book import RuleBook, reasons
+from shardlog.rulebook.book import RuleBook, _partition, reasons
 
-PROGRAMS = {**RuleBook().programs(), "reasons": reasons()}
+PROGRAMS = {**RuleBook().programs(), "reasons": reasons(), "partition": _partition()}
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
