@@ -19,6 +19,7 @@ __all__ = [
     "Tactic",
     "__version__",
     "explain",
+    "jit",
     "open",
     "run",
     "visualize",
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .api import explain, run
     from .errors import ShardlogError
     from .explanations.answers.visualize import visualize
+    from .jitted import jit
     from .propagation.schedules.tactics import Tactic
     from .runs.options import Options
     from .runs.result import Result
@@ -41,6 +43,7 @@ _FROM = {
     "ShardlogError": "errors",
     "Tactic": "propagation.schedules.tactics",
     "explain": "api",
+    "jit": "jitted",
     "run": "api",
     "visualize": "explanations.answers.visualize",
 }

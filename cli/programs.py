@@ -25,6 +25,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--save", metavar="FILE", help=about)
     notation = "of the shardings: sdy's, or GSPMD's mhlo.sharding; default: %(default)s"
+    about = "write constraints for all values, which XLA keeps to; of shardings on ops it takes no notice"
+    run.add_argument("--bind", choices=("none", "all"), default="none", help=about)
     run.add_argument("--notation", choices=("sdy", "gspmd"), default="sdy", help=notation)
     add_options(run, *ON_MODULES)
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
@@ -49,15 +51,15 @@ def _run(options: argparse.Namespace) -> int:
     from ..outputs import output, refuse_loss
 
     lints = checks.lints(options)
-    notation, module = options.notation, options.output or not (options.save or options.stages)
+    how, module = (options.notation, options.bind), options.output or not (options.save or options.stages)
     refuse_loss([("-o", options.output), ("--save", options.save)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
         result = result_of(options)
         if file is not None:
             bytecode = options.output.endswith(".mlirbc")
-            file.write_bytes(result.bytecode(notation) if bytecode else result.text(notation).encode())
+            file.write_bytes(result.bytecode(*how) if bytecode else result.text(*how).encode())
         elif module:
-            sys.stdout.buffer.write(result.text(notation).encode())
+            sys.stdout.buffer.write(result.text(*how).encode())
     if options.save:
         with Progress() as progress:
             result.save(options.save, progress)

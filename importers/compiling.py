@@ -36,13 +36,14 @@ def dump(module: bytes, devices: int, folder: Path, options: dict[str, str], whe
 
 def _main() -> None:
     devices = int(sys.argv[2])
+    import jax
     import numpy as np
     from jaxlib import _jax, xla_client
     from jaxlib.mlir import ir
 
     from .source import make_context
 
-    client: Any = xla_client.make_cpu_client()
+    client: Any = jax.devices("cpu")[0].client  # JAX's, with what its linear algebra calls
     options: Any = xla_client.CompileOptions()
     options.num_replicas, options.num_partitions = 1, devices
     options.executable_build_options.use_spmd_partitioning = True

@@ -55,6 +55,23 @@ def result_shardings(result: Result) -> Any:
     return interface.results.unflatten([jax.sharding(places[n], shapes[n], rank) for n, rank in shown])
 
 
+def flat_shardings(result: Result) -> tuple[list[Any], list[Any]]:
+    """The shardings of all arguments of the module, and of all its results, in order.
+
+    Raises ShardlogError as ``argument_shardings``.
+    """
+    graph, jax = result.program.graph, _Jax(result)
+    function = graph.main.function
+    places = [graph.main.place + int(graph.main.layout.place[v]) for v in function.arguments]
+    ends = [int(place) for place in graph.result_places]
+    pairs = (
+        (places, _shapes(result, function.arguments)),
+        (ends, _shapes(result, function.operands[function.terminator])),
+    )
+    one, other = ([jax.sharding(p, s) for p, s in zip(*pair, strict=True)] for pair in pairs)
+    return one, other
+
+
 def _shapes(result: Result, values: Sequence[int]) -> list[tuple[int, ...]]:
     signatures, types = result.program.classes.signatures, result.program.graph.main.function.types
     return [signatures.shapes[types[v]] or () for v in values]

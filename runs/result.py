@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,9 +24,11 @@ from .questions import Questions
 
 if TYPE_CHECKING:
     from .accounts import Account
+    from .executable import Executable
     from .live import Live
 
 Notation = Literal["sdy", "gspmd"]
+Bind = Literal["none", "all"]
 
 
 @dataclass(frozen=True)
@@ -87,26 +90,42 @@ class Result(RunData, Questions):
     def _repr_html_(self) -> str:
         return self._as_html()
 
-    def text(self, notation: Notation = "sdy") -> str:
+    def text(self, notation: Notation = "sdy", bind: Bind = "none") -> str:
         """The annotated module as MLIR text, with sdy's shardings or GSPMD's (``mhlo.sharding``).
 
+        With ``bind="all"`` they are constraints that XLA keeps to; it takes no notice of shardings on ops.
         Raises ShardlogError for what GSPMD's notation cannot say.
         """
-        return str(self._in(notation))
+        return str(self._in(notation, bind))
 
-    def bytecode(self, notation: Notation = "sdy") -> bytes:
+    def bytecode(self, notation: Notation = "sdy", bind: Bind = "none") -> bytes:
         """The annotated module as MLIR bytecode, as ``text``."""
         buffer = io.BytesIO()
-        self._in(notation).operation.write_bytecode(buffer)
+        self._in(notation, bind).operation.write_bytecode(buffer)
         return buffer.getvalue()
 
-    def _in(self, notation: Notation) -> ir.Module:
+    def compile(self, devices: Sequence[Any] | None = None) -> Executable:
+        """Compiles the program with exactly these shardings, for the devices of its mesh, or ``devices``.
+
+        What is returned is called as the function was. Raises ShardlogError where XLA does not compile it,
+        and where there are too few devices.
+        """
+        from .executable import compiled
+
+        return compiled(self, devices)
+
+    def _in(self, notation: Notation, bind: Bind) -> ir.Module:
+        module = self.module
+        if bind == "all":
+            from ..exporters.bind import bind as bound
+
+            module = bound(module)
         if notation == "sdy":
-            return self.module
+            return module
         from ..notations.gspmd.write import to_gspmd
 
         try:
-            return to_gspmd(self.module)
+            return to_gspmd(module)
         except ShardlogError as error:
             where = self.source.line(error.where)
             raise ShardlogError(error.message, where=where, hint=error.hint) from None

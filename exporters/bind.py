@@ -1,0 +1,100 @@
+"""Shardings that bind: constraints in place of the shardings on ops, of which XLA takes no notice.
+
+XLA's importer keeps the shardings of arguments, results, constraints and manual computations, and propagates
+anew. So what rules or schedules of one's own decided reaches an executable only as constraints. Shardings on
+ops are left out: XLA even refuses those of a loop that carries what it never changes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..program.modules import main_function, symbols
+from ..program.shardings import read_mesh
+
+# Ops that hand their operands on: to the arguments of their regions, and back to their results.
+_CARRY = ("stablehlo.while", "stablehlo.optimization_barrier")
+
+Wanted = Callable[[Any, int], bool]  # whether the sharding of a result of an op of the annotated module binds
+
+
+def bind(module: ir.Module, wanted: Wanted = lambda op, index: True) -> ir.Module:
+    """A copy of an annotated module in which shardings of values bind; those of all values unless ``wanted``
+    says otherwise."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    with module.context, ir.Location.unknown():
+        copy = ir.Module.parse(buffer.getvalue())
+        for op, original in zip(_ops(copy), _ops(module), strict=True):
+            if "sdy.sharding" not in op.attributes:
+                continue
+            shardings = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
+            del op.attributes["sdy.sharding"]
+            for index, sharding in enumerate(shardings):
+                if wanted(original, index):
+                    _bind(op, index, sharding)
+        _bind_boundary(copy)
+        return copy
+
+
+def _bind_boundary(module: ir.Module) -> None:
+    """What enters or leaves without a sharding is replicated; XLA would decide otherwise."""
+    functions, meshes = symbols(module, "func.func"), symbols(module, "sdy.mesh")
+    mesh = next((n for n, op in meshes.items() if read_mesh(n, op.attributes["mesh"]).axes), None)
+    if mesh is None:
+        return
+    main = functions[main_function(functions)]
+    for label, types in (("arg_attrs", main.type.inputs), ("res_attrs", main.type.results)):
+        entries: Any = main.attributes.get(label) or [ir.DictAttr.get({})] * len(types)
+        made = []
+        for entry, type_ in zip(entries, types, strict=True):
+            kept = {a.name: a.attr for a in entry}
+            if "sdy.sharding" not in kept and isinstance(type_, ir.RankedTensorType):
+                closed = [sdy.DimensionShardingAttr.get([], is_closed=True)] * type_.rank
+                kept["sdy.sharding"] = sdy.TensorShardingAttr.get(mesh, closed)
+            made.append(ir.DictAttr.get(kept))
+        main.attributes[label] = ir.ArrayAttr.get(made)
+
+
+def _ops(module: ir.Module) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> ir.WalkResult:
+        found.append(op.opview)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _bind(op: Any, index: int, sharding: Any) -> None:
+    """Puts constraints on a result of an op, and on what a loop carries for it."""
+    if not isinstance(op.results[index].type, ir.RankedTensorType) or not op.results[index].type.rank:
+        return
+    if op.operation.name in _CARRY:
+        _before(op, index, sharding)
+        for region in op.regions:
+            block = region.blocks[0]
+            _follow(block.arguments[index], sharding, ir.InsertionPoint.at_block_begin(block))
+        if op.regions:
+            _before(list(op.regions[-1].blocks[0].operations)[-1], index, sharding)
+    _follow(op.results[index], sharding, ir.InsertionPoint.after(op))
+
+
+def _before(op: Any, index: int, sharding: Any) -> None:
+    """Constrains an operand."""
+    made = sdy.ShardingConstraintOp(op.operands[index], sharding, loc=op.location, ip=ir.InsertionPoint(op))
+    op.operands[index] = made.operation.results[0]
+
+
+def _follow(value: Any, sharding: Any, point: ir.InsertionPoint) -> None:
+    """Constrains a value for all that use it."""
+    if not any(True for _ in value.uses):
+        return
+    made = sdy.ShardingConstraintOp(value, sharding, loc=value.location, ip=point)
+    value.replace_all_uses_except(made.operation.results[0], made.operation)

@@ -1,0 +1,158 @@
+"""``shardlog.jit``: a function that runs with the shardings that shardlog decides for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+from .errors import ShardlogError, closest
+from .runs.executable import Executable
+from .runs.options import NAMES, Options
+from .runs.running import run_with
+
+
+def jit(
+    function: Callable[..., Any],
+    *,
+    in_shardings: Any = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """As ``jax.jit``, but shardlog decides the shardings, and the program runs with exactly these.
+
+    ``in_shardings`` and what is static or donated are as for ``jax.jit``; ``devices`` are those of the mesh
+    unless told otherwise, and ``options`` are those of ``shardlog.run``, such as ``rules``, ``schedule`` and
+    ``annotate``. The function is traced and compiled once for each kind of arguments.
+
+    It can be differentiated (``jax.grad``, ``jax.vjp``): the derivative is decided and compiled in the same
+    way, but without ``annotate`` and ``schedule``, which name the function's own values. Inside of another
+    ``jax.jit`` it is a part of that program, which XLA partitions as a whole.
+
+    Raises ShardlogError for options that do not exist; the function raises what ``shardlog.run`` does.
+    """
+    for name in options:
+        if name not in NAMES:
+            raise ShardlogError(f"there is no option {name}", where="jit", hint=closest(name, NAMES))
+    asked, programs = Options(**options), dict[Any, _Program]()
+    numbers, names = _static(function, static_argnums, static_argnames)
+    donated = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums)
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i: value for i, value in enumerate(args) if i in numbers}
+        named = {name: value for name, value in kwargs.items() if name in names}
+        key = len(args), tuple(fixed.items()), tuple(sorted(named.items()))
+        if key not in programs:
+            free = [i for i in range(len(args)) if i not in fixed]
+            donate = tuple(n for n, i in enumerate(free) if i in donated)
+
+            def bound(*rest: Any, **others: Any) -> Any:
+                given = fixed | dict(zip(free, rest, strict=True))
+                return function(*(given[i] for i in range(len(given))), **others, **named)
+
+            programs[key] = _Program(wraps(function)(bound), asked, devices, in_shardings, donate)
+        dynamic = [value for i, value in enumerate(args) if i not in fixed]
+        others = {name: value for name, value in kwargs.items() if name not in named}
+        return programs[key].differentiable(*dynamic, **others)
+
+    return run
+
+
+def _static(
+    function: Callable[..., Any], numbers: int | Sequence[int], names: str | Sequence[str]
+) -> tuple[set[int], set[str]]:
+    """The positions and the names of static arguments: each by either, as for ``jax.jit``."""
+    positions = {numbers} if isinstance(numbers, int) else set(numbers)
+    called = {names} if isinstance(names, str) else set(names)
+    parameters = [name for name, p in signature(function).parameters.items() if p.kind <= p.KEYWORD_ONLY]
+    positions |= {parameters.index(name) for name in called if name in parameters}
+    called |= {parameters[i] for i in positions if i < len(parameters)}
+    return positions, called
+
+
+class _Program:
+    """A function without static arguments, compiled for each kind of arguments."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: Options,
+        devices: Sequence[Any] | None,
+        in_shardings: Any = None,
+        donate: tuple[int, ...] = (),
+    ) -> None:
+        import jax
+
+        shardings = {} if in_shardings is None else {"in_shardings": in_shardings}
+        self.function = jax.jit(function, donate_argnums=donate, **shardings)
+        self.options, self.devices = options, devices
+        self._compiled: dict[Any, tuple[Any, Executable]] = {}
+        self._derivatives: dict[Any, tuple[_Program, _Program]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        import jax
+
+        traced = self.function.trace(*args, **kwargs)
+        leaves = jax.tree.leaves((args, kwargs))
+        key = id(traced.jaxpr), tuple(getattr(leaf, "sharding", None) for leaf in leaves)
+        if key not in self._compiled:
+            executable = run_with(traced.lower(), self.options).compile(self.devices)
+            self._compiled[key] = traced.jaxpr, executable  # the jaxpr is kept, or else its number is free
+        return self._compiled[key][1](*args, **kwargs)
+
+    def differentiable(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that JAX can differentiate."""
+        import jax
+
+        tree: Any
+        leaves, tree = jax.tree.flatten((args, kwargs))
+
+        def flat(target: Callable[..., Any], values: Sequence[Any]) -> Any:
+            given, named = tree.unflatten(values)
+            return target(*given, **named)
+
+        @jax.custom_vjp
+        def call(*values: Any) -> Any:
+            return flat(self.function if _traced(values) else self, values)
+
+        def forward(*values: Any) -> Any:
+            if _traced(values):
+                return jax.vjp(lambda *v: flat(self.function, v), *values)
+            return self._derivative(tree, flat)[0](*values)
+
+        def backward(pullback: Any, cotangent: Any) -> Any:
+            if _traced((pullback, cotangent)):
+                return pullback(cotangent)
+            return self._derivative(tree, flat)[1](pullback, cotangent)
+
+        call.defvjp(forward, backward)
+        return call(*leaves)
+
+    def _derivative(self, tree: Any, flat: Callable[..., Any]) -> tuple[_Program, _Program]:
+        """What computes the result and what its derivative needs, and what computes the derivative."""
+        import jax
+
+        if tree not in self._derivatives:
+            options = replace(self.options, annotate=(), schedule=())
+
+            def forward(*values: Any) -> Any:
+                return jax.vjp(lambda *v: flat(self.function, v), *values)
+
+            def backward(pullback: Any, cotangent: Any) -> Any:
+                return pullback(cotangent)
+
+            pair = (_Program(f, options, self.devices) for f in (forward, backward))
+            self._derivatives[tree] = next(pair), next(pair)
+        return self._derivatives[tree]
+
+
+def _traced(values: Any) -> bool:
+    import jax
+
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))

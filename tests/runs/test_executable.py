@@ -1,0 +1,128 @@
+"""What was decided is what runs: compiled modules give the program's results, with the shardings decided."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import shardlog
+from jax.sharding import NamedSharding
+
+from ..support.programs import PROGRAMS, P, lowered, mesh
+
+
+def arrays(name: str) -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.random(shape, np.float32) for shape in PROGRAMS[name][1]]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_programs_give_the_same_results(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = shardlog.run(lowered(name, 2))
+    inputs = arrays(name)
+    got = result.compile()(*inputs)
+    expected = jax.jit(PROGRAMS[name][0])(*inputs)
+    for mine, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-3, atol=2e-3)
+    for mine, sharding in zip(jax.tree.leaves(got), jax.tree.leaves(result.result_shardings), strict=False):
+        assert mine.sharding.is_equivalent_to(NamedSharding(mesh(), sharding.spec), mine.ndim)
+
+
+TEXT = """\
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+#rows = #sdy.sharding<@mesh, [{"data"}, {}]>
+func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #rows}) -> tensor<8x16xf32> {
+  %0 = stablehlo.tanh %x : tensor<8x16xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>
+  %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<16x8xf32>) -> tensor<8x16xf32>
+  return %2 : tensor<8x16xf32>
+}
+"""
+
+
+def test_shardings_of_values_bind() -> None:
+    """XLA keeps to a constraint; of a sharding on an op it takes no notice."""
+    decided = shardlog.run(TEXT, annotate=('%1=[{"model"}, {}]',))
+    sharding = '<@mesh, [{"model"}, {}]> : tensor<16x8xf32>'
+    for text, kept in ((decided.text(), False), (decided.text(bind="all"), True)):
+        seen = shardlog.run(text, view="compiled")
+        agreement = seen.agreement()
+        assert agreement is not None
+        assert agreement.equal == agreement.ops
+        assert (sharding in seen.text()) is kept
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+    (got,) = decided.compile()(x)
+    np.testing.assert_allclose(got, np.tanh(x), rtol=1e-6)
+
+
+def loss(params: Any, x: Any) -> Any:
+    def layer(carry: Any, w: Any) -> Any:
+        return carry + jnp.tanh(carry @ w), None
+
+    return jnp.mean(jax.lax.scan(layer, x, params["layers"])[0] ** 2)
+
+
+def step(params: Any, x: Any) -> Any:
+    value, grads = jax.value_and_grad(loss)(params, x)
+    return value, jax.tree.map(lambda p, g: p - 0.5 * g, params, grads)
+
+
+def inputs() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+
+    def put(shape: tuple[int, ...], *spec: str | None) -> Any:
+        sharding = NamedSharding(mesh(), P(*spec))  # type: ignore[no-untyped-call]
+        return jax.device_put(rng.random(shape, np.float32) / 10, sharding)
+
+    return {"layers": put((3, 16, 16), None, None, "model")}, put((8, 16), "data")
+
+
+def test_jit_trains_as_jax_does() -> None:
+    mine = theirs = inputs()[0]
+    x = inputs()[1]
+    ours = shardlog.jit(step)
+    for _ in range(3):
+        value, mine = ours(mine, x)
+        expected, theirs = jax.jit(step)(theirs, x)
+        np.testing.assert_allclose(value, expected, rtol=1e-5)
+    assert mine["layers"].sharding.spec == P(None, None, "model")  # type: ignore[no-untyped-call]
+
+
+def test_jit_is_differentiable() -> None:
+    params, x = inputs()
+    expected = jax.grad(loss)(params, x)["layers"]
+    for gradient in (jax.grad(shardlog.jit(loss)), jax.jit(jax.grad(shardlog.jit(loss)))):
+        np.testing.assert_allclose(gradient(params, x)["layers"], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_jit_takes_what_jax_takes() -> None:
+    traced = []
+
+    def scaled(x: Any, factor: int, *, shift: bool = False) -> Any:
+        traced.append(factor)
+        return x * factor + 1 if shift else x * factor
+
+    ours = shardlog.jit(scaled, static_argnums=1, static_argnames="shift")
+    x = np.ones((8, 16), np.float32)
+    assert float(ours(x, 2).sum()) == float(ours(x, 2).sum()) == 256
+    assert traced == [2]
+    assert float(ours(x, 3, shift=True)[0, 0]) == 4
+    spec = P("data", None)  # type: ignore[no-untyped-call]
+    sharding = NamedSharding(mesh(), spec)
+    assert shardlog.jit(jnp.sin, in_shardings=sharding)(x).sharding.spec == spec
+    with pytest.raises(shardlog.ShardlogError, match="there is no option anotate"):
+        shardlog.jit(scaled, anotate="x")
+
+
+def test_what_cannot_be_called() -> None:
+    executable = shardlog.run(lowered("mlp", 0)).compile()
+    with pytest.raises(shardlog.ShardlogError, match="expected what was lowered"):
+        executable(1)
+    with pytest.raises(shardlog.ShardlogError, match="4 devices for a mesh of 8"):
+        shardlog.run(TEXT).compile(jax.devices()[:4])
