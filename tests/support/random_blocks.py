@@ -75,7 +75,7 @@ class Module:
     names: Iterator[int] = field(default_factory=count)
     bodies: Iterator[int] = field(default_factory=lambda: count(1))
     used: set[str] = field(default_factory=set)  # names of the values that are operands
-    crossing: set[str] = field(default_factory=set)  # ... that come into or out of manual computations
+    ungrouped: set[str] = field(default_factory=set)  # ... of those that join no sharding group
 
     def sharding(self, shape: Sequence[int], *, priorities: bool, inside: Manual | None = None) -> str:
         """A random `<@mesh, ...>`, as it may be inside of manual computations."""

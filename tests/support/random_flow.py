@@ -32,10 +32,14 @@ def sharding_constraint(b: Block) -> None:
 
 
 def sharding_group(b: Block) -> None:
-    """A value joins a group, but not at the boundary of a manual computation: where anything flows in or out,
-    Shardy gives the other members the manual axes inside, or takes them away outside."""
+    """A value joins a group, but in two places Shardy does not keep the members of a group alike.
+
+    At the boundary of a manual computation, where anything flows in or out, it gives the other members the
+    manual axes inside, or takes them away outside. And what flows into an argument of a loop does not
+    reach the others, while what they get reaches the argument.
+    """
     x = b.pick()
-    if x and x.name not in b.module.crossing:
+    if x and x.name not in b.module.ungrouped:
         around = b.manual.number if b.manual else 0
         group = b.number(0, 2)
         if b.module.groups.setdefault((around, group), x.shape) == x.shape:
@@ -123,6 +127,8 @@ def while_(b: Block) -> None:
     counter = condition.values[len(b.values)]
     less = condition.emit("stablehlo.compare", [counter, limit], [((), "i1")], direction, bare=True)
     body = b.region(types)
+    for region in (condition, body):
+        b.module.ungrouped.update(v.name for v in region.values[len(b.values) :])
     counter = body.values[len(b.values)]
     one = body.constant((), "i32", 1)
     following = body.emit("stablehlo.add", [counter, one], [((), "i32")])
@@ -184,7 +190,7 @@ def manual_computation(b: Block) -> None:
     takes = [boundary(v.shape, inwards=True) for v in operands]
     body = b.region([(shape, v.element) for v, (_, shape) in zip(operands, takes, strict=True)], closed=True)
     body.manual = Manual(mesh, names, next(b.module.bodies))
-    b.module.crossing.update(v.name for v in body.values)
+    b.module.ungrouped.update(v.name for v in body.values)
     fill(body, 6)
     produced = [v for v in body.values if v.element == "f32"]
     returned = [b.choose(produced[::-1]) for _ in range(b.number(1, 3))]
@@ -198,7 +204,7 @@ def manual_computation(b: Block) -> None:
     results = [(shape, "f32") for _, shape in gives]
     region = body.finish(returned, "sdy.return")
     made = b.emit("sdy.manual_computation", operands, results, properties, regions=[region], bare=True)
-    b.module.crossing.update(v.name for v in made)
+    b.module.ungrouped.update(v.name for v in made)
     if b.kept is not None:
         b.kept += made
 
