@@ -89,6 +89,8 @@ def _why(options: argparse.Namespace) -> None:
         return
     from ..explanations.answers.text import folded, why_text
 
+    if note := explainer.values.note(options.value):
+        show(f"{note}\n")
     if not found:
         show(_nothing(explainer, options))
         return

@@ -14,7 +14,9 @@ import numpy.typing as npt
 from ..exporters.relations import value_names
 from ..importers.graph.graph import Instance
 from ..importers.graph.inside import values_inside
+from ..importers.source import parse_module
 from ..program.function import Function
+from ..program.modules import symbols
 from ..program.places import argument_path, frames, result_path, source_location, tell_apart
 from ..propagation.fixpoint import STATE
 from ..rulebook.book import reasons
@@ -124,6 +126,16 @@ class Live(Record):
 
     def named(self, name: str) -> list[Value]:
         return [self.value(number) for number in self.by_name.get(name, ())]
+
+    def absent(self, name: str) -> str:
+        function = name.partition(":")[0].removeprefix("@").partition("#")[0]
+        if ":" in name and function in symbols(parse_module(self.run.source), "func.func"):
+            called = {instance.function.name for instance in self._graph.instances}
+            if function not in called:
+                return f"nothing calls @{function}"
+        if any(name in names for names in self._names):
+            return "no result depends on it, so it is dead"
+        return ""
 
     def names(self) -> dict[str, int]:
         return {name: numbers[0] for name, numbers in self.by_name.items()}

@@ -121,6 +121,10 @@ class Record(Questions, ABC):
         """The tensors with an SSA name (regions beside each other may use a name twice), or the one that is
         ``result#0``, or that has a JAX path."""
 
+    def absent(self, name: str) -> str:
+        """Why a value that the program has has no sharding, where that is known."""
+        return ""
+
     @abstractmethod
     def names(self) -> Mapping[str, int]:
         """The numbers of tensors by name and by JAX path; of those with one name, the first."""

@@ -22,18 +22,49 @@ class Values:
     def find(self, name: str) -> list[Value]:
         """The values that ``name`` stands for: an SSA name, ``result#0``, a JAX path, or ``file:line``.
 
+        The name of an op with several results (``%6``) stands for all of them, that of a constant for copies.
+
         Raises ShardlogError with the nearest names where there is none.
         """
-        found = self._record.named(name)
+        found = self._record.named(name) or self._parts(name)
         if found:
             return found
         match = _SOURCE.fullmatch(name)
         if match:
             return self._born_at(match["file"], int(match["line"]))
+        if reason := self._record.absent(name):
+            raise ShardlogError(f"{name} has no sharding: {reason}", where=self._record.name)
         known = self._record.names()
         near = get_close_matches(name, known, n=3, cutoff=0.5) or list(known)[:5]
         hint = f"the nearest are: {', '.join(near)}"
         raise ShardlogError(f"there is no value {name}", where=self._record.name, hint=hint)
+
+    def _parts(self, name: str) -> list[Value]:
+        """The results of an op that ``name`` is the name of, or the copies of a constant."""
+        known = self._record.names()
+        if "%" not in name or name in known:
+            return []
+        part = re.compile(re.escape(name) + r"[#']\d+")
+        found = [number for other, number in known.items() if part.fullmatch(other)]
+        return [self._record.value(number) for number in sorted(found)]
+
+    def note(self, name: str) -> str:
+        """What is to be said of a name beforehand: the copies of a constant, each with its use and sharding;
+        empty where there is nothing to say."""
+        copies = [value for value in self._parts(name) if value.name.startswith(f"{name}'")]
+        if not copies:
+            return ""
+        users: dict[int, list[str]] = {value.number: [] for value in copies}
+        for _, op in self._record.ops():
+            for number, role in zip(op.values, op.roles, strict=True):
+                if number in users and role.startswith("operand"):
+                    users[number].append(f"{op.name} at {op.where}" if op.where else op.name)
+        text = self._record.meshes.text
+        lines = [f"{name} is constant: its uses have copies, and each is sharded as its use needs it"]
+        for value in copies:
+            dims = ", ".join(f"{{{text(atoms)}}}" for atoms in self._record.axes(value.number))
+            lines.append(f"  {value.name} [{dims}] for {', '.join(users[value.number]) or 'nothing'}")
+        return "\n".join(lines)
 
     def _born_at(self, file: str, line: int) -> list[Value]:
         found = self._record.born_at(file, line)
