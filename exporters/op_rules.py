@@ -15,14 +15,16 @@ from ..rulebook.book import RuleBook
 Facts = Mapping[str, Sequence[tuple[Any, ...]]]
 
 
-def attach_rules(module: ir.Module, book: RuleBook) -> None:
-    """Gives every op in ``module`` its rule as an attribute; those that have one keep it."""
+def attach_rules(module: ir.Module, book: RuleBook, modes: Sequence[str] = ()) -> None:
+    """Gives every op in ``module`` its rule as an attribute; those that have one keep it. ``modes`` are those
+    of the run."""
     around = looks_at(book.looks_at)
+    told: Facts = {mode: [()] for mode in modes}
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         symbol = op.parent is None or "sym_name" in op.attributes  # a function or a mesh
         if not symbol and RULE not in op.attributes:
-            rule = rule_attribute(op, book.classify(describe(op, False, around)))
+            rule = rule_attribute(op, book.classify({**describe(op, False, around), **told}))
             if rule is not None:
                 op.attributes[RULE] = rule
         return ir.WalkResult.ADVANCE

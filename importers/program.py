@@ -46,15 +46,15 @@ class Program:
 
 
 def import_program(
-    module: ir.Module, rules: RuleBook, *, conservative: bool = False, separate_groups: bool = False
+    module: ir.Module, rules: RuleBook, *, modes: Sequence[str] = (), separate_groups: bool = False
 ) -> Program:
-    """Reads a module. ``conservative``: shardings keep to whole axes, and to factors that need no halos.
+    """Reads a module. ``modes``: what op rules are told of every op, see ``Options.modes``.
     ``separate_groups``: members of a sharding group may disagree, see ``groups.py``.
 
     Raises ShardlogError for what cannot be propagated.
     """
     with module.context:
-        reader = Reader(module, rules, conservative=conservative, separate_groups=separate_groups)
+        reader = Reader(module, rules, modes=modes, separate_groups=separate_groups)
         return reader.read()
 
 
@@ -69,7 +69,7 @@ class Reader:
         module: ir.Module,
         rules: RuleBook,
         *,
-        conservative: bool = False,
+        modes: Sequence[str] = (),
         separate_groups: bool = False,
     ) -> None:
         self.module, self.rules = module, rules
@@ -81,7 +81,7 @@ class Reader:
             signatures,
             rules.classify,
             lambda op, multiple: describe(op, multiple, around, tensors),
-            {"conservative": [()]} if conservative else {},
+            {mode: [()] for mode in modes},
         )
         self.shardings = self.read_meshes()
         self.functions = self.read_functions(signatures)

@@ -35,6 +35,9 @@ _LISTS = (
     ir.DenseBoolArrayAttr,
 )
 _SHARDINGS = (sdy.TensorShardingAttr, sdy.TensorShardingPerValueAttr, sdy.ManualAxesAttr)
+_FIELD = re.compile(
+    r"(\w+) = \[(-?\d{1,18}(?:, -?\d{1,18})*)\]"
+)  # as in #chlo.ragged_dot<lhs_ragged_dimensions = [0]>
 _FIELDS: dict[Any, tuple[str, ...]] = {
     stablehlo.DotDimensionNumbers: (
         "lhs_batching_dimensions",
@@ -267,6 +270,8 @@ def _add_structured(facts: Facts, name: str, attribute: ir.Attribute) -> None:
                     _add_list(facts, f"{name}.{field}", list(value))
             return
     text = str(attribute)
+    for field, items in re.findall(_FIELD, text):
+        _add_list(facts, f"{name}.{field}", [int(item) for item in items.split(",")])
     enum = re.fullmatch(r"#\w+<\w+ (\w+)>", text)  # e.g. #stablehlo<comparison_direction LT>
     _add(facts, "attribute_symbol", (name, enum[1] if enum else text[:_LARGEST_LIST]))
 

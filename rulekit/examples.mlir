@@ -2,6 +2,83 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
+func.func @chlo_0(%a: tensor<8x4xf32>, %i: tensor<8x4xi32>, %m: tensor<11x5xf32>, %r: tensor<3x5x7xf32>, %g: tensor<3xi64>, %v: tensor<4xf32>, %one: tensor<8x1xf32>, %x: tensor<f32>, %rows: tensor<8xf32>) {
+  %acos = chlo.acos %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %acosh = chlo.acosh %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %asin = chlo.asin %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %asinh = chlo.asinh %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %atan = chlo.atan %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %atanh = chlo.atanh %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %bessel_i1e = chlo.bessel_i1e %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %conj = chlo.conj %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %cosh = chlo.cosh %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %digamma = chlo.digamma %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %erf_inv = chlo.erf_inv %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %erfc = chlo.erfc %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %lgamma = chlo.lgamma %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %sinh = chlo.sinh %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %square = chlo.square %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %tan = chlo.tan %a : tensor<8x4xf32> -> tensor<8x4xf32>
+  %is_inf = chlo.is_inf %a : tensor<8x4xf32> -> tensor<8x4xi1>
+  %is_neg_inf = chlo.is_neg_inf %a : tensor<8x4xf32> -> tensor<8x4xi1>
+  %is_pos_inf = chlo.is_pos_inf %a : tensor<8x4xf32> -> tensor<8x4xi1>
+  %bvector = chlo.broadcast_add %a, %v : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  %batan2 = chlo.broadcast_atan2 %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bdivide = chlo.broadcast_divide %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bmaximum = chlo.broadcast_maximum %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bminimum = chlo.broadcast_minimum %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bmultiply = chlo.broadcast_multiply %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bnext_after = chlo.broadcast_next_after %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bpolygamma = chlo.broadcast_polygamma %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bpower = chlo.broadcast_power %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bremainder = chlo.broadcast_remainder %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bsubtract = chlo.broadcast_subtract %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %bzeta = chlo.broadcast_zeta %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %band = chlo.broadcast_and %i, %i : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  %bor = chlo.broadcast_or %i, %i : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  %bxor = chlo.broadcast_xor %i, %i : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  %bshift_left = chlo.broadcast_shift_left %i, %i : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  %bshift_right_arithmetic = chlo.broadcast_shift_right_arithmetic %i, %i : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  %bshift_right_logical = chlo.broadcast_shift_right_logical %i, %i : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  %next_after = chlo.next_after %a, %a : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+  %polygamma = chlo.polygamma %a, %a : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+  %zeta = chlo.zeta %a, %a : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+  %complex = chlo.broadcast_complex %a, %a : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xcomplex<f32>>
+  %kernel = chlo._asin_acos_kernel %complex : tensor<8x4xcomplex<f32>> -> tensor<8x4xcomplex<f32>>
+  %compare = chlo.broadcast_compare %a, %a {comparison_direction = #chlo<comparison_direction LT>} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xi1>
+  %select = chlo.broadcast_select %compare, %a, %a : (tensor<8x4xi1>, tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %constant = chlo.constant dense<1.0> : tensor<8x4xf32>
+  %constant_like = "chlo.constant_like"(%a) {value = 1.0 : f32} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %mulhi = chlo.mulhi %i, %i : tensor<8x4xi32>, tensor<8x4xi32> -> tensor<8x4xi32>
+  %topk:2 = chlo.top_k(%a, k = 2) : tensor<8x4xf32> -> (tensor<8x2xf32>, tensor<8x2xi32>)
+  return
+}
+
+func.func @chlo_1(%a0: tensor<16x8xf32>, %b0: tensor<4x8x32xf32>, %g0: tensor<4xi32>) {
+  %0 = "chlo.ragged_dot"(%a0, %b0, %g0) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>} : (tensor<16x8xf32>, tensor<4x8x32xf32>, tensor<4xi32>) -> tensor<16x32xf32>
+  return
+}
+
+func.func @chlo_2(%x: tensor<8x64x4xf32>, %c: tensor<8x4xf32>) {
+  %sum:2 = "chlo.scan"(%x, %c) <{dimension = 1 : i64, operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 1, 1>}> ({
+  ^bb0(%i: tensor<8x4xf32>, %k: tensor<8x4xf32>):
+    %s = stablehlo.add %i, %k : tensor<8x4xf32>
+    stablehlo.return %s, %s : tensor<8x4xf32>, tensor<8x4xf32>
+  }) : (tensor<8x64x4xf32>, tensor<8x4xf32>) -> (tensor<8x64x4xf32>, tensor<8x4xf32>)
+  return
+}
+
+func.func @mhlo_0(%a: tensor<8x4xf32>, %b: tensor<8x4x2xf32>, %r: tensor<3x4x7xf32>, %g: tensor<3xi64>, %c: tensor<8x2xf32>) {
+  %copy = mhlo.copy %a : tensor<8x4xf32>
+  %topk:2 = mhlo.topk(%a, k = 2) : tensor<8x4xf32> -> (tensor<8x2xf32>, tensor<8x2xi32>)
+  %ragged = "mhlo.ragged_dot"(%a, %r, %g) {ragged_dot_dimension_numbers = #mhlo.ragged_dot<dot_dimension_numbers = #mhlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>, lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>} : (tensor<8x4xf32>, tensor<3x4x7xf32>, tensor<3xi64>) -> tensor<8x7xf32>
+  %scan:2 = "mhlo.scan"(%b, %c) <{dimension = 1 : i64, operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 1, 1>}> ({
+  ^bb0(%i: tensor<8x2xf32>, %k: tensor<8x2xf32>):
+    "mhlo.return"(%i, %k) : (tensor<8x2xf32>, tensor<8x2xf32>) -> ()
+  }) : (tensor<8x4x2xf32>, tensor<8x2xf32>) -> (tensor<8x4x2xf32>, tensor<8x2xf32>)
+  return
+}
+
 func.func @collectives_0(%arg0: tensor<8x4xf32>) {
   %0 = "stablehlo.all_reduce"(%arg0) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
   ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):

@@ -123,6 +123,10 @@ class Options:
     conservative: bool = field(
         default=False, metadata=_about("keep to whole axes, and to factors that need no halos")
     )
+    strict_shardy: bool = field(
+        default=False,
+        metadata=_about("keep to the op rules of Shardy alone: no sharding passes through CHLO"),
+    )
     separate_groups: bool = field(
         default=False,
         metadata=_about(
@@ -171,6 +175,11 @@ class Options:
         keep(self, "schedule", read_schedule(self.schedule))
         if isinstance(self.annotate, str):
             keep(self, "annotate", (self.annotate,))
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """What the rules are told of every op: the names of relations of ``rules/ops/schema.dl``."""
+        return tuple(name for name in ("conservative", "strict_shardy") if getattr(self, name))
 
     @property
     def files(self) -> tuple[Path, ...]:

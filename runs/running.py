@@ -45,9 +45,7 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
         tell("importing", 0.25)
 
         def read() -> Program:
-            return import_program(
-                module, book, conservative=options.conservative, separate_groups=options.separate_groups
-            )
+            return import_program(module, book, modes=options.modes, separate_groups=options.separate_groups)
 
         tactics = _tactics(module, options, book, read)
         program = read()
@@ -65,7 +63,7 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
     tell("writing", 0.75)
     write_module(module, program.graph, program.classes, written)
     if options.keep_rules:
-        attach_rules(module, book)
+        attach_rules(module, book, options.modes)
     return Result(
         module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, options
     )

@@ -117,7 +117,7 @@ class _Maker:
             ]
             if self.chance(3):
                 found += ["--until", self.text("", ("batch", "0", "1", "p0"))]
-        for flag in ("--conservative", "--separate-groups"):
+        for flag in ("--conservative", "--separate-groups", "--strict-shardy"):
             found += [flag] if self.chance(10) else []
         if self.chance(5):
             strategies = ("basic", "aggressive", "op-priority", "user-priority")

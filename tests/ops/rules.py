@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,10 @@ def walk(op: Any) -> Iterator[ir.Operation]:
 
 
 def answers(
-    op: ir.Operation, *, multiple_uses: bool = False, conservative: bool = False, backend: str = "auto"
+    op: ir.Operation, *, multiple_uses: bool = False, modes: Sequence[str] = (), backend: str = "auto"
 ) -> dict[str, list[tuple[Any, ...]]]:
     """All that our rules say about an op."""
-    facts = describe(op, multiple_uses, around())
-    if conservative:
-        facts["conservative"] = [()]
+    facts = describe(op, multiple_uses, around()) | {mode: [()] for mode in modes}
     return solver(backend).solve(facts)
 
 
@@ -71,13 +69,11 @@ def attached(text: str, *, conservative: bool = False) -> list[str]:
 
 
 def ours(text: str, *, conservative: bool = False, backend: str = "auto") -> list[str]:
-    """The rules that we give to the ops of a module, in program order."""
+    """The rules that we give to the ops of a module when we keep to Shardy's, in program order."""
+    modes = ("strict_shardy", *(("conservative",) if conservative else ()))
     with oracle.context():
         module = ir.Module.parse(text)
-        return [
-            written(op, answers(op, conservative=conservative, backend=backend))
-            for op in walk(module.operation)
-        ]
+        return [written(op, answers(op, modes=modes, backend=backend)) for op in walk(module.operation)]
 
 
 def _inside(rule: ir.Attribute) -> str:

@@ -206,7 +206,7 @@ def annotated(text: str, tactics: Sequence[Applied]) -> str:
 @pytest.mark.parametrize(("name", "scan"), CASES)
 def test_the_result_is_what_shardy_makes_of_the_priorities(name: str, scan: bool) -> None:
     text, schedule = case(name, scan)
-    result = shardlog.run(text, schedule=schedule)
+    result = shardlog.run(text, schedule=schedule, strict_shardy=True)
     assert len(result.tactics[-1].given) > 5
     found = differences(result.text(), oracle.propagate(annotated(text, result.tactics)))
     assert not found, "\n".join(found)

@@ -91,12 +91,20 @@ def spread(case: Case) -> Iterator[None]:
             yield None
 
 
+def all_of_them(case: Case) -> Iterator[int | None]:
+    """XLA takes the largest n of n elements for what passes them through; they are sorted."""
+    if case.shapes[0] == case.shapes[1]:
+        yield len(case.factors) - 1
+
+
 # Where Shardy's rules, and so ours, promise too much: the factors, or None where the sizes tell.
 TOO_MUCH: dict[str, Callable[[Case], Iterator[int | None]]] = {
     "stablehlo.reduce_window": spread,
     "stablehlo.sort": by_default,
     "stablehlo.pad": in_place,
     "stablehlo.convolution": off_the_window,
+    "mhlo.topk": all_of_them,
+    "chlo.top_k": all_of_them,
 }
 
 

@@ -83,7 +83,9 @@ def both(piece: Piece) -> tuple[str, str]:
     option, text = piece.option, piece.text
     if "pipeline" in option:
         expected = oracle.forked(oracle.propagate, text)
-        return oracle.with_constants(shardlog.run(text, separate_groups=True).text()), expected
+        return oracle.with_constants(
+            shardlog.run(text, separate_groups=True, strict_shardy=True).text()
+        ), expected
     passes = [p for p in piece.passes if p not in SINKS] + SINKS
     expected = oracle.forked(oracle.run_passes, text, *passes)
     found = re.match(r"sdy-([a-z-]+?)-propagate", option)

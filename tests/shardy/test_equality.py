@@ -39,7 +39,7 @@ def identifier(value: Any) -> str:
 @pytest.mark.parametrize(("name", "options"), CASES + DEEP, ids=identifier)
 def test_model(name: str, options: dict[str, Any]) -> None:
     text = models.text(name, **options)
-    found = differences(shardlog.run(text).text(), oracle.propagate(text))
+    found = differences(shardlog.run(text, strict_shardy=True).text(), oracle.propagate(text))
     assert not found, "\n".join(found)
 
 
@@ -48,12 +48,14 @@ def test_model(name: str, options: dict[str, Any]) -> None:
 def test_strategy(name: str, strategy: str) -> None:
     text = models.text(name, train=name in TRAINED)
     expected = oracle.propagate(text, strategy=strategy, closed=False)
-    found = differences(shardlog.run(text, strategy=strategy, closed=False).text(), expected)
+    found = differences(
+        shardlog.run(text, strategy=strategy, closed=False, strict_shardy=True).text(), expected
+    )
     assert not found, "\n".join(found)
 
 
 def test_lowered() -> None:
     lowered = models.lower("transformer", train=True)
     expected = oracle.propagate(models.text("transformer", train=True))
-    found = differences(shardlog.run(lowered).text(), expected)
+    found = differences(shardlog.run(lowered, strict_shardy=True).text(), expected)
     assert not found, "\n".join(found)

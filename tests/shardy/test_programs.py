@@ -204,4 +204,4 @@ def matrices(x: Any) -> Any:
 def test_program(name: str) -> None:
     function, arguments = PROGRAMS[name]
     text = jax.jit(function).trace(*arguments).lower(lowering_platforms=("cpu",)).as_text()
-    assert differences(shardlog.run(text).text(), propagate(text)) == []
+    assert differences(shardlog.run(text, strict_shardy=True).text(), propagate(text)) == []

@@ -60,7 +60,9 @@ def compare(text: str, strategy: str, closed: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Shardy warns too
         try:
-            ours = shardlog.run(text, strategy=strategy, closed=closed, separate_groups=True).text()
+            ours = shardlog.run(
+                text, strategy=strategy, closed=closed, separate_groups=True, strict_shardy=True
+            ).text()
         except shardlog.ShardlogError as error:
             if "several functions cannot be kept apart" not in (error.hint or ""):
                 raise

@@ -7,6 +7,7 @@ what a propagation pass of Shardy does by itself, and what the two are compared 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,9 +43,10 @@ def propagate_alone(
     errors.
     """
     module = parse_module(read_source(source))
+    modes = ("strict_shardy", *(("conservative",) if conservative else ()))
     book = RuleBook()
     with module.context, ir.Location.unknown():
-        program = _Reader(module, book, add_edges=add_edges, conservative=conservative).read()
+        program = _Reader(module, book, add_edges=add_edges, modes=modes).read()
         fixpoint = propagate(program, book, strategy)
         contents, facts = fixpoint.contents, fixpoint.agenda.facts
         named = {**fixpoint.unchanged, **_with_names(program, fixpoint)}
@@ -59,7 +61,7 @@ def propagate_alone(
                 instance.function.ops,
             ).write()
         if keep_rules:
-            attach_rules(module, book)
+            attach_rules(module, book, modes)
     return str(module)
 
 
@@ -80,9 +82,9 @@ class _Reader(Reader):
     dynamic = True
     all_names = True
 
-    def __init__(self, module: ir.Module, rules: RuleBook, *, add_edges: bool, conservative: bool) -> None:
+    def __init__(self, module: ir.Module, rules: RuleBook, *, add_edges: bool, modes: Sequence[str]) -> None:
         self.add_edges = add_edges
-        super().__init__(module, rules, conservative=conservative, separate_groups=True)
+        super().__init__(module, rules, modes=modes, separate_groups=True)
 
     def read_meshes(self) -> Shardings:
         shardings = super().read_meshes()

@@ -1,0 +1,114 @@
+"""CHLO: shardings pass as they do through what XLA lowers its ops to.
+
+SHARDLOG_EXAMPLES is the number of programs for each op (4), SHARDLOG_SEED (0) decides which they are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import shardlog
+from hypothesis import HealthCheck, given, note, seed, settings
+from hypothesis import strategies as st
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxlib.mlir import ir, passmanager
+from jaxlib.mlir._mlir_libs import _stablehlo
+
+from ..support import oracle
+
+EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "4"))
+SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
+_stablehlo.register_stablehlo_passes()
+P: Any = PartitionSpec
+UNARY = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf_inv", "erfc",
+    "lgamma", "sinh", "square", "tan",
+)  # fmt: skip
+COMPLEX = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cosh", "sinh", "square", "tan")
+TESTS = ("is_inf", "is_neg_inf", "is_pos_inf")
+BINARY = (
+    "next_after", "polygamma", "zeta", "broadcast_add", "broadcast_atan2", "broadcast_next_after", "broadcast_power",
+)  # fmt: skip
+OPS = [
+    *((f"chlo.{n}", 1, "f32", "f32") for n in UNARY if n != "conj"),  # which is no op at all for real numbers
+    *((f"chlo.{n}", 1, "complex<f32>", "complex<f32>") for n in COMPLEX),
+    *((f"chlo.{n}", 1, "f32", "i1") for n in TESTS),
+    *((f"chlo.{n}", 2, "f32", "f32") for n in BINARY),
+    ("chlo.mulhi", 2, "i32", "i32"),
+    ("chlo.broadcast_and", 2, "i32", "i32"),
+]
+
+
+@st.composite
+def shardings(draw: st.DrawFn, *, apart: bool) -> str:
+    """An attribute with axes of the mesh, or none; ``apart``: every dimension has axes of its own."""
+    if draw(st.booleans()):
+        return ""
+    axes = [f'"{axis}"' for axis in ("abcd" if apart else draw(st.permutations("abcd")))]
+    dims = []
+    for of_dim in (axes[:2], axes[2:]):
+        held = draw(st.lists(st.sampled_from(of_dim), max_size=2, unique=True))
+        dims.append(f"{{{', '.join([*held, *draw(st.sampled_from((['?'], [])))])}}}")
+    return f" {{sdy.sharding = #sdy.sharding<@mesh, [{', '.join(dims)}]>}}"
+
+
+@st.composite
+def programs(draw: st.DrawFn, op: tuple[str, int, str, str]) -> str:
+    """The op between others, some of which use its operands or its result too.
+
+    Where an op has several operands, they do not contradict each other: what wins then depends on the order of
+    the ops that XLA makes of it.
+    """
+    name, count, element, given_back = op
+    sharding = shardings(apart=count > 1)
+    x, y = f"tensor<8x16x{element}>", f"tensor<8x16x{given_back}>"
+    kept = "stablehlo.not" if given_back == "i1" else "stablehlo.negate"
+    operands = [draw(st.sampled_from(("%x", "%y", "%n"))) for _ in range(count)]
+    results = draw(st.lists(st.sampled_from(("%r", "%s", "%t")), min_size=1, max_size=2, unique=True))
+    types = {"%r": y, "%s": y, "%t": x}
+    returned = ", ".join(f"{types[r]}{draw(sharding)}" for r in results)
+    return f"""sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2, "d"=3]>
+func.func @main(%x: {x}{draw(sharding)}, %y: {x}{draw(sharding)}) -> ({returned}) {{
+  %n = stablehlo.negate %x : {x}
+  %r = "{name}"({", ".join(operands)}) : ({", ".join([x] * count)}) -> {y}
+  %s = {kept} %r : {y}
+  %t = stablehlo.add %x, %n : {x}
+  return {", ".join(results)} : {", ".join(types[r] for r in results)}
+}}
+"""
+
+
+def lowered(text: str) -> str:
+    """The module with StableHLO in place of CHLO."""
+    with oracle.context():
+        module = ir.Module.parse(text)
+        made = passmanager.PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))")
+        made.run(module.operation)
+        return str(module)
+
+
+def boundary(text: str) -> list[str]:
+    """The shardings of the arguments and results of the function."""
+    header = next(line for line in shardlog.run(text).text().splitlines() if "@main" in line)
+    return re.findall(r"tensor<[^{},]*>(?: \{.*?>\})?", header)
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: f"{op[0]}-{op[2]}")
+def test_as_lowered(op: tuple[str, int, str, str]) -> None:
+    @seed(SEED)
+    @settings(
+        max_examples=EXAMPLES, deadline=None, database=None, print_blob=False,
+        suppress_health_check=[HealthCheck.too_slow],
+    )  # fmt: skip
+    @given(programs(op))
+    def equal(text: str) -> None:
+        note(text)
+        assert boundary(text) == boundary(lowered(text))
+
+    equal()
