@@ -21,19 +21,21 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _stablehlo
 
 from ..support import oracle
+from ..support.compare import differences
 
 EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "4"))
 SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
 _stablehlo.register_stablehlo_passes()
 P: Any = PartitionSpec
 UNARY = (
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf_inv", "erfc",
-    "lgamma", "sinh", "square", "tan",
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf_inv",
+    "erfc", "lgamma", "sinh", "square", "tan",
 )  # fmt: skip
 COMPLEX = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cosh", "sinh", "square", "tan")
 TESTS = ("is_inf", "is_neg_inf", "is_pos_inf")
 BINARY = (
-    "next_after", "polygamma", "zeta", "broadcast_add", "broadcast_atan2", "broadcast_next_after", "broadcast_power",
+    "next_after", "polygamma", "zeta", "broadcast_add", "broadcast_atan2", "broadcast_next_after",
+    "broadcast_power",
 )  # fmt: skip
 OPS = [
     *((f"chlo.{n}", 1, "f32", "f32") for n in UNARY if n != "conj"),  # which is no op at all for real numbers
@@ -62,8 +64,8 @@ def shardings(draw: st.DrawFn, *, apart: bool) -> str:
 def programs(draw: st.DrawFn, op: tuple[str, int, str, str]) -> str:
     """The op between others, some of which use its operands or its result too.
 
-    Where an op has several operands, they do not contradict each other: what wins then depends on the order of
-    the ops that XLA makes of it.
+    Where an op has several operands, they do not contradict each other: what wins then depends on the
+    order of the ops that XLA makes of it.
     """
     name, count, element, given_back = op
     sharding = shardings(apart=count > 1)
@@ -112,3 +114,47 @@ def test_as_lowered(op: tuple[str, int, str, str]) -> None:
         assert boundary(text) == boundary(lowered(text))
 
     equal()
+
+
+COMPILED = {
+    "top_k": lambda x: jax.lax.top_k(x, 4),
+    "top_k of rows": lambda x: jax.lax.top_k(x, 4, axis=0),
+    "square": jax.lax.square,
+    "power": lambda x: x**2,
+    "erf": jax.lax.erf,
+    "erfc": jax.lax.erfc,
+    "erf_inv": jax.lax.erf_inv,
+    "lgamma": jax.lax.lgamma,
+    "digamma": jax.lax.digamma,
+    "acos": jax.lax.acos,
+    "sinh": jax.lax.sinh,
+    "nextafter": lambda x: jax.lax.nextafter(x, x),
+    "zeta": lambda x: jax.lax.zeta(x, x + 1),
+    "bessel_i1e": jax.lax.bessel_i1e,
+}
+
+
+@pytest.mark.parametrize("spec", [P("a", "b"), P(("a", "b")), P(None, ("b", "a"))], ids=str)
+@pytest.mark.parametrize("name", COMPILED)
+def test_as_compiled(name: str, spec: Any) -> None:
+    mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("a", "b"))
+    make: Any = jax.ShapeDtypeStruct
+    x = make((16, 64), jnp.float32, sharding=NamedSharding(mesh, spec))
+    lowered = jax.jit(COMPILED[name]).lower(x)
+    ours = jax.tree.leaves(shardlog.run(lowered).result_shardings)
+    theirs = jax.tree.leaves(lowered.compile().output_shardings)
+    assert all(o.is_equivalent_to(t, 2) for o, t in zip(ours, theirs, strict=True)), (ours, theirs)
+
+
+def test_shardy_alone_passes_nothing() -> None:
+    text = """sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
+  %0 = chlo.square %x : tensor<8xf32> -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+    alone = shardlog.run(text, strict_shardy=True)
+    assert [op.reason for op in alone.unknown_ops] == ["the rule is XLA's, and Shardy alone has none"]
+    assert differences(alone.text(), oracle.propagate(text)) == []
+    assert shardlog.run(text).unknown_ops == ()
+    assert differences(shardlog.run(text).text(), alone.text()) != []
