@@ -32,6 +32,11 @@ class Explainer:
         self.meshes = self.record.meshes
         self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
         self._checked: dict[Proof, int] = {}
+        # What values behind each other have in common: without these, a chain of them takes its square.
+        self._changes: dict[Sharded, tuple[Event, Sharded | None] | None] = {}
+        self._steps: dict[tuple[int, int, tuple[int, ...]], Step] = {}
+        self._used: dict[Sharded, tuple[frozenset[int], list[Sharded]]] = {}
+        self._needs: dict[Sharded, frozenset[int]] = {}
 
     @property
     def result(self) -> Result:
@@ -100,7 +105,7 @@ class Explainer:
             axis,
             value.place,
             tuple(atoms),
-            tuple(self._step(event, d, atoms[0], dict.fromkeys(atoms, axis)) for event, d in way),
+            tuple(self._step(event, d, tuple(atoms)) for event, d in way),
             self.annotation(origin),
             tuple(map(self.annotation, (origin, *needs))),
         )
@@ -115,22 +120,44 @@ class Explainer:
     def way(self, cell: int, dim: int, atom: int) -> tuple[list[tuple[Event, int]], int]:
         """The changes that brought an atom to a dimension, with the dimension that got it, latest first."""
         way = []
-        before = self.history.end
-        while (event := self.history.gained(cell, dim, atom, before)) is not None:
-            way.append((event, dim))
-            source = self.source(event, dim, atom)
-            if source is None:
+        at = (cell, dim, atom, self.history.end)
+        while (change := self._change(at)) is not None:
+            event, before = change
+            way.append((event, at[1]))
+            if before is None:
                 break
-            slot, dim = source
-            cell, before = self.history.cell(self.history.slots(event.item)[slot]), self.history.start(event)
-        return way, cell
+            at = before
+        return way, at[0]
+
+    def _change(self, sharded: Sharded) -> tuple[Event, Sharded | None] | None:
+        """The change that put an atom where it is, and where it came from."""
+        if sharded not in self._changes:
+            _, dim, atom, _ = sharded
+            event = self.history.gained(*sharded)
+            self._changes[sharded] = None if event is None else (event, self._before(event, dim, atom))
+        return self._changes[sharded]
+
+    def _before(self, event: Event, dim: int, atom: int) -> Sharded | None:
+        source = self.source(event, dim, atom)
+        if source is None:
+            return None
+        slot, from_dim = source
+        cell = self.history.cell(self.history.slots(event.item)[slot])
+        return (cell, from_dim, atom, self.history.start(event))
 
     def source(self, event: Event, dim: int, atom: int) -> tuple[int, int] | None:
         """The slot and dimension an atom comes from; None where the annotation itself took the turn."""
         proof = self.proof(event, dim, atom)
         return next((p.row[:2] for p in proof.steps() if _given(p) and p.row[3] == atom), None)
 
-    def _step(self, event: Event, dim: int, atom: int, names: Mapping[int, str]) -> Step:
+    def _step(self, event: Event, dim: int, atoms: tuple[int, ...]) -> Step:
+        """A step that atoms of an axis went together; values behind it have it in common."""
+        key = (event.number, dim, atoms)
+        if key not in self._steps:
+            self._steps[key] = self._made_step(event, dim, atoms[0], dict.fromkeys(atoms, self.axes(atoms)))
+        return self._steps[key]
+
+    def _made_step(self, event: Event, dim: int, atom: int, names: Mapping[int, str]) -> Step:
         proof = self.proof(event, dim, atom)
         op, slots = self.values.op(event.item), self.history.slots(event.item)
         stage = self.history.stage(event)
@@ -206,25 +233,33 @@ class Explainer:
 
     def needs(self, sharded: Sharded) -> Iterable[int]:
         """The annotated cells that an axis rests on, by way of all axes that its proofs use."""
-        waiting, seen = [sharded], {sharded}
-        found: dict[int, None] = {}
+        waiting = [sharded]
         while waiting:
-            cell, dim, atom, before = waiting.pop()
-            event = self.history.gained(cell, dim, atom, before)
-            if event is None:
-                found[cell] = None
-                continue
-            start, slots = self.history.start(event), self.history.slots(event.item)
-            proof = self.proof(event, dim, atom)
-            used = [p.row for p in proof.steps() if _given(p)]
-            if any(p.relation == "annotation" for p in proof.steps()):
-                found[cell] = None
-            for u, d, _, x in used:
-                following = (self.history.cell(slots[u]), d, x, start)
-                if following not in seen:
-                    seen.add(following)
-                    waiting.append(following)
-        return sorted(found)
+            node = waiting[-1]
+            if node not in self._used:
+                self._used[node] = self._uses(node)
+            own, used = self._used[node]
+            missing = [other for other in used if other not in self._needs]
+            if not missing:
+                sets = {self._needs[other] for other in used}
+                self._needs[node] = sets.pop() if len(sets) == 1 and not own else own.union(*sets)
+                waiting.pop()
+            waiting += missing
+        return self._needs[sharded]
+
+    def _uses(self, sharded: Sharded) -> tuple[frozenset[int], list[Sharded]]:
+        """What an axis of a dimension rests on at once: its annotated cell, and axes of dimensions before."""
+        cell, dim, atom, before = sharded
+        event = self.history.gained(cell, dim, atom, before)
+        if event is None:
+            return frozenset([cell]), []
+        start, slots = self.history.start(event), self.history.slots(event.item)
+        steps = list(self.proof(event, dim, atom).steps())
+        annotated = any(p.relation == "annotation" for p in steps)
+        used = [
+            (self.history.cell(slots[u]), d, x, start) for u, d, _, x in (p.row for p in steps if _given(p))
+        ]
+        return frozenset([cell] if annotated else []), used
 
     def check_proofs(self, explanation: Explanation) -> int:
         """Checks the proofs of all steps; returns the number of theirs. Raises ProofError."""

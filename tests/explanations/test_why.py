@@ -148,3 +148,20 @@ def test_bad_input(value: str, dim: int | None, axis: str | None, message: str, 
         Explainer(shardlog.run(DOT)).why(value, dim, axis)
     assert message in error.value.message
     assert hint in error.value.hint
+
+
+def test_values_of_a_chain_share_its_steps() -> None:
+    """Of a line with thousands of values, each behind the one before, every step is made once."""
+    ops = "".join(
+        f'  %{i} = stablehlo.tanh {f"%{i - 1}" if i else "%x"} : tensor<8xf32> loc("model.py":7:3)\n'
+        for i in range(100)
+    )
+    text = f"""
+sdy.mesh @mesh = <["data"=2]>
+func.func @main(%x: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"data"}}]>}}) -> tensor<8xf32> {{
+{ops}  return %99 : tensor<8xf32>
+}}
+"""
+    found = Explainer(shardlog.run(text)).why("model.py:7")
+    assert [len(explanation.steps) for explanation in found] == list(range(1, 101))
+    assert len({id(step) for explanation in found for step in explanation.steps}) == 100
