@@ -42,9 +42,7 @@ def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] 
             written.sharding(instance.place + int(instance.layout.place[v]), r)
             for v, r in zip(values, rank, strict=True)
         ]
-        meshes = written.shardings.meshes.meshes
-        single = all(s is None or meshes[s.mesh].maximal for s in found)
-        return () if single else tuple(written.filled(found, rank) or ())
+        return tuple(written.filled(found, rank, "call") or ())
 
     function = instance.function
     return Signature(of(function.arguments), of(function.operands[function.terminator]))

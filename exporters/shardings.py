@@ -12,6 +12,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ..program.meshes import Mesh
 from ..program.shardings import Facts, Sharding, Shardings
 
 Shape = tuple[int, ...]
@@ -21,7 +22,8 @@ class Written:
     """The shardings that the places of a graph hold at the end, and their attributes.
 
     ``contents`` is the content of every place, ``facts`` gives the facts of a content, ``fit`` adapts a
-    sharding to the boundary of the module (``rules/propagation/boundary.dl``).
+    sharding to the boundary of the module (``rules/propagation/boundary.dl``), ``siblings`` is that of the
+    rules (see ``RuleBook``).
     """
 
     def __init__(
@@ -30,13 +32,14 @@ class Written:
         contents: npt.NDArray[np.int32],
         facts: Callable[[int], Facts],
         fit: Callable[[Facts, Shape, bool], Facts],
+        siblings: Callable[[str, Sequence[int | None], Sequence[Mesh]], tuple[dict[int, int], set[int]]],
         unchanged: Mapping[int, Sharding],
         *,
         closed: bool,
     ) -> None:
         self.shardings, self.contents, self.closed = shardings, contents, closed
         self.unchanged = unchanged  # place -> a sharding that still has its priorities
-        self._facts, self._fit = facts, fit
+        self._facts, self._fit, self._siblings = facts, fit, siblings
         self._read: dict[tuple[int, int], Sharding | None] = {}
         self._fitted: dict[tuple[Sharding | None, Shape, bool], Sharding | None] = {}
         self._attributes: dict[Any, ir.Attribute] = {}
@@ -96,12 +99,18 @@ class Written:
             self._attributes[key] = sdy.TensorShardingPerValueAttr.get([self.attribute(s) for s in filled])
         return self._attributes[key]
 
-    def filled(self, shardings: Sequence[Sharding | None], ranks: Sequence[int]) -> list[Sharding] | None:
-        """``shardings`` with fully open ones in the gaps, on the mesh of the first that is not on a single
-        device; None if there are only gaps."""
-        meshes = [s.mesh for s in shardings if s is not None]
-        if not meshes:
-            return None
-        known = self.shardings.meshes.meshes
-        mesh = next((m for m in meshes if not known[m].maximal), meshes[0])
-        return [s or Sharding.open(mesh, rank) for s, rank in zip(shardings, ranks, strict=True)]
+    def filled(
+        self, shardings: Sequence[Sharding | None], ranks: Sequence[int], when: str = "export"
+    ) -> list[Sharding] | None:
+        """``shardings`` of siblings, with those that others bring; None if there are only gaps.
+
+        ``rules/propagation/siblings.dl`` decides, and says what ``when`` can be.
+        """
+        held = [None if s is None else s.mesh for s in shardings]
+        opened, lost = self._siblings(when, held, self.shardings.meshes.meshes)
+        found = [
+            Sharding.open(opened[i], rank) if i in opened else None if i in lost else sharding
+            for i, (sharding, rank) in enumerate(zip(shardings, ranks, strict=True))
+        ]
+        filled = [sharding for sharding in found if sharding is not None]
+        return filled if filled and len(filled) == len(found) else None

@@ -21,6 +21,7 @@ from ..program.shardings import Sharding, Shardings, read_mesh
 from ..program.signature import Tensor, describe, looks_at
 from ..rulebook.book import RuleBook
 from .graph.graph import Graph, build_graph
+from .passes.policy import Policy
 from .passes.splitting import split_constants
 from .passes.structure import Structure, prepare
 
@@ -84,6 +85,7 @@ class Reader:
             {mode: [()] for mode in modes},
         )
         self.shardings = self.read_meshes()
+        self.policy = Policy(rules, self.shardings.meshes, signatures.shapes)
         self.functions = self.read_functions(signatures)
         self.main = main_function(self.functions)
         self.read_shardings()
@@ -157,9 +159,8 @@ class Reader:
         self.split()
         called = self.called()
         functions = self.functions.items()
-        decide = self.rules.constraint
         return {
-            n: prepare(f, self.classes, self.together, callee=n in called, constrain=decide)
+            n: prepare(f, self.classes, self.together, callee=n in called, policy=self.policy)
             for n, f in functions
         }
 
@@ -207,31 +208,16 @@ class Reader:
             raise ShardlogError(message, where=location(self.functions[self.main].op), hint=hint)
 
     def annotate_calls(self) -> None:
-        """A call without shardings has those of the function's results. Where one result or argument of a
-        called function has a sharding, the others have one without axes, open; a sharding on a single device
-        does not count, and does not cross the call on its own."""
+        """A call without shardings has those of the function's results. What siblings among them and among
+        the arguments of called functions get is said by ``rules/propagation/siblings.dl``."""
         for function in self.functions.values():
             for node, callee in function.calls.items():
                 results, other = function.results[node], self.functions[callee]
                 if not any(v in function.annotations for v in results):
                     found = dict(zip(results, other.result_annotations, strict=False))
                     function.annotations.update((v, s) for v, s in found.items() if s is not None)
-                    self.fill(function, results)
-                self.fill(other, other.arguments)
-
-    def fill(self, function: Function, values: Sequence[int]) -> None:
-        """Gives the values without a sharding an open one on the mesh of the first that has one; where all
-        are on single devices, nothing has a sharding."""
-        meshes, shapes = self.shardings.meshes.meshes, self.classes.signatures.shapes
-        annotations = function.annotations
-        said = [annotations[v].mesh for v in values if v in annotations]
-        mesh = next((m for m in said if not meshes[m].maximal), None)
-        for value in values:
-            if mesh is None:
-                annotations.pop(value, None)
-            else:
-                rank = len(shapes[function.types[value]] or ())
-                annotations.setdefault(value, Sharding.open(mesh, rank))
+                    self.policy.fill("call", function, results)
+                self.policy.fill("call", other, other.arguments)
 
     def split(self) -> None:
         """Splits constants, see ``splitting.py``; which ops are constants is said by the rules."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -192,40 +192,52 @@ class _Propagation:
         return contents
 
     def siblings(self) -> Iterator[tuple[npt.NDArray[np.int32], bool]]:
-        """The places whose shardings stand in one attribute: those of an op's results, and (with True) of
-        what a call returns and of a called function's arguments. Where one has a sharding, the others have
-        too, open and without axes."""
+        """The places of siblings, whose shardings stand in one attribute, and whether they get theirs
+        at once, as ``rules/propagation/siblings.dl`` says."""
+        several = sum(not mesh.maximal for mesh in self.program.shardings.meshes.meshes) > 1
+        attribute = cache(partial(self.rules.attribute, several_meshes=several))
         roots = self.program.graph.roots
         for instance in self.program.graph.instances:
             function, places = instance.function, instance.place + instance.layout.place
-            for node, results in enumerate(function.results):
-                if len(results) > 1 and node not in function.removed:
-                    call = node in function.calls
-                    if call or results[0] not in function.flows:
-                        yield places[results.start : results.stop], call
+            values = [
+                ("call" if node in function.calls else "op", results)
+                for node, results in enumerate(function.results)
+                if len(results) > 1 and node not in function.removed
+            ]
+            for to, results in values:
+                together, at_once = attribute(to, has_edges=results[0] in function.flows)
+                if together:
+                    yield places[results.start : results.stop], at_once
             if instance not in roots:
-                yield places[function.arguments], True
+                together, at_once = attribute("function", has_edges=False)
+                if together:
+                    yield places[function.arguments], at_once
 
     def companions(self) -> Lists | None:
-        """The cells of an op's results. With a single mesh it does not matter when they get it; see
-        ``with_siblings``."""
-        if sum(not mesh.maximal for mesh in self.program.shardings.meshes.meshes) < 2:
-            return None
+        """The cells of siblings that get their shardings at once."""
         cells = self.program.cells
         found: list[list[int]] = [[] for _ in range(len(cells))]
-        for places, crossing in self.siblings():
-            for place in () if crossing else places.tolist():
+        for places, at_once in self.siblings():
+            for place in places.tolist() if at_once else ():
                 found[cells[place]] += [c for c in cells[places].tolist() if c != cells[place]]
-        return lists(found)
+        return lists(found) if any(found) else None
 
     def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The contents of places, with those that siblings bring."""
+
+        @cache
+        def mesh(content: int) -> int | None:
+            return next((m for (m,) in self.agenda.facts(content)["mesh"]), None) if content else None
+
+        @cache
+        def opened(held: tuple[int, ...]) -> dict[int, int]:
+            meshes = self.program.shardings.meshes.meshes
+            found, _ = self.rules.siblings("end", [mesh(content) for content in held], meshes)
+            return {i: self.agenda.content({"mesh": [(m,)]}) for i, m in found.items()}
+
         for places, _ in self.siblings():
-            held = contents[places].tolist()
-            if any(held) and not all(held):
-                mesh = self.agenda.facts(next(content for content in held if content))["mesh"]
-                empty = self.agenda.content({"mesh": mesh})
-                contents[places] = [content or empty for content in held]
+            for i, content in opened(tuple(contents[places].tolist())).items():
+                contents[places[i]] = content
         return contents
 
     def cell_places(self) -> Lists:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..engine import DatalogError, Limits, Program, Solver, load
 from ..errors import ShardlogError
+from ..program.meshes import Mesh
 from .about import names, speak_of
 from .discover import GROUP, Package, discovered
 from .einsum import SUFFIXES, compile_files, read_text
@@ -112,6 +113,8 @@ _KEYS = {
     "turn": "item",
     "boundary": "value",
     "constraints": "demand",
+    "siblings": "attribute",
+    "tactics": "request",
     "constants": None,
     "groups": None,
     "schedule": None,
@@ -277,6 +280,34 @@ class RuleBook:
     def constraint(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """What becomes of a sharding constraint; see ``rules/propagation/constraints.dl`` for the facts."""
         return self._decide("constraints", facts)
+
+    def tactic(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """Which dimension of a tensor gets axes; see ``rules/propagation/tactics.dl`` for the facts."""
+        return self._decide("tactics", facts)
+
+    def attribute(self, to: str, *, has_edges: bool, several_meshes: bool) -> tuple[bool, bool]:
+        """Whether values are siblings, and whether they are in propagation; they belong ``to`` an "op" or a
+        "call" as its results, or to a "function" as its arguments: see ``rules/propagation/siblings.dl``."""
+        facts: dict[str, Any] = {"belongs": [(to,)]}
+        holds = {"has_edges": has_edges, "several_meshes": several_meshes}
+        found = self._decide("siblings", facts | {name: [()] for name, is_so in holds.items() if is_so})
+        return bool(found["stands_together"]), bool(found["goes_along"])
+
+    def siblings(
+        self, when: str, held: Sequence[int | None], meshes: Sequence[Mesh]
+    ) -> tuple[dict[int, int], set[int]]:
+        """What siblings get, which have shardings on meshes with the numbers ``held``: those that get an open
+        sharding, with its mesh, and those that lose theirs. See ``rules/propagation/siblings.dl``, also for
+        ``when``."""
+        used = sorted({mesh for mesh in held if mesh is not None})
+        facts = {
+            "looked_at": [(when,)],
+            "sibling": [(i,) for i in range(len(held))],
+            "on_mesh": [(i, mesh) for i, mesh in enumerate(held) if mesh is not None],
+            "single_device": [(mesh,) for mesh in used if meshes[mesh].maximal],
+        }
+        found = self._decide("siblings", facts)
+        return dict(found["opens"]), {i for (i,) in found["loses"]}
 
     def groups(self, grouped: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
         """The values that share a sharding, in the given order, by the least of them; from (value, group id)

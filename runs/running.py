@@ -100,7 +100,7 @@ def _tactics(
         return lambda place, rank: sharding(facts(int(fixpoint.contents[place])), rank)
 
     with module.context, ir.Location.unknown():
-        return apply_schedule(options.steps, read, decide)
+        return apply_schedule(options.steps, read, decide, book)
 
 
 def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed: bool) -> Written:
@@ -112,7 +112,7 @@ def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed
         return {"sharded": kept({**given, "entry": [()] if entry else []})}
 
     contents, facts = fixpoint.contents, fixpoint.agenda.facts
-    return Written(program.shardings, contents, facts, fit, fixpoint.unchanged, closed=closed)
+    return Written(program.shardings, contents, facts, fit, book.siblings, fixpoint.unchanged, closed=closed)
 
 
 def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:

@@ -5,7 +5,6 @@ What becomes of each is decided by ``rules/propagation/constraints.dl``; here it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +13,7 @@ from ...program.function import Function
 from ...program.manual import spec_name
 from ...program.shardings import Sharding
 from ...program.uses import Uses
-
-Facts = Mapping[str, Any]
-Decide = Callable[[Facts], Facts]  # see ``RuleBook.constraint``
+from .policy import Policy
 
 
 def apply_constraints(
@@ -25,7 +22,7 @@ def apply_constraints(
     uses: Uses,
     place: dict[int, int],
     flows_into: set[int],
-    decide: Decide,
+    policy: Policy,
 ) -> None:
     """Applies the constraints of ``function`` in program order.
 
@@ -34,7 +31,7 @@ def apply_constraints(
     targets.
     """
     if function.constraints or function.entering:
-        _Constraints(function, classes, uses, place, flows_into, decide).run()
+        _Constraints(function, classes, uses, place, flows_into, policy).run()
 
 
 class _Constraints:
@@ -45,9 +42,9 @@ class _Constraints:
         uses: Uses,
         place: dict[int, int],
         flows_into: set[int],
-        decide: Decide,
+        policy: Policy,
     ) -> None:
-        self.classes, self.decide = classes, decide
+        self.classes, self.policy = classes, policy
         self.function, self.uses, self.place, self.flows_into = function, uses, place, flows_into
         self.nodes = set(function.constraints)
         # What nodes want of their operands: constraints, and manual computations.
@@ -116,7 +113,7 @@ class _Constraints:
             facts["continues_chain"] = [()]
         if any(node in self.wanted_by for node, _ in uses.of(result)):
             facts["end_demanded"] = [()]
-        taken = {place for (place,) in self.decide(facts)["chain_takes_over"]}
+        taken = {place for (place,) in self.policy.constraint(facts)["chain_takes_over"]}
         for use, place in reversed(places.items()):
             if place in taken:
                 uses.move(*use, result)
@@ -124,14 +121,16 @@ class _Constraints:
     def apply(self, node: int, index: int, sharding: Sharding) -> None:
         function, uses = self.function, self.uses
         value = function.operands[node][index]
-        decided = self.decide(self.demand(node, index, sharding))
+        decided = self.policy.constraint(self.demand(node, index, sharding))
         place = self.place.get(value, value)
         spec = (node, spec_name("in_shardings", index)) if node in function.entering else None
         if decided["becomes_sharding"]:
             function.annotations[place] = sharding
             if spec:
                 function.specs[place] = spec
-            self.fill(value, sharding.mesh)
+            siblings = function.results[function.definer[value]] if function.definer[value] >= 0 else range(0)
+            if len(siblings) > 1:  # later constraints find their shardings there
+                self.policy.fill("constraint", function, siblings)
         if decided["stands_apart"]:
             node = create_constraint(function, self.classes, uses, node, index, sharding)
             if spec:
@@ -143,14 +142,6 @@ class _Constraints:
             function.annotations[place] = replace(open_, unreduced=sharding.unreduced)
         if decided["takes_over"]:
             take_over(function, uses, node)
-
-    def fill(self, value: int, mesh: int) -> None:
-        """The other results of the op get shardings too, open ones: later constraints find these there."""
-        function, shapes = self.function, self.classes.signatures.shapes
-        results = function.results[function.definer[value]] if function.definer[value] >= 0 else range(0)
-        for other in results if len(results) > 1 else ():
-            rank = len(shapes[function.types[other]] or ())
-            function.annotations.setdefault(other, Sharding.open(mesh, rank))
 
 
 def create_constraint(

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from ...program.classes import Classes, End, Knowledge
 from ...program.function import Function
 from ...program.uses import Uses
-from .constraints import Decide, apply_constraints
+from .constraints import apply_constraints
 from .groups import Together, separate_groups
+from .policy import Policy
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ def prepare(
     *,
     callee: bool,
     edges_as_read: bool = False,
-    constrain: Decide | None,
+    policy: Policy | None,
 ) -> Structure:
     """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints as
-    ``constrain`` decides (None: leaves them) and finds its dead ops (``function.removed``).
+    ``policy`` says (None: leaves them) and finds its dead ops (``function.removed``).
 
     ``edges_as_read``: no edges but those that stand in the function. ``together`` (see ``groups.py``):
     members of sharding groups may disagree; otherwise that is an error, which is found later.
@@ -71,8 +72,8 @@ def prepare(
     for value, sharding in list(function.annotations.items()):
         if value in place:
             function.annotations.setdefault(place[value], sharding)
-    if constrain is not None:
-        apply_constraints(function, classes, uses, place, owners | set(place), constrain)
+    if policy is not None:
+        apply_constraints(function, classes, uses, place, owners | set(place), policy)
     if together is not None:
         separate_groups(function, classes, uses, place, owners, together)
     if function.moved:

@@ -50,7 +50,9 @@ def propagate_alone(
         fixpoint = propagate(program, book, strategy)
         contents, facts = fixpoint.contents, fixpoint.agenda.facts
         named = {**fixpoint.unchanged, **_with_names(program, fixpoint)}
-        written = _AsTheyAre(program.shardings, contents, facts, lambda f, s, e: f, named, closed=False)
+        written = _AsTheyAre(
+            program.shardings, contents, facts, lambda f, s, e: f, book.siblings, named, closed=False
+        )
         for instance in program.graph.instances:
             instance.function.groups.clear()  # they stay
             version = Version(instance.function.name, instance, Signature((), ()), {})
@@ -115,7 +117,7 @@ class _Reader(Reader):
                 self.together,
                 callee=n in called,
                 edges_as_read=not self.add_edges,
-                constrain=None,
+                policy=None,
             )
             for n, f in functions.items()
         }

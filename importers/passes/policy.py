@@ -1,0 +1,36 @@
+"""What the rules decide on the way in, done to functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...program.function import Function
+from ...program.meshes import Meshes
+from ...program.shardings import Sharding
+from ...rulebook.book import RuleBook
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rules of a run, for a module with these meshes and types of these ``shapes``."""
+
+    rules: RuleBook
+    meshes: Meshes
+    shapes: Sequence[tuple[int, ...] | None]
+
+    def constraint(self, facts: Mapping[str, Any]) -> Mapping[str, Sequence[Any]]:
+        """What becomes of a sharding constraint; see ``rules/propagation/constraints.dl``."""
+        return self.rules.constraint(facts)
+
+    def fill(self, when: str, function: Function, values: Sequence[int]) -> None:
+        """Gives siblings the shardings that ``rules/propagation/siblings.dl`` says."""
+        annotations = function.annotations
+        held = [annotations[v].mesh if v in annotations else None for v in values]
+        opened, lost = self.rules.siblings(when, held, self.meshes.meshes)
+        for i, mesh in opened.items():
+            rank = len(self.shapes[function.types[values[i]]] or ())
+            annotations[values[i]] = Sharding.open(mesh, rank)
+        for i in lost:
+            del annotations[values[i]]
