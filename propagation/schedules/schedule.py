@@ -1,14 +1,14 @@
 """Tactics become annotations of the main function's arguments and results, with priorities.
 
 A dimension that a tactic shards is annotated with its axes, open, at the priority of the tactic. Where a
-pattern does not say which dimension, the first one is taken that the axes divide and that is still free after
-the tactics before, which is found out by propagating these.
+pattern does not say which dimension, ``rules/propagation/tactics.dl`` takes one, given what the tactics
+before lead to, which is found out by propagating these.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -22,6 +22,7 @@ from ...program.meshes import SubAxis
 from ...program.modules import symbols
 from ...program.places import argument_path, components, result_path, wildcard
 from ...program.shardings import Dimension, Sharding
+from ...rulebook.book import RuleBook
 from .tactics import Rule, Step
 
 # What a place holds after propagation, by the place and the rank of its tensor.
@@ -69,7 +70,7 @@ class _Target:
 
 
 def apply_schedule(
-    steps: Sequence[Step], read: Callable[[], Program], decide: Callable[[Program], Held]
+    steps: Sequence[Step], read: Callable[[], Program], decide: Callable[[Program], Held], rules: RuleBook
 ) -> tuple[Applied, ...]:
     """Annotates the main function of a module with the steps of a schedule, see ``docs/tactics.md``.
 
@@ -80,7 +81,7 @@ def apply_schedule(
     program = read()
     annotated = [s for s in program.initial.values() if not s.empty]
     first = 1 + max((d.priority or 0 for s in annotated for d in s.dimensions), default=0) if annotated else 0
-    scheduler, applied = _Scheduler(program), list[Applied]()
+    scheduler, applied = _Scheduler(program, rules.tactic), list[Applied]()
 
     def held() -> list[Sharding | None]:
         now = read() if applied else program
@@ -107,7 +108,8 @@ def last_priority(until: str | int | None, applied: Sequence[Applied], program: 
 
 
 class _Scheduler:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, decide: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        self.decide = decide
         self.shardings = program.shardings
         meshes = program.shardings.meshes.meshes
         declared = symbols(program.module, "sdy.mesh")
@@ -252,27 +254,30 @@ class _Scheduler:
             raise ShardlogError(f"{target.name} {why}", where=rule.where, hint="name other arguments")
 
     def check_unused(self, target: _Target, rule: Rule) -> None:
-        for axis, how in _used(self.sharding(target)).items():
+        for axis, how in _uses(self.sharding(target)):
             if axis in rule.axes:
                 hint = "a tensor has an axis once"
-                raise ShardlogError(f"{target.name} {how} {axis} already", where=rule.where, hint=hint)
+                message = f"{target.name} is {how} on {axis} already"
+                raise ShardlogError(message, where=rule.where, hint=hint)
 
     def free_dimension(self, target: _Target, rule: Rule, held: Sharding | None) -> int | str:
-        """The first dimension that axes divide and that nothing shards or closes; or why there is none."""
-        if not target.shape:
-            return "it is no tensor" if target.shape is None else "it is a scalar"
-        shardings = [self.sharding(target)] if held is None else [self.sharding(target), held]
-        if any(s.mesh != self.number for s in shardings):
-            return "it lives on another mesh"
-        used = {axis: how for sharding in shardings for axis, how in _used(sharding).items()}
-        if clash := [f"{used[axis]} {axis}" for axis in rule.axes if axis in used]:
-            return f"it {clash[0]} already"
-        parts = self.parts(rule)
-        dims = [dim for dim, size in enumerate(target.shape) if size % parts == 0]
-        if not dims:
-            return f"none of its dimensions is divisible by {parts}"
-        free = (d for d in dims if not any(s.dimensions[d].axes or s.dimensions[d].closed for s in shardings))
-        return next(free, f"the dimensions divisible by {parts} are sharded or closed already")
+        """The dimension that gets the axes of a rule which names none; or why there is none."""
+        shardings = [self.sharding(target), *([] if held is None else [held])]
+        facts: dict[str, Any] = {
+            "wants": [(i, axis, self.mesh.sizes[axis]) for i, axis in enumerate(rule.axes)],
+            "not_tensor": [()] if target.shape is None else [],
+            "scalar": [()] if target.shape == () else [],
+            "dim": list(enumerate(target.shape or ())),
+            "other_mesh": [()] if any(s.mesh != self.number for s in shardings) else [],
+            "uses": sorted({use for s in shardings for use in _uses(s)}),
+            "occupied": sorted(
+                {(d,) for s in shardings for d, of in enumerate(s.dimensions) if of.axes or of.closed}
+            ),
+        }
+        found = self.decide(facts)
+        decided: int | str
+        ((decided,),) = found["shards"] or found["leaves"]
+        return decided
 
     def annotate(self, target: _Target, dim: int, rule: Rule, tactic: str, priority: int) -> None:
         dimensions = list(self.sharding(target).dimensions)
@@ -333,11 +338,11 @@ def _values(function: Function) -> list[int]:
     return [*function.arguments, *function.operands[function.terminator]]
 
 
-def _used(sharding: Sharding) -> dict[str, str]:
+def _uses(sharding: Sharding) -> Iterator[tuple[str, str]]:
     """The axes that a sharding uses, and how."""
-    used = {axis.name: "is replicated on" for axis in sharding.replicated}
-    used |= {axis.name: "is unreduced on" for axis in sharding.unreduced}
-    return used | {axis.name: "is sharded on" for d in sharding.dimensions for axis in d.axes}
+    yield from ((axis.name, "replicated") for axis in sharding.replicated)
+    yield from ((axis.name, "unreduced") for axis in sharding.unreduced)
+    yield from ((axis.name, "sharded") for dimension in sharding.dimensions for axis in dimension.axes)
 
 
 def _starts(path: Sequence[str], parts: Sequence[re.Pattern[str]]) -> bool:
