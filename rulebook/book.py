@@ -43,6 +43,13 @@ def builtin_ops() -> tuple[Program, Solver]:
     return _ops(), _answers()[0]
 
 
+@cache
+def family(relation: str) -> frozenset[str]:
+    """The ops that a relation of facts about ops by name has, such as ``same_value_op``: those of the rules
+    that come with shardlog. See ``rules/ops/schema.dl``."""
+    return frozenset(str(name) for (name,) in builtin_ops()[1].solve({}, [relation])[relation])
+
+
 def load_ops(
     files: Sequence[Path], op_priorities: Path | None = None, include_from: Sequence[Path | str] = ()
 ) -> Program:

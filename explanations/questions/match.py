@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
+from ...rulebook.book import family
 from ...runs.record import Op, Record, Value
 
 _SSA = re.compile(r"(@[\w.$-]+(#\d+)?:)?%|result#\d+$")
 _TAKEN = ("operand", "returned", "source 0")
-_TRANSPARENT = frozenset({"sdy.sharding_constraint", "sdy.reshard"})  # what they give is what they take
 
 
 def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
@@ -65,6 +65,7 @@ class _Computed:
 
     def __init__(self, record: Record, numbers: _Numbers, *, by_path: bool) -> None:
         self._record, self._numbers = record, numbers
+        self._transparent = family("same_value_op")
         self._ops: list[Op] = []
         self._made: dict[int, tuple[int, str]] = {}  # value -> the op that makes it, and as what
         self._uses: dict[int, list[tuple[int, str]]] = {}
@@ -130,7 +131,7 @@ class _Computed:
 
     def _through(self, number: int) -> int:
         """What a value is, but for its sharding."""
-        while number in self._made and self._ops[self._made[number][0]].name in _TRANSPARENT:
+        while number in self._made and self._ops[self._made[number][0]].name in self._transparent:
             number = self._ops[self._made[number][0]].values[0]
         return number
 

@@ -19,12 +19,12 @@ from ...program.function import RESULT_SHARDING, location, sharding_of
 from ...program.meshes import Meshes, SubAxis
 from ...program.modules import symbols
 from ...program.shardings import Dimension, Sharding, Shardings, read_mesh
+from ...rulebook.book import family
 from .hlo_sharding import tuple_text
 from .shard_map import FULL_TO_SHARD, SHARD_TO_FULL
 from .tiles import from_sharding
 
 _BODY = "xla.sdy.inlinable_manual_computation_body"  # XLA's name for it
-_DROPPED = ("sdy.propagation_barrier", "sdy.all_reduce")  # they move no data
 
 
 def to_gspmd(module: ir.Module) -> ir.Module:
@@ -158,10 +158,11 @@ class _Writer:
         """What names the sharding of its only result becomes ``@Sharding``."""
         label = next((label for label in RESULT_SHARDING if label in op.attributes), None)
         name, value = op.operation.name, op.operands[0] if len(op.operands) == 1 else None
-        if value is None or (label is None and name not in _DROPPED):
+        left_out = name in family("same_sharding_op")
+        if value is None or (label is None and not left_out):
             hint = "GSPMD's notation has only constraints and manual computations; keep sdy's"
             raise ShardlogError(f"{name} cannot be said in GSPMD's notation", where=location(op), hint=hint)
-        if name not in _DROPPED:
+        if not left_out:
             sharding = self.inside(op.attributes[label], value.type, manual)
             assert sharding is not None
             value = self.custom_call("Sharding", value, value.type, sharding, manual, op)

@@ -1,0 +1,55 @@
+"""Ops are known by name in the rules alone: Python names what modules are made of, and no other op."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NAME = re.compile(r"(stablehlo|sdy|mhlo|chlo|func)\.\w+")
+
+ATTRIBUTES = {
+    *("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding", "mhlo.frontend_attributes"),
+    *("mhlo.num_partitions", "stablehlo.mesh"),
+}
+STRUCTURE = {
+    *("func.func", "func.call", "func.return", "func.result"),  # functions, and the exchange at their end
+    *("sdy.mesh", "sdy.manual_computation", "sdy.named_computation"),
+    *("sdy.sharding_constraint", "sdy.sharding_group", "sdy.data_flow_edge", "sdy.func_data_flow_edge"),
+    "stablehlo.custom_call",  # which says in its target what it is
+}
+ELSEWHERE = {  # ops that are written in another way somewhere
+    "checks/agreement.py": {"sdy.constant", "stablehlo.constant", "sdy.reshard"},
+    "importers/dumps.py": {"sdy.constant", "stablehlo.constant"},
+    "notations/frontend_attributes.py": {
+        f"stablehlo.{n}" for n in ("after_all", "infeed", "outfeed", "recv", "send")
+    },
+    "notations/tuples.py": {"stablehlo.tuple", "stablehlo.get_tuple_element"},
+    "notations/xla_loops.py": {"stablehlo.while"},
+}
+
+
+def modules() -> Iterator[Path]:
+    for path in sorted(ROOT.rglob("*.py")):
+        relative = path.relative_to(ROOT)
+        if relative.parts[0] not in {"tests", "build", "examples", ".venv"}:
+            yield relative
+
+
+@pytest.mark.parametrize("path", [*modules()], ids=str)
+def test_python_knows_no_ops(path: Path) -> None:
+    tree = ast.parse((ROOT / path).read_text())
+    texts = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    named = {text for text in texts if NAME.fullmatch(text)}
+    unknown = named - ATTRIBUTES - STRUCTURE - ELSEWHERE.get(str(path), set())
+    assert not unknown, f"{path} names {', '.join(sorted(unknown))}: say it in rules/ops"
+
+
+def test_rules_of_propagation_know_no_ops() -> None:
+    for file in [*(ROOT / "rules/propagation").glob("*.dl"), *(ROOT / "rules/partition").glob("*.dl")]:
+        code = re.sub(r"//.*", "", file.read_text())
+        assert not re.findall(rf'"@?{NAME.pattern}"', code), file
