@@ -31,7 +31,8 @@ def view_of(source: Any, view: str, module: str = "") -> Text:
     if view == "lowered":
         return text
     original = parse_module(text)
-    _name_ops(original)
+    if text.interface.arguments is None:  # JAX names its ops
+        _name_ops(original)
     seen = _compiled(source, original, text) if view == "compiled" else None
     if seen is None:  # also where XLA has nothing to ask Shardy: the program is on one device
         seen = replace(text, data=_round_trip(original, text.name))
