@@ -1,4 +1,4 @@
-"""Which functions the annotated module has: one per function and distinct shardings of its arguments and
+"""The functions of the annotated module: one for each function and distinct shardings of its arguments and
 results.
 
 Every call was propagated on its own; calls whose arguments and results ended with equal shardings share a

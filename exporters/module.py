@@ -30,7 +30,7 @@ def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written
 
 
 class Context:
-    """What the writing of a function needs to know."""
+    """Everything that writing a function needs."""
 
     def __init__(self, graph: Graph, classes: Classes, written: Written) -> None:
         self.graph, self.classes, self.written = graph, classes, written
@@ -414,7 +414,7 @@ def _result_sharding(attributes: Any) -> str | None:
 
 
 def _placed(sharding: Sharding | None) -> Any:
-    """What tells two shardings apart when data would have to move."""
+    """A key that is equal for two shardings if no data moves between them."""
     if sharding is None:
         return None
     axes = tuple(d.axes for d in sharding.dimensions)

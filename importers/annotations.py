@@ -126,8 +126,8 @@ def _unquoted(name: str) -> str:
 
 
 class Targets:
-    """What can be annotated, by name: values of the main function as MLIR prints them, its arguments and
-    results by JAX's paths, its results as ``result#0``."""
+    """The tensors that can be annotated, by name: values of the main function as MLIR prints them, its
+    arguments and results by JAX's paths, its results as ``result#0``."""
 
     def __init__(self, module: ir.Module) -> None:
         declared = symbols(module, "func.func")

@@ -55,9 +55,10 @@ def meshes_of(given: Given) -> list[Any]:
 
 
 def annotation_texts(module: ir.Module, given: Given, interface: Interface) -> tuple[str, ...]:
-    """What is given as annotations (see ``Options.annotate``) as texts, ``name=[{"axis"}, {}]``.
+    """Annotations (see ``Options.annotate``) as texts, ``name=[{"axis"}, {}]``.
 
-    Raises ShardlogError for values that do not exist, and for what is no sharding or fits no argument.
+    Raises ShardlogError for values that do not exist, and for shardings that are malformed or fit no
+    argument.
     """
     if isinstance(given, Several):
         return tuple(text for part in given for text in annotation_texts(module, part, interface))

@@ -18,13 +18,13 @@ _HIDDEN = ("jax.global_constant", "jax.token", "jax.const")
 
 @dataclass(frozen=True)
 class Interface:
-    """How JAX calls a module.
+    """The signature of a module's main function as JAX has it.
 
     ``arguments`` is the tree of ``(args, kwargs)`` of the function and ``results`` that of what it returns;
-    None where the module is all there is. The module has those of the flat arguments that are ``kept``, in
-    order: ``jax.jit`` drops what is not used. ``ranks`` are those of all flat arguments and results as the
-    function has them (an array of random keys has one dimension more in the module), and ``meshes`` the
-    ``Mesh``es and ``AbstractMesh``es of the program, concrete ones first.
+    None where only a module is known. The module has those of the flat arguments that are ``kept``, in order:
+    ``jax.jit`` drops unused ones. ``ranks`` are those of all flat arguments and results as the function has
+    them (an array of random keys has one dimension more in the module), and ``meshes`` the ``Mesh``es and
+    ``AbstractMesh``es of the program, concrete ones first.
     """
 
     arguments: Any = None
@@ -35,9 +35,9 @@ class Interface:
 
 
 def lowered(source: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """What a program is read from: a function is lowered for its arguments, a ``Traced`` as it is.
+    """The program of ``source``: a function is lowered for its arguments, a ``Traced`` as it is.
 
-    Raises ShardlogError where there are arguments for what is no function.
+    Raises ShardlogError for arguments to anything but a function.
     """
     function = hasattr(source, "trace") or (callable(source) and not isinstance(source, type))
     if function and not any(hasattr(source, name) for name in _LOWERED):

@@ -154,7 +154,7 @@ class Reader:
         return Program(self.module, self.shardings, classes, graph, cells, initial, unshared, groups)
 
     def structures(self) -> dict[str, Structure]:
-        """What import makes of the functions."""
+        """The structures of the functions, after the import passes."""
         self.annotate_calls()
         self.split()
         called = self.called()

@@ -105,7 +105,7 @@ def read_file(path: Path) -> Text:
 
 
 def _read(opened: Callable[[], AbstractContextManager[IO[bytes]]], name: str, most: int = -1) -> Text:
-    """What a stream holds, which may not end. ``most``: this many bytes are too many."""
+    """The text of a stream, which may be endless. Raises ShardlogError for ``most`` bytes or more."""
     try:
         with opened() as stream:
             first = stream.read(_FIRST)

@@ -104,7 +104,8 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def risk(text: bytes) -> tuple[int, str] | None:
-    """What MLIR may not survive of a text, and in which line (0: in all of it); None: nothing."""
+    """The reason why MLIR may crash on a text, and the line of it (0: all of it); None where there is
+    none."""
     if line := _not_text(text):
         return line, _NAMES
     if (levels := depth(text)) > _DEEP:
@@ -115,7 +116,7 @@ def risk(text: bytes) -> tuple[int, str] | None:
 
 
 def depth(text: bytes) -> int:
-    """How deep brackets nest, whatever they stand in; about, for those in strings count."""
+    """The depth to which brackets nest, roughly: those in strings count too."""
     steps = text.replace(b"->", b"").translate(_STEPS, _OTHERS)
     level = lowest = deepest = 0
     for start in range(0, len(steps), _PIECE):
@@ -128,8 +129,8 @@ def depth(text: bytes) -> int:
 
 
 def _written_out(text: bytes) -> int:
-    """How many characters the longest alias of an attribute or a type stands for, about: what stands in place
-    of the aliases in it counts. (Locations are never written out.)"""
+    """The length of the longest alias of an attribute or a type with all aliases in it expanded, roughly.
+    (Locations are never expanded.)"""
     sizes: dict[bytes, int] = {}
     text = b"\n" + text
     found = list(_ALIAS.finditer(text))

@@ -1,4 +1,4 @@
-"""What the op rules say about signatures, in the form that the graph is built from.
+"""The answers of the op rules about signatures, in the form that the graph is built from.
 
 An op's *class* is the set of facts that its turns need. Signatures whose facts are equal share a class, so
 that an addition and a multiplication of the same shape are solved once.
@@ -32,7 +32,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What the rules say about one signature."""
+    """The answer of the rules about one signature."""
 
     known: bool
     no_rule: str  # why there is none, where the rules say it
@@ -100,7 +100,7 @@ class Classes:
     _identities: dict[Any, int] = field(default_factory=dict)
 
     def of(self, signature: int, *, multiple_uses: bool = False) -> Knowledge:
-        """What the rules say about a signature."""
+        """The answer of the rules about a signature."""
         return self._look_up(signature, multiple_uses)[1]
 
     def number(self, signature: int, *, multiple_uses: bool = False) -> int:
@@ -108,7 +108,7 @@ class Classes:
         return self._look_up(signature, multiple_uses)[0]
 
     def facts(self, signature: int) -> Facts:
-        """What the op rules are told of a signature."""
+        """The facts about a signature that the op rules are given."""
         if signature not in self._described:
             found = self.describe(self.signatures.examples[signature], False)
             self._described[signature] = {**found, **self.mode}

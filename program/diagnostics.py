@@ -50,7 +50,7 @@ def _owner(match: re.Match[str]) -> str:
 
 
 def _suggestion(message: str, text: str) -> str:
-    """What a name that does not exist may stand for."""
+    """A hint with the nearest name, where the message is about an unknown one."""
     if mesh := re.search(r"unknown mesh: @(\S+)", message):
         names = re.findall(r"sdy\.mesh @(\S+) =", text)
         return closest(f"@{mesh[1]}", [f"@{name}" for name in names]) if names else ""

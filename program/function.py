@@ -70,8 +70,8 @@ class Signatures:
         return number
 
     def attribute(self, attribute: ir.Attribute) -> Any:
-        """What tells an attribute from others: a number below those of types, or for the elements of a tensor
-        an ``_Elements`` with such a number."""
+        """A key that identifies an attribute: a number below those of types, or for the elements of a
+        tensor an ``_Elements`` with such a number."""
         key = self.attribute_keys.get(attribute)
         if key is None:
             elements = isinstance(attribute, (ir.DenseElementsAttr, ir.DenseResourceElementsAttr))
@@ -111,7 +111,7 @@ def _shape(type_: ir.Type, where: Any, dynamic: bool) -> tuple[int, ...] | None:
 
 
 def location(op: Any) -> str:
-    """Where an op comes from, as MLIR has it."""
+    """The source location of an op, as MLIR prints it."""
     text = str(op.location)
     return (
         text.removeprefix("loc(").removesuffix(")").replace('"', "")

@@ -37,7 +37,7 @@ class Manual:
         return tuple((name, tuple((slot, *row) for row in rows)) for name, rows in self.facts)
 
     def around(self, inner: Sharding) -> Sharding:
-        """What ``inner`` is outside of the computation."""
+        """The sharding outside of the computation of a value whose sharding inside is ``inner``."""
         dimensions = tuple(
             replace(free, axes=manual.axes + free.axes)
             for manual, free in zip(self.sharding.dimensions, inner.dimensions, strict=True)
@@ -92,7 +92,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
 
 
 def spec_name(label: str, index: int) -> str:
-    """What JAX's shard_map calls an entry of ``in_shardings`` or ``out_shardings``."""
+    """The name that JAX's shard_map has for an entry of ``in_shardings`` or ``out_shardings``."""
     return f"{label.partition('_')[0]}_specs[{index}]"
 
 

@@ -1,4 +1,4 @@
-"""Where values come from: lines of the user's program, and the paths that JAX gives arguments and results."""
+"""Origins of values: lines of the user's program, and the paths that JAX gives arguments and results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _COMPONENT = re.compile(r"""\.?(?P<name>[^.\[\]]+)|\[\s*('[^']*'|"[^"]*"|[^\]]*?
 
 
 def wildcard(pattern: str, any_: str = r"[^\[\]]") -> re.Pattern[str]:
-    """What matches a name with stars, each of which stands for any text, of characters that match ``any_``.
+    """A pattern for names with stars, each of which matches any text of characters that match ``any_``.
 
-    A match takes time in proportion to the name: what follows a star is best found as early as it can be, so
-    nothing is tried twice.
+    A match takes time in proportion to the name: the text after a star is best found as early as it can be,
+    so nothing is tried twice.
     """
     first, *others = map(re.escape, pattern.split("*"))
     if not others:
@@ -35,15 +35,15 @@ def frames(location: str) -> tuple[tuple[str, int], ...]:
 
 
 def source_location(location: Any) -> str:
-    """Where the user wrote what an MLIR location stands for: ``file:line``; empty where it does not say."""
+    """The line of the user's program in an MLIR location, as ``file:line``; empty where it has none."""
     found = frames(str(location))
     return f"{shortened(found[0][0])}:{found[0][1]}" if found else ""
 
 
 def tell_apart(location: str, others: Iterable[str]) -> str:
-    """What tells a location from others with the same innermost frame: the nearest frame that is not theirs
-    too, and from those that have all frames, the name stack (``from model.py:40 in jvp(layer_0)``); empty
-    where nothing does, or need not."""
+    """The part of a location that distinguishes it from others with the same innermost frame: the nearest
+    frame that the others lack, and from those that have all frames, the name stack (``from model.py:40 in
+    jvp(layer_0)``). Empty where nothing does, or where nothing needs to."""
     own, rivals = frames(location), {other for other in others if other != location}
     theirs = [frames(other) for other in rivals]
     differs = (i for i in range(1, len(own)) if any(other[i : i + 1] != own[i : i + 1] for other in theirs))

@@ -20,7 +20,8 @@ _MOST_DIVISORS = 100  # what is found out of an axis grows with the cube of thei
 
 @dataclass(frozen=True)
 class Dimension:
-    """How a dimension is sharded: axes major to minor, whether more may be added, its priority (None: 0)."""
+    """The sharding of one dimension: its axes from major to minor, whether it is closed, its priority
+    (None: 0)."""
 
     axes: tuple[SubAxis, ...] = ()
     closed: bool = False

@@ -154,7 +154,7 @@ def surroundings(op: ir.Operation, what: Sequence[str]) -> Facts:
 
 
 def text_of(attribute: ir.StringAttr) -> str:
-    """What a string says; bytes that are not UTF-8 are escaped."""
+    """The value of a string attribute; bytes that are not UTF-8 are escaped."""
     return attribute.value_bytes.decode(errors="backslashreplace")
 
 

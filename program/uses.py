@@ -1,8 +1,7 @@
-"""The uses of every value of a function, in the order in which they came to be.
+"""The uses of every value of a function, in the order in which they were created.
 
-The order decides whose turn comes first when a value changes (the agenda is a stack), so it is kept as MLIR
-keeps it: Shardy's splitting of constants renews all uses in program order, an op before those in its regions;
-from then on, a use that is moved becomes the newest.
+The order decides which item takes its turn first when a value changes (the agenda is a stack), so it is kept
+as MLIR keeps it: an op is added after the ops in its regions, and a use that is moved becomes the newest.
 """
 
 from __future__ import annotations
@@ -53,7 +52,8 @@ class Uses:
         return last
 
     def after(self, value: int) -> float:
-        """The position right after ``value`` comes to be: after its op, or at the front of its block."""
+        """The position right after the definition of ``value``: after its op, or at the front of its
+        block."""
         function = self.function
         node = function.definer[value]
         if node >= 0:
@@ -67,7 +67,7 @@ class Uses:
         return -0.5 + function.arguments.index(value) * 1e-4
 
     def home(self, value: int) -> tuple[int, int]:
-        """The region in which ``value`` comes to be, and the node around it."""
+        """The region that defines ``value``, and the node around it."""
         function = self.function
         node = function.definer[value]
         if node >= 0:
@@ -113,7 +113,7 @@ class Uses:
         self._newest += int(marked.sum()) + 1
 
     def reverse(self, values: npt.NDArray[np.bool_]) -> None:
-        """Turns round the ages of the uses of the marked values (an edge was put between them and their
+        """Reverses the ages of the uses of the marked values (an edge was put between them and their
         uses)."""
         marked = values[self.value]
         self.age[marked] = -self.age[marked]

@@ -35,11 +35,11 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Fixpoint:
-    """Where propagation ended. ``contents``: place -> content; ``agenda`` tells what a content holds.
+    """The outcome of propagation. ``contents``: place -> content; ``agenda`` has the facts of a content.
 
-    ``unchanged`` are the shardings of places that still have their priorities. The rest is what explanations
-    need: ``graph``, ``initial`` (the contents that cells had at first), ``passes`` and the stage of each of
-    them. ``last`` is the last user priority, where it is not all of them.
+    ``unchanged`` are the shardings of places that still have their priorities. The rest is for explanations:
+    ``graph``, ``initial`` (the contents that cells had at first), ``passes`` and the stage of each of them.
+    ``last`` is the last user priority, where it is not all of them.
     """
 
     strategy: str
@@ -138,8 +138,8 @@ class _Propagation:
         return stages, passes, stage_of
 
     def initial_contents(self) -> tuple[npt.NDArray[np.int32], set[int]]:
-        """What each cell holds at first; and the contents that keep their priorities until they change, as
-        no stage asks for them."""
+        """The content of each cell at first; and the contents that keep their priorities until they
+        change, because no stage asks for them."""
         contents = np.zeros(self.program.graph.places, np.int32)
         numbers: dict[Sharding, int] = {}
         kept = set()
@@ -186,7 +186,8 @@ class _Propagation:
         return {place: shardings[cell] for place, cell in cells if cell in shardings}
 
     def with_unshared(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """What a member of a sharding group has of its own, where the group has got nothing."""
+        """The contents with the shardings that members of a sharding group keep of their own, where the
+        group has none."""
         for place, sharding in self.program.unshared.items():
             contents[place] = contents[place] or self.agenda.content(self.program.shardings.facts(sharding))
         return contents

@@ -1,4 +1,4 @@
-"""Which ops the rules of a user are about: what the rules of shardlog say about all others stays as it is."""
+"""The ops that a user's rules are about; shardlog's own rules keep their say on all others."""
 
 from __future__ import annotations
 

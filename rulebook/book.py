@@ -218,9 +218,10 @@ class RuleBook:
         return list(unknown_names(entries, self.ops.plan, ops))
 
     def classify(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
-        """What the op rules say about a signature; see ``rules/ops/schema.dl``.
+        """The answer of the op rules about a signature; see ``rules/ops/schema.dl``.
 
-        Raises ShardlogError where the rules of a user or a package say what makes no sense."""
+        Raises ShardlogError where the rules of a user or a package contradict themselves or the op.
+        """
         said = self.said(signature)
         for invalid in self.invalid(signature):
             raise invalid.error(signature)
@@ -240,8 +241,8 @@ class RuleBook:
         return answers[key]
 
     def invalid(self, signature: Facts) -> tuple[Invalid, ...]:
-        """What is wrong with what the rules of a user or a package say about a signature, once it was asked
-        for."""
+        """The errors in the answer of a user's or a package's rules about a signature that was classified
+        before."""
         if _key(signature) not in self._invalid:
             return ()
         found = find_invalid(
@@ -250,13 +251,14 @@ class RuleBook:
         return tuple(invalid for invalid in found if invalid.place)
 
     def turn(self, shared: Facts) -> Solver:
-        """What the slots of one op gain in one turn; ``shared`` are the facts about the axes."""
+        """A solver for turns: the axes that the slots of one item gain. ``shared`` are the facts about the
+        axes."""
         return _propagation("turn", "item").solver(shared)
 
     def boundary(self, shared: Facts) -> Callable[[Facts], list[tuple[Any, ...]]]:
-        """What arguments and results of functions can take; see ``rules/propagation/boundary.dl``.
+        """The axes that arguments and results of functions may keep; see ``rules/propagation/boundary.dl``.
 
-        Returns a function from what a value has to the rows of ``sharded`` that it keeps.
+        Returns a function from the facts about a value to the rows of ``sharded`` that it keeps.
         """
         solver = _propagation("boundary", "value").solver(shared)
 
@@ -281,11 +283,12 @@ class RuleBook:
         return [(int(i), int(p), None if n < 0 else int(n), str(s)) for i, p, n, s in rows]
 
     def constants(self, facts: Facts) -> dict[str, Any]:
-        """Which ops are constant sub-computations; see ``rules/propagation/constants.dl`` for the facts."""
+        """The ops that are constant sub-computations; see ``rules/propagation/constants.dl`` for the
+        facts."""
         return self._evaluate("constants", facts)
 
     def constraint(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
-        """What becomes of a sharding constraint; see ``rules/propagation/constraints.dl`` for the facts."""
+        """The fate of a sharding constraint; see ``rules/propagation/constraints.dl`` for the facts."""
         return self._decide("constraints", facts)
 
     def tactic(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
@@ -332,7 +335,7 @@ class RuleBook:
         return _propagation(name).evaluate(facts)
 
     def _decide(self, name: str, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
-        """What a keyed program says of a case: few are distinct, and each is decided once."""
+        """The answer of a keyed program about a case. Few cases are distinct, and each is solved once."""
         decisions, key = self._decisions.setdefault(name, {}), _key(facts)
         if key not in decisions:
             self._note(name, facts)

@@ -57,7 +57,7 @@ class Line:
 
     @property
     def place(self) -> str:
-        """Where the line stands: ``file:line``."""
+        """The place of the line: ``file:line``."""
         return f"{self.file}:{self.number}"
 
     @property
@@ -281,9 +281,10 @@ class _Parser:
 
 
 def _sizes(line: Line) -> list[tuple[str, int, int, Dim]]:
-    """What tells the sizes of factors that stand in products only: (factor, slot, dim, the dim's factors).
+    """The sources of the sizes of factors that occur in products only: (factor, slot, dim, the dim's
+    factors).
 
-    Raises ShardlogError where nothing tells a size.
+    Raises ShardlogError for a factor whose size cannot be derived.
     """
     known = {dim[0] for shape in line.slots for dim in shape if len(dim) == 1} | set(line.sizes)
     products = [
@@ -317,7 +318,7 @@ def _check_distinct(lines: Sequence[Line]) -> None:
 
 
 def _form(line: Line) -> tuple[str, bool, int, int]:
-    """What lines that may hold for one op have in common."""
+    """A key that is equal for lines that may hold for one op."""
     return (line.name, line.custom_call, len(line.operands), len(line.results))
 
 
@@ -388,9 +389,9 @@ def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
 
 
 def _variables(line: Line) -> list[str]:
-    """What the relation of a line tells of an op that it holds for: how many dimensions an ellipsis stands
-    for, and the sizes that no dimension and no number tells alone. (With all sizes, each of a line's clauses
-    would be as long as the line.)"""
+    """The variables of a line's relation: how many dimensions an ellipsis stands for, and the sizes that
+    neither a dimension nor a number gives alone. (With all sizes, each of a line's clauses would be as
+    long as the line.)"""
     told = [f"f_{factor}" for factor, *_ in _sizes(line)]
     return told + [_batch(((f,),)) for f in line.factors if _is_ellipsis(f)]
 

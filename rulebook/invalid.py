@@ -1,4 +1,4 @@
-"""What is wrong with what rules say about an op: the findings of ``rules/ops/invalid.dl``, with places."""
+"""Errors in what rules say about an op: the findings of ``rules/ops/invalid.dl``, with their places."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Invalid:
 def find_invalid(
     program: Program, facts: Facts, own: Mapping[tuple[str, str], Place], builtin: str
 ) -> Iterator[Invalid]:
-    """What is wrong with the op that has ``facts``, in order; first what follows from rules outside of the
-    folder ``builtin``, or from the facts ``own``."""
+    """The errors in what is said about the op with ``facts``, in order. Those come first that follow from
+    rules outside of the folder ``builtin``, or from the facts ``own``."""
     derivations = Derivations(program, facts, RELATIONS)
     found = []
     for name in RELATIONS:
@@ -53,7 +53,7 @@ def find_invalid(
 
 
 def _place(proof: Proof, own: Mapping[tuple[str, str], Place], builtin: str) -> tuple[str, str] | None:
-    """Where the nearest rule or fact of a user stands, and what it is."""
+    """The place of the nearest rule or fact of a user, and its text."""
     for step in proof.steps():
         if step.source is not None:
             if not step.source.file.startswith(builtin):

@@ -33,7 +33,7 @@ _TOKEN = re.compile(r'//.*|\s+|([:;,]|@?(?:"[^"\\\n]+"|[\w$.\-]+\*?)|@?\*)')
 
 @dataclass(frozen=True)
 class Entry:
-    """What a level says about some ops. ``ops``, ``kind``, ``uses`` and ``direction`` are as in
+    """One entry of a level. ``ops``, ``kind``, ``uses`` and ``direction`` are as in
     ``rules/propagation/op_priorities.dl``; ``place`` is ``file:line:column``."""
 
     place: str
@@ -92,7 +92,7 @@ def _called(op: Any) -> Iterator[str]:
 
 
 def _names(plan: Plan) -> set[str]:
-    """What rules call ops and the targets of custom calls: the symbols in them, without their lists."""
+    """The names of ops and of targets of custom calls in the rules: their symbols, without their lists."""
     texts = {text for source in plan.sources for text in re.findall(r'"([^"\n]+)"', source.text)}
     for relation, arguments in plan.facts:
         if not plan.relations[relation].name.endswith("_priority"):

@@ -61,7 +61,7 @@ class Graph:
 
     @cached_property
     def calls(self) -> tuple[tuple[int, int], ...]:
-        """Which call of its function an instance is, and of how many."""
+        """For each instance, which call of its function it is, and of how many."""
         seen: Counter[int] = Counter()
         number = []
         for instance in self.instances:

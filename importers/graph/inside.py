@@ -1,4 +1,4 @@
-"""What is inside of manual computations."""
+"""The values inside manual computations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ Inside = tuple[tuple[str, int], ...]
 
 
 def values_inside(graph: Graph) -> dict[int, Inside]:
-    """What is inside of manual computations, by place: the axes that are manual there, outermost first, each
-    with the computation, an op by its number."""
+    """The axes that are manual where a value is, by place, outermost first, each with the item of its
+    manual computation. Places outside of manual computations are left out."""
     found: dict[int, Inside] = {}
     called: dict[int, Inside] = {}  # instance -> what its call is inside of
     for instance in graph.instances:

@@ -24,7 +24,8 @@ def retirement(
     item_classes: Ints,
     makers: npt.NDArray[np.int64],
 ) -> Retirement:
-    """How the items of a function retire. ``makers`` is the item that makes each value; -1: none."""
+    """The arrays by which the items of a function retire. ``makers`` is the item that makes each value;
+    -1: none."""
     never = nobody(item_classes)
     dead, uses = structure.dead, structure.uses
     if not dead:

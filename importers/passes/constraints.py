@@ -64,7 +64,7 @@ class _Constraints:
     # ---- What the rules are told ------------------------------------------------------------------------
 
     def demand(self, node: int, index: int, sharding: Sharding) -> dict[str, Any]:
-        """What is known of a demand."""
+        """The facts about a demand."""
         value = self.function.operands[node][index]
         others = [self.wanted_by[n][i] for n, i in self.uses.of(value) if n in self.wanted_by]
         facts: dict[str, Any] = {
@@ -90,7 +90,7 @@ class _Constraints:
             tail = users[0][0]
 
     def use_place(self, node: int, tail: int) -> str:
-        """Where a use stands, seen from the end of a chain."""
+        """The place of a use relative to the end of a chain."""
         function, position = self.function, self.uses.position
         if node == function.terminator:
             return "return"

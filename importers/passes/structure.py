@@ -1,5 +1,4 @@
-"""What has to be known of a function before it can be laid out: its data-flow edges, constraints and dead
-ops."""
+"""The structure of a function, which layout needs: its data-flow edges, constraints and dead ops."""
 
 from __future__ import annotations
 

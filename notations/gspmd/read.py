@@ -36,8 +36,8 @@ _UNSPECIFIED = re.compile(r"unspecified_dims=\[([\d,\s]*)\]")
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an attribute stands: ``label`` is "arg_attrs" or "res_attrs" with the number of the argument or
-    result of a function, or empty for an op."""
+    """The owner of an attribute: ``label`` is "arg_attrs" or "res_attrs" with the number of the argument
+    or result of a function, or empty for an op."""
 
     op: Any
     attribute: ir.Attribute
@@ -295,7 +295,8 @@ class _Reader:
         op.operation.erase()
 
     def set_boundary(self, place: _Place) -> None:
-        """What enters or leaves a manual computation keeps its sharding for ``read_shard_maps``."""
+        """Keeps the sharding of a value that enters or leaves a manual computation for
+        ``read_shard_maps``."""
         op, sharding, result = place.op, place.sharding, place.op.results[0]
         self.manual[result] = self.manual_axes(sharding)
         op.attributes["sdy.sharding"] = _per_value(
@@ -328,7 +329,7 @@ def _device(sharding: HloSharding) -> int:
 
 
 def _target(op: Any) -> str:
-    """What a custom call calls; nothing for other ops."""
+    """The target of a custom call; empty for other ops."""
     if op.operation.name != "stablehlo.custom_call":
         return ""
     return text_of(op.attributes["call_target_name"])

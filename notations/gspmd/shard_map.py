@@ -80,7 +80,7 @@ def _ops(function: Any, name: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Crossing:
-    """How a value crosses the boundary of a manual computation."""
+    """The sharding of a value as it crosses the boundary of a manual computation."""
 
     outside: Any  # the whole value
     sharding: ir.Attribute

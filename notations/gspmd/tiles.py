@@ -259,7 +259,7 @@ def from_sharding(sharding: Sharding, mesh: Mesh, manual: Sequence[str] = ()) ->
 
 
 def _rest(used: Iterable[Digit], count: int) -> list[Digit]:
-    """What is left of the positions when some digits are used, major to minor."""
+    """The digits that remain, major to minor, when some are used."""
     rest: list[Digit] = []
     end = count
     for size, stride in sorted([*used, (1, 1)], key=lambda digit: -digit[1]):

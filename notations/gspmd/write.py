@@ -155,7 +155,7 @@ class _Writer:
             op.attributes["mhlo.sharding"] = text
 
     def write_constraint(self, op: Any, manual: _Manual | None) -> None:
-        """What names the sharding of its only result becomes ``@Sharding``."""
+        """Writes an op that names the sharding of its only result as ``@Sharding``."""
         label = next((label for label in RESULT_SHARDING if label in op.attributes), None)
         name, value = op.operation.name, op.operands[0] if len(op.operands) == 1 else None
         left_out = name in family("same_sharding_op")
