@@ -1,4 +1,4 @@
-"""What a process of the command line does when it is told to end.
+"""The end of a process of the command line on a signal.
 
 An exception, as Python raises for Ctrl-C, would show as a traceback during imports, and crashes the process
 where it comes up in a callback from C++. So nothing is raised: the process clears up and is gone.

@@ -1,4 +1,4 @@
-"""Where everything is written: files and folders that appear whole or not at all."""
+"""The writing of all files and folders: they appear whole or not at all."""
 
 from __future__ import annotations
 

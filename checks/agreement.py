@@ -1,4 +1,4 @@
-"""Whether a run decided what XLA did: its module beside the one that an XLA dump has of after propagation."""
+"""Agreement with XLA: a run's module beside the one that an XLA dump has of after propagation."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Agreement:
-    """How many ops of a module have the shardings that XLA gave them, functions included, and what is said of
-    the first ones that have not."""
+    """The number of ops of a module with the shardings that XLA gave them, functions included, and
+    messages about the first ones that differ."""
 
     ops: int
     equal: int
@@ -40,7 +40,8 @@ class Agreement:
 
 
 def agreement(run: RunData) -> Agreement | None:
-    """How far a run agrees with XLA; None where the program is not from a dump, or its shardings are open."""
+    """The agreement of a run with XLA; None where the program is not from a dump, or its shardings are
+    open."""
     if not run.source.after or not run.options.closed:
         return None
     theirs = parse_module(Text(run.source.after, "what XLA made of it"))

@@ -173,7 +173,7 @@ class Expected:
                     entry.key,
                     name,
                     value.type,
-                    self.values.born(value.place),
+                    self.values.source(value.place),
                     self._text(wanted),
                     self.text(value),
                     tuple(self._causes(value, wanted)),
@@ -245,7 +245,7 @@ class Expected:
         return "".join(f"{text}\n" for text in [_HEADER, *(line(*entry) for entry in entries)])
 
     def updated(self, file: Expectations) -> str:
-        """The file with what is so in place of what is not so any more; what holds stays as it is."""
+        """The file with entries that do not hold replaced by what is so; those that hold stay as they are."""
         plain = {entry.key for entry in file.entries}
         changes: dict[Expectation, list[tuple[str, tuple[str, ...]]]] = {}
         for entry in file.entries:
@@ -301,7 +301,8 @@ def _same(one: Sharding, other: Sharding) -> bool:
 
 
 def check(run: Run, path: Path) -> list[Difference]:
-    """How a run differs from the expectations in a file. Raises ShardlogError for a file that is none."""
+    """The differences between a run and the expectations in a file. Raises ShardlogError for a malformed
+    file."""
     return Expected(run).differences(read_expectations(path))
 
 

@@ -31,7 +31,8 @@ _DECODED = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)
 
 @dataclass(frozen=True)
 class Expectation:
-    """What is expected of the values called ``key``, and the lines (from 0, the end left out) that say so."""
+    """The expectation for the values called ``key``, and the lines (from 0, the end left out) that hold
+    it."""
 
     key: str
     shardings: tuple[str, ...]
@@ -40,7 +41,7 @@ class Expectation:
 
     @cached_property
     def pattern(self) -> re.Pattern[str] | None:
-        """What the names match; None where the key is a plain name."""
+        """The pattern that names must match; None where the key is a plain name."""
         return wildcard(self.key) if "*" in self.key else None
 
 

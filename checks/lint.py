@@ -1,4 +1,4 @@
-"""Lints: what a run must not have, such as large tensors that every device holds all of."""
+"""Lints: patterns that a run should not have, such as large tensors that every device holds all of."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Lint:
 
 
 def findings(run: Run, lints: Sequence[Lint]) -> list[Finding]:
-    """What the lints find in a run, lint by lint, most bytes first."""
+    """The findings of lints in a run, lint by lint, most bytes first."""
     return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name](run, lint)]
 
 

@@ -48,7 +48,7 @@ def lints(options: argparse.Namespace) -> list[Lint]:
 
 
 def lint(run: Run, wanted: list[Lint]) -> list[Any]:
-    """What lints find in a run."""
+    """The findings of lints in a run."""
     if not wanted:
         return []
     from ..checks.lint import findings

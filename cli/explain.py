@@ -177,7 +177,7 @@ def _what_if(options: argparse.Namespace) -> None:
 
 
 def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:
-    """What ``--verify`` found. Raises ProofError where a proof is wrong."""
+    """The findings of ``--verify``. Raises ProofError where a proof is wrong."""
     from ..explanations.questions.replay import replay
 
     checked = explainer.check_proofs(explanation)

@@ -107,7 +107,7 @@ def _query(options: argparse.Namespace) -> None:
 
 
 def _statistics(result: Result) -> dict[str, Any]:
-    """What ``--json`` shows."""
+    """The document that ``--json`` prints."""
     from dataclasses import asdict
 
     return {
@@ -117,7 +117,7 @@ def _statistics(result: Result) -> dict[str, Any]:
 
 
 def stages_table(result: Result) -> str:
-    """What ``--stats`` shows: a row per stage."""
+    """The table that ``--stats`` prints: a row per stage."""
     from ..runs.table import table
 
     stages = result.stages

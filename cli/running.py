@@ -1,4 +1,4 @@
-"""What commands share: the arguments of a run, the run they ask for, warnings, progress."""
+"""The common parts of commands: the arguments of a run, the run they ask for, warnings, progress."""
 
 from __future__ import annotations
 

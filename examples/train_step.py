@@ -93,7 +93,7 @@ def lower() -> tuple[jax.stages.Lowered, list[str]]:
 
 
 def written(result: shardlog.Result) -> Counter[str]:
-    """How many tensors that are no scalars have which sharding."""
+    """The number of tensors with each sharding, scalars left out."""
     ranks = Counter(v for v, _, _ in result.facts["dim"])
     axes: dict[tuple[str, int], list[str]] = {}
     for v, d, _, x in result.facts["sharded"]:

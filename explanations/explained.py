@@ -1,4 +1,4 @@
-"""What ``shardlog.explain`` returns: a run that answers questions and shows itself."""
+"""The answer of ``shardlog.explain``: a run that answers questions and shows itself."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ class Site:
 
 @dataclass(frozen=True)
 class Loss:
-    """An axis that was in the running in the same turn as the one that a slot gained, and lost.
+    """An axis that competed in the same turn with the one that a slot gained, and lost.
 
     ``source`` has the axis along ``factor``, ``site`` did not get it: another dimension of the slot that
-    gained, or another slot. ``reason`` is the rules' word, ``sentence`` what it means here.
+    gained, or another slot. ``reason`` is the word of the rules, ``sentence`` spells it out.
     """
 
     axis: str
@@ -68,7 +68,7 @@ class Step:
 
     @cached_property
     def lost(self) -> tuple[Loss, ...]:
-        """What else was in the running, and lost."""
+        """The other axes in the running, which lost."""
         return self.losses()
 
 
@@ -116,7 +116,8 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Before:
-    """Why an axis had not come before what is in its way now: at an op, in the stage in which that came."""
+    """The reason why an axis had not come before the one that is in its way now: at an op, in the stage in
+    which that came."""
 
     stage: Stage
     op: str
@@ -127,10 +128,11 @@ class Before:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why an op does not pass the axis on: ``reason`` is the rules' word, ``sentence`` what it means here.
+    """The reason why an op does not pass the axis on: ``reason`` is the word of the rules, ``sentence``
+    spells it out.
 
-    ``culprit`` is where the sharding in the way comes from, empty where none is, and ``before`` why the axis
-    had not come before it.
+    ``culprit`` is the origin of the sharding in the way, empty where there is none, and ``before`` the reason
+    why the axis had not come before it.
     """
 
     reason: str

@@ -35,8 +35,8 @@ _ANNOTATION = re.compile(
 
 
 def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> None:
-    """Makes a module, in place, the one whose values and ops are numbered and named: with the mesh that is
-    given, and with sdy's shardings in place of GSPMD's, and of what XLA writes."""
+    """Converts a module, in place, to the form whose values and ops are numbered and named: with the mesh
+    that was given, and with sdy's shardings in place of GSPMD's and of XLA's strings."""
     with module.context, ir.Location.unknown():
         if from_xla := MARK in text.data and read_frontend_attributes(module):
             simplify_loops(module)
@@ -67,9 +67,7 @@ def replace_mesh(module: ir.Module, text: str) -> None:
     names = [name for name, _ in axes]
     for name, size in axes:
         if names.count(name) > 1:
-            raise ShardlogError(
-                f"the axis {name} stands there twice", where=where, hint="name every axis once"
-            )
+            raise ShardlogError(f"the axis {name} is listed twice", where=where, hint="name every axis once")
         if len(size) > 10 or not 0 < int(size) < 1 << 31:
             raise ShardlogError(
                 f"the axis {name} has size {size}", where=where, hint="expected a number of devices"
@@ -107,15 +105,15 @@ def replace_mesh(module: ir.Module, text: str) -> None:
 
 
 def _usual(meshes: Mapping[str, Any]) -> list[str]:
-    """The meshes that can be meant where none is named: those with axes, if there are some.
+    """The candidates where no mesh is named: the meshes with axes, if there are any.
 
-    JAX declares others for what is on no device or on one.
+    JAX declares others for values on one device or none.
     """
     return [name for name, op in meshes.items() if sdy.MeshAttr(op.attributes["mesh"]).axes] or list(meshes)
 
 
 def _unquoted(name: str) -> str:
-    """The name that a word is, or a string of MLIR (see ``quoted``)."""
+    """A name that is given as a word or as a string of MLIR (see ``quoted``)."""
     if not name.startswith('"'):
         return name
 
@@ -206,7 +204,7 @@ def _verify(module: ir.Module, where: str) -> None:
 
 
 def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]:
-    """Annotates a value as a text says; returns what takes it back."""
+    """Annotates a value as a text says; returns a function that undoes it."""
     where = f"--annotate '{text}'"
     match = _ANNOTATION.fullmatch(text)
     if not match:
@@ -268,7 +266,7 @@ def parse_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute
 def _annotate(
     main: Any, target: ir.Value[Any] | int, sharding: ir.Attribute, where: str
 ) -> Callable[[], None]:
-    """Gives a value or a result of the function a sharding; returns what takes it back."""
+    """Gives a value or a result of the function a sharding; returns a function that undoes it."""
     if isinstance(target, int):
         return _set(main, "res_attrs", _entry(main, "res_attrs", target, len(main.type.results), sharding))
     owner: Any = target.owner

@@ -1,6 +1,6 @@
-"""Meshes and annotations that are given as JAX's objects, as the texts that say the same.
+"""Meshes and annotations given as JAX's objects, converted to text.
 
-A run keeps the texts, so that a saved run says what it was asked for.
+A run keeps the texts, so that a saved run knows its options.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def read_dump(folder: Path, module: str = "") -> Text:
 
 
 def beside(text: Text, path: Path) -> Text:
-    """A program from a file. Of a dump, it has the lines of the source, and what XLA made of it, where the
-    files that say so stand beside it."""
+    """A program from a file. If the file belongs to a dump, the program has its source lines and XLA's own
+    result, where the files beside it have them."""
     stage = path.name.partition(".")[2].removesuffix(".mlir")
     if stage not in (_BEFORE, _INPUT):
         return text

@@ -1,4 +1,4 @@
-"""A module as the agenda sees it: the graph, and what its cells hold at first."""
+"""A module as the agenda sees it: the graph, and the initial contents of its cells."""
 
 from __future__ import annotations
 

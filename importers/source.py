@@ -45,8 +45,8 @@ def make_context() -> ir.Context:
 
 @dataclass(frozen=True)
 class Text:
-    """A program as it was given: MLIR text or bytecode, the name that its locations bear, and how JAX calls
-    it. ``after`` is the module that XLA made of it, where an XLA dump says so."""
+    """A program as it was given: MLIR text or bytecode, the name in its locations, and its interface to
+    JAX. ``after`` is the module that XLA made of it, where an XLA dump says so."""
 
     data: bytes
     name: str
@@ -64,7 +64,7 @@ class Text:
 
 
 def read_source(source: Any, module: str = "") -> Text:
-    """What ``source`` holds.
+    """The program of ``source``.
 
     ``source`` is a path (``-``: standard input; a folder: an XLA dump, of which ``module`` is one), MLIR text
     or bytecode, an ``ir.Module``, a ``jax.stages.Lowered`` or a ``jax.export.Exported``. Raises ShardlogError
@@ -131,7 +131,7 @@ def _held(module: ir.Module) -> Text:
 
 
 def _check_kind(data: bytes, name: str) -> None:
-    """Raises ShardlogError for what is no program, as the first bytes of it show."""
+    """Raises ShardlogError for data of another kind, which its first bytes show."""
     if not data.strip():
         hint = "expected StableHLO as MLIR text or bytecode"
         raise ShardlogError("the module is empty", where=name, hint=hint)

@@ -1,8 +1,8 @@
 """Programs on which MLIR may end the process are read in another process first.
 
 MLIR trusts bytecode, recurses as deeply as a program nests, and its Python bindings abort where a message
-holds a name that is not UTF-8. No exception says so, so what comes from outside and may do any of it is given
-to a child. Bytecode comes back from there as MLIR writes it itself; text is read again as it is.
+holds a name that is not UTF-8. None of that raises an exception, so input from outside that may cause it goes
+to a child process first. Bytecode comes back as MLIR itself writes it; text is read again as it is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CHILD = (
 
 
 def vetted(data: bytes, name: str) -> bytes:
-    """``data`` as it is safe to read: text as it is, bytecode as MLIR writes it.
+    """``data`` in a form that is safe to read: text as it is, bytecode as MLIR writes it.
 
     Raises ShardlogError where it is no program, or where MLIR does not survive it.
     """
@@ -66,7 +66,7 @@ def vetted(data: bytes, name: str) -> bytes:
 def with_names(data: bytes, name: str) -> bytes:
     """Bytecode that MLIR has written for this process, if all names in it are UTF-8.
 
-    Raises ShardlogError where they are not, so that MLIR ends the process which asks for them.
+    Raises ShardlogError otherwise: MLIR ends a process that asks for such a name.
     """
     try:
         _strings(data).decode()

@@ -54,7 +54,7 @@ def _round_trip(module: ir.Module, where: str) -> bytes:
 
 
 def _compiled(source: Any, module: ir.Module, text: Text) -> Text | None:
-    """What a compile gives to Shardy; None where it gives nothing."""
+    """The program that a compile gives to Shardy; None where it gives none."""
     with tempfile.TemporaryDirectory(prefix="shardlog-") as folder:
         options = FLAGS | {"xla_dump_to": folder}
         if hasattr(source, "compile") and hasattr(source, "compiler_ir"):  # a jax.stages.Lowered
@@ -71,7 +71,7 @@ def _compiled(source: Any, module: ir.Module, text: Text) -> Text | None:
 
 
 def _devices(module: ir.Module) -> int:
-    """How many devices the meshes of a module have."""
+    """The number of devices in the meshes of a module."""
     meshes = symbols(module, "sdy.mesh").items()
     found = (read_mesh(name, op.attributes["mesh"]) for name, op in meshes)
     return max((prod(size for _, size in mesh.axes) for mesh in found), default=1)
@@ -90,7 +90,7 @@ def _name_ops(module: ir.Module) -> None:
 
 
 def _with_names(text: Text, original: ir.Module) -> Text:
-    """A view whose arguments and results are called as the original's; those of HLO have numbers."""
+    """A view with the names of the original's arguments and results; those of HLO have numbers."""
     with original.context:
         seen = ir.Module.parse(text.data)
         functions, theirs = symbols(seen, "func.func"), symbols(original, "func.func")

@@ -39,10 +39,10 @@ _CALLBACKS = tuple(f"xla{ffi}_python_{kind}_callback" for ffi in ("", "_ffi") fo
 
 
 def read_frontend_attributes(module: ir.Module) -> bool:
-    """Gives a module sdy's meshes, shardings and ops in place of XLA's strings and custom calls; says whether
-    it had any.
+    """Gives a module sdy's meshes, shardings and ops in place of XLA's strings and custom calls; returns
+    whether there were any.
 
-    Raises ShardlogError for strings that are not what they should be.
+    Raises ShardlogError for malformed strings.
     """
     meshes = _read(module.operation, "xla.sdy.meshes", "module")
     functions = symbols(module, "func.func")
@@ -110,7 +110,7 @@ def _parsed(attribute: Any, name: str, where: str) -> Any:
 
 
 def _without(attributes: Any, *names: str) -> ir.DictAttr | None:
-    """Frontend attributes but for some; None where none are left."""
+    """Frontend attributes except for some; None where none are left."""
     rest = {entry.name: entry.attr for entry in attributes if entry.name not in names}
     return ir.DictAttr.get(rest) if rest else None
 

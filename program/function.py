@@ -169,8 +169,8 @@ class Function:
     created: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def source(self, node: int) -> int:
-        """The node that the module has for a node: what a copy is a copy of; for a constraint that import
-        created, what it was created for."""
+        """The node of the module behind a node: the original of a copy; for a constraint that import
+        created, the node that it was created for."""
         while node in self.originals or node in self.created:
             node = self.originals[node] if node in self.originals else self.created[node][0]
         return node
@@ -227,8 +227,8 @@ def read_function(func: Any, signatures: Signatures) -> Function:
 
 
 def _without_annotations(key: list[Hashable]) -> list[Hashable]:
-    """A key without the attributes of sdy ops that annotate values; attributes stand as label and what tells
-    them."""
+    """A key without the attributes by which sdy ops annotate values; attributes are in it as label and
+    key."""
     found: list[Hashable] = []
     skip = False
     for part in key:

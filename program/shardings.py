@@ -51,12 +51,12 @@ class Sharding:
 
     @property
     def empty(self) -> bool:
-        """Fully open and without axes: as good as no sharding."""
+        """Fully open and without axes: equivalent to no sharding."""
         return not (self.replicated or self.unreduced) and self.dimensions_empty
 
     @property
     def dimensions_empty(self) -> bool:
-        """Its dimensions are open and without axes: to a sharding group it is as good as no sharding."""
+        """Its dimensions are open and without axes, which in a sharding group counts as no sharding."""
         return not any(d.axes or d.closed for d in self.dimensions)
 
 
@@ -116,7 +116,7 @@ class Shardings:
         return self._inlined[reference]
 
     def _lift(self, mesh: Mesh) -> int:
-        """An inlined mesh gets a name, as a ``sdy.mesh`` of its own."""
+        """Declares an inlined mesh as a ``sdy.mesh`` of its own."""
         base = f"maximal_mesh_{mesh.device_ids[0]}" if mesh.maximal else "mesh" if mesh.axes else "empty_mesh"
         name, suffix = base, 0
         while name in self.names:

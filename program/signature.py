@@ -1,8 +1,8 @@
-"""The signature of an op: what the op rules see of it, as facts.
+"""The signature of an op: the part of it that op rules see, as facts.
 
 A signature is the op's name, types, attributes and the shapes of its regions; for ops whose rules ask for it
-(``looks_at`` in ``rules/ops``) also what stands around the op. Annotations (shardings, frontend attributes)
-and the values of constants are no part of it. The facts are those of ``rules/ops/schema.dl`` without the key.
+(``looks_at`` in ``rules/ops``) also the ops around it. Annotations (shardings, frontend attributes) and the
+values of constants are no part of it. The facts are those of ``rules/ops/schema.dl`` without the key.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ _FIELDS: dict[Any, tuple[str, ...]] = {
 
 
 def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    """The relation ``looks_at`` of the op rules by op name: what around an op is part of its signature."""
+    """The relation ``looks_at`` of the op rules by op name: which of its surroundings belong to an op's
+    signature."""
     found: dict[str, tuple[str, ...]] = {}
     for name, what in sorted(rows):
         found[name] = (*found.get(name, ()), what)
@@ -132,7 +133,8 @@ def attributes(op: ir.Operation) -> Sequence[tuple[str, ir.Attribute]]:
 
 
 def surroundings(op: ir.Operation, what: Sequence[str]) -> Facts:
-    """Facts about what stands around (``what`` has "operands" or "users") or inside of the op ("regions")."""
+    """Facts about the op's surroundings: what makes its operands, what uses it, what its regions do
+    (``what`` has "operands", "users" or "regions")."""
     facts: Facts = {}
     if "operands" in what:
         numbers: dict[Any, int] = {}

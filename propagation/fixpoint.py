@@ -65,7 +65,8 @@ def propagate(
 ) -> Fixpoint:
     """Runs the stages of ``strategy`` until nothing changes, as far as the user priority ``last``.
 
-    ``progress`` is told the part of them that is done."""
+    ``progress`` is called with the fraction of the passes that is done.
+    """
     return _Propagation(program, rules, strategy, last).run(progress)
 
 

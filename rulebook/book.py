@@ -139,8 +139,8 @@ def _partition() -> Program:
 
 
 def partition(shared: Facts) -> Solver:
-    """What an item is computed on, and what must move for it; ``shared`` are the facts about the axes. See
-    ``rules/partition/partition.dl``."""
+    """A solver for how an item is computed, and what must move for it; ``shared`` are the facts about the
+    axes. See ``rules/partition/partition.dl``."""
     return _partition().solver(shared)
 
 
@@ -228,7 +228,7 @@ class RuleBook:
         return said
 
     def said(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
-        """``classify`` for rules that may be wrong."""
+        """``classify``, but invalid answers are returned too."""
         self._note("ops", signature)
         key = _key(signature)
         own = speak_of(self._about, signature)

@@ -67,7 +67,7 @@ class Line:
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """The factors in the order in which they first stand, which is their order for propagation."""
+        """The factors in the order in which they first occur, which is their order for propagation."""
         return tuple(dict.fromkeys(f for shape in self.slots for dim in shape for f in dim))
 
 

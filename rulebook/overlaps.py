@@ -1,4 +1,4 @@
-"""Ops that more than one file has rules for: found when rules are loaded, with both places."""
+"""Ops that rules in more than one file are about: found when rules are loaded, with both places."""
 
 from __future__ import annotations
 

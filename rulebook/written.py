@@ -1,4 +1,4 @@
-"""Rules as they are written: their clauses, and where facts about names stand."""
+"""Rules as written: their clauses, and the places of facts about names."""
 
 from __future__ import annotations
 

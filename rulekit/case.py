@@ -58,7 +58,7 @@ class Case:
 
     @cached_property
     def operands(self) -> int:
-        """How many of the slots are operands."""
+        """The number of operands among the slots."""
         return sum(role == "operand" for _, role, _, _ in self.facts.get("slot", ()))
 
     @cached_property
@@ -85,15 +85,15 @@ class Case:
         return found
 
     def slot(self, t: int) -> str:
-        """What slot ``t`` is called."""
+        """The name of slot ``t``."""
         return f"operand {t}" if t < self.operands else f"result {t - self.operands}"
 
     def dims(self, f: int) -> list[tuple[int, int]]:
-        """The (slot, dimension) pairs that factor ``f`` shows in."""
+        """The (slot, dimension) pairs in which factor ``f`` occurs."""
         return [place for place, factors in sorted(self.maps.items()) if f in factors]
 
     def label(self, f: int) -> str:
-        """A factor as a reader knows it: by the dimensions that it shows in."""
+        """A name for a factor: the dimensions in which it occurs."""
         dims = ", ".join(f"dimension {d} of {self.slot(t)}" for t, d in self.dims(f))
         return f"factor {f} (size {self.factors[f]}: {dims})"
 

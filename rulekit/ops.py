@@ -1,4 +1,4 @@
-"""Which rules the ops of a module have, and which ops have none."""
+"""The rules of a module's ops, and the ops without one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _row(name: str, group: Sequence[Case], origins: Origins) -> Row:
     unknown = [case for case in group if not case.said["known"]]
     case = unknown[0] if unknown else max(group, key=lambda c: len(c.factors))
     if unknown:
-        reasons = [reason for (reason,) in case.said["no_rule"]] or ["no rule speaks of it"]
+        reasons = [reason for (reason,) in case.said["no_rule"]] or ["no rule covers it"]
         return (name, len(group), "-", f"none, at {case.place}: {reasons[0]}")
     origin = origins.first(case)
     return (name, len(group), origin.place if origin else "-", summary(case))

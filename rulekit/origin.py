@@ -1,4 +1,4 @@
-"""Where what the rules say about an op comes from: rules that fired, with their places and sentences."""
+"""The origins of what the rules say about an op: the rules that fired, with their places and sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules as a reader wants them: where they stand, what they say, and what that means for an op."""
+"""Rules for readers: their place, their text, and their meaning for an op."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _end(row: tuple[int, str, int, int]) -> str:
 
 
 def summary(case: Case) -> str:
-    """What the rules say about a case, in one line."""
+    """The answer of the rules about a case, in one line."""
     if case.said["edge"]:
         return f"data flow: {'; '.join(edges(case))}"
     if case.said["no_rule"]:
@@ -73,7 +73,7 @@ def show(name: str, book: RuleBook, examples: Sequence[Path] = ()) -> str:
 
 
 def _written(book: RuleBook) -> Iterator[str]:
-    """What may be names of ops and targets in the files of a book."""
+    """Strings in the files of a book that may be names of ops and targets."""
     for path in book.files:
         for word in re.findall(r'"([^"\s]+)"', read_text(path)):
             yield word if "." in word else f"@{word}"

@@ -1,4 +1,4 @@
-"""What each user priority did: an account per tactic, from the log of one run."""
+"""An account of what each user priority (tactic) did, from the log of one run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Account:
-    """What a user priority did.
+    """The effects of a user priority.
 
     ``given`` are the annotations that came into force, ``left`` what a tactic names but could not shard.
     ``axes`` counts the tensors that gained an axis, by axis and dimension, and ``gained`` these tensors.
@@ -221,7 +221,7 @@ class _Accountant:
 
 
 def accounts_text(found: Sequence[Account]) -> str:
-    """What ``--stages`` shows. Tensors that differ in an index of their path only share a line."""
+    """The text that ``--stages`` prints. Tensors whose paths differ in an index only share a line."""
     return "\n\n".join("\n".join(_account(account)) for account in found)
 
 

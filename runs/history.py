@@ -1,4 +1,4 @@
-"""What the cells of a run held when: the agenda's log, read backwards."""
+"""The contents of the cells of a run over time: the agenda's log, read backwards."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class History:
         return self.record.cell(place)
 
     def facts(self, content: int) -> Facts:
-        """What a content says."""
+        """The facts of a content."""
         if content not in self._held:
             self._held[content] = self.record.facts(content)
         return self._held[content]
@@ -148,7 +148,7 @@ class History:
         return self.record.rules().solver(self.shared)
 
     def checker(self, key: Key) -> Checker:
-        """What checks proofs about a neighbourhood."""
+        """A checker of proofs about a neighbourhood."""
         if key not in self._checkers:
             self._checkers[key] = Checker(self.record.rules().plan, self.turn_facts(key))
         return self._checkers[key]

@@ -197,7 +197,7 @@ class Live(Record):
 
     @cached_property
     def _callers(self) -> dict[int, tuple[Instance, int]]:
-        """Where functions are called, by the numbers of their instances."""
+        """The callers of instances: by instance, the calling instance and its call node."""
         instances = self._graph.instances
         return {child.number: (i, node) for i in instances for node, child in i.children.items()}
 
@@ -208,7 +208,7 @@ class Live(Record):
             self._arguments[function.name] = {v: node for node, region in regions for v in region.arguments}
         return self._arguments[function.name]
 
-    def born_at(self, file: str, line: int) -> list[Value]:
+    def from_line(self, file: str, line: int) -> list[Value]:
         return [self.value(v) for v, (path, n) in self._lines if n == line and _is_file(path, file)]
 
     def lines(self, file: str) -> list[int]:
@@ -216,7 +216,7 @@ class Live(Record):
 
     @property
     def _lines(self) -> Iterator[tuple[int, tuple[str, int]]]:
-        """Tensors with the frames of the places where they were born."""
+        """Tensors with the frames of their locations."""
         for number in self._tensors:
             if (item := self.definer(number)) >= 0:
                 for frame in dict.fromkeys(frames(self.location(item))):
@@ -299,7 +299,8 @@ class Live(Record):
         return names[v], self._born(instance.place + v), "user" if written else "import"
 
     def _told_apart(self, instance: Instance, node: int) -> str:
-        """Where a constraint or ``shard_map`` is, with what tells it from others that the same line makes."""
+        """The place of a constraint or ``shard_map``, with what distinguishes it from others of the same
+        line."""
         where, location = self._where(instance, node), self._location(instance, node)
         apart = tell_apart(location, self._givers.get(where, ()))
         return f"{where} {apart}" if apart else where
@@ -462,7 +463,7 @@ class Live(Record):
 
 
 def _run(cells: npt.NDArray[Any], cell: int) -> Any:
-    """Where a cell stands in sorted cells. With another type than theirs NumPy would cast them all."""
+    """The range of a cell in sorted cells. With another type than theirs NumPy would cast them all."""
     return np.searchsorted(cells, np.asarray([cell, cell + 1], cells.dtype))
 
 

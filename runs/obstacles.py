@@ -16,7 +16,7 @@ _FROM_OP = ("factor", "maps", "elementwise")
 
 
 class Obstacles:
-    """What is in the way of axes in the turns of a run, those included that were never taken."""
+    """The obstacles to axes in the turns of a run, those included that were never taken."""
 
     def __init__(self, history: History) -> None:
         self._history, self._record = history, history.record
@@ -171,5 +171,5 @@ def _level(stage: Stage) -> int:
 
 
 def _passing(facts: Facts) -> list[Row]:
-    """What is not an op passes everything through."""
+    """The kinds of the factors of an item that is no op: all pass through."""
     return [(f, "pass_through") for f, *_ in facts.get("factor", ())]

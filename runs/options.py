@@ -1,4 +1,4 @@
-"""What a run can be asked for, described once: for ``shardlog.run``, its help and the command line."""
+"""The options of a run, described once: for ``shardlog.run``, its help and the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRATEGIES = ("basic", "aggressive", "basic-then-aggressive", "op-priority", "us
 
 @dataclass(frozen=True)
 class Described:
-    """What the help of Python and that of the command line say of an option."""
+    """The description of an option for the help of Python and of the command line."""
 
     about: str
     also: str = ""  # what else it may be in Python
@@ -43,9 +43,9 @@ def _about(about: str, **more: Any) -> dict[str, Described]:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a run is asked for; each option is a keyword of ``shardlog.run`` too.
+    """The options of a run; each is a keyword of ``shardlog.run`` too.
 
-    Raises ShardlogError for an unknown strategy, and for what is no schedule.
+    Raises ShardlogError for an unknown strategy, and for a malformed schedule.
     """
 
     mesh: Any = field(

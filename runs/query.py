@@ -59,7 +59,7 @@ class Query:
         return found
 
     def warnings(self, relation: Relation) -> Iterator[str]:
-        """What is to be said of symbols in the query that cannot occur where they stand."""
+        """Warnings about symbols in the query that cannot occur where they stand."""
         for name, column, symbol in self._mentions.symbols:
             variable, _ = SCHEMA[name][column]
             home, at = _ALL.get(variable, (name, column))

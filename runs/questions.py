@@ -1,7 +1,7 @@
-"""What can be asked of a run, as methods: doors to ``explanations/`` and ``exporters/``, further up.
+"""The questions to a run, as methods: doors to ``explanations/`` and ``exporters/``, further up.
 
-A run is data and knows nothing of what is asked about it; the one place where it leads there is this, and
-nothing is imported before it is asked for.
+A run is data and knows nothing of the questions about it. Only this module leads to them, and it imports
+nothing before it is called.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ class Questions:
         return Conflicts(conflicts(self._run))
 
     def diff(self, other: Run | Questions) -> Diff:
-        """What differs between this run and another one, and why."""
+        """The differences between this run and another one, and their causes."""
         from ..explanations.questions.diff import diff
 
         return diff(self._run, other._run)
 
     def what_if(self, annotate: Any = (), drop: str | Sequence[str] = ()) -> WhatIf:
-        """What would differ if values were annotated (as for ``shardlog.run``), and the annotations of others
-        dropped: names of values, or patterns of them."""
+        """The differences if values were annotated (as for ``shardlog.run``), and the annotations of
+        others dropped: names of values, or patterns of them."""
         from ..explanations.questions.what_if import what_if
 
         return what_if(self._run, annotate, (drop,) if isinstance(drop, str) else drop)
@@ -97,14 +97,14 @@ class Questions:
         return rows(body, self._explainer.record.relation)
 
     def agreement(self) -> Agreement | None:
-        """How far the run agrees with what XLA decided; None where the program is not from an XLA dump or the
-        view "compiled", or where its shardings are open."""
+        """The agreement of the run with XLA; None where the program is not from an XLA dump or the view
+        "compiled", or where its shardings are open."""
         from ..checks.agreement import agreement
 
         return agreement(self._explainer.result)
 
     def visualize(self, value: str) -> Picture:
-        """Which device holds which part of a value, the first one of that name."""
+        """The devices that hold the parts of a value, the first one of that name."""
         from ..explanations.answers.visualize import picture_of
 
         return picture_of(self._explainer.record, self._explainer.values.find(value)[0])

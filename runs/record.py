@@ -1,4 +1,5 @@
-"""What explanations need of a run: one interface, of runs in memory (``live``) and of saved ones (``saved``).
+"""The record of a run for explanations: one interface, for runs in memory (``live``) and saved ones
+(``saved``).
 
 Values have numbers: those of the values of the program's instances, then those of main's function results. A
 value whose sharding another one holds has that one's *place*; a place is the number of a value.
@@ -29,7 +30,7 @@ Key = tuple[int, ...]  # a neighbourhood: the number of the static facts, then t
 
 @dataclass(frozen=True)
 class Stage:
-    """When a turn was taken: user priority, op-priority level (None: no op priorities), strategy."""
+    """The stage of a turn: user priority, op-priority level (None: no op priorities), strategy."""
 
     priority: int
     level: int | None
@@ -41,7 +42,7 @@ class Annotation:
     """A sharding that was given: the name of the value, where it was given, the cell that holds it, its text.
 
     ``by`` is "user", or a spec of a ``shard_map`` ("in_specs[0]", and ``where`` is the ``shard_map``'s), or
-    "import" for an open sharding that a result has since another result of its op has one.
+    "import" for an open sharding that a result has because another result of its op has one.
     """
 
     value: str
@@ -80,7 +81,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Op:
-    """An item of the agenda: what it is called, where it comes from, and the values in its slots."""
+    """An item of the agenda: its name, its source location, and the values in its slots."""
 
     name: str
     where: str
@@ -138,12 +139,12 @@ class Record(Questions, ABC):
         """Every tensor, in the order of the program."""
 
     @abstractmethod
-    def born_at(self, file: str, line: int) -> list[Value]:
-        """The values that were born at a line, in any frame of their location."""
+    def from_line(self, file: str, line: int) -> list[Value]:
+        """The values that come from a line, in any frame of their location."""
 
     @abstractmethod
     def lines(self, file: str) -> list[int]:
-        """The lines of a file at which values were born."""
+        """The lines of a file from which values come."""
 
     @abstractmethod
     def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
@@ -159,7 +160,7 @@ class Record(Questions, ABC):
 
     @abstractmethod
     def location(self, item: int) -> str:
-        """Where an op comes from, as MLIR has it; empty for other items."""
+        """The source location of an op, as MLIR prints it; empty for other items."""
 
     @abstractmethod
     def order(self) -> Sequence[int]:
@@ -185,11 +186,11 @@ class Record(Questions, ABC):
 
     @abstractmethod
     def contents(self, cell: int) -> tuple[int, int]:
-        """What a cell held at first, and at the end."""
+        """The first and the final content of a cell."""
 
     @abstractmethod
     def facts(self, content: int) -> Facts:
-        """What a content says."""
+        """The facts of a content."""
 
     @abstractmethod
     def static(self, item: int, turns: int) -> int:
@@ -200,7 +201,8 @@ class Record(Questions, ABC):
         """The static facts with a number, of an item with so many slots."""
 
     def op_facts(self, item: int) -> Facts:
-        """What the op rules say of an op, and its ``tensor``s; empty for what is no op. See docs/facts.md."""
+        """The answer of the op rules about an op, and its ``tensor``s; empty for other items. See
+        docs/facts.md."""
         return self.result.record.op_facts(item)
 
     @abstractmethod
@@ -235,11 +237,13 @@ class Record(Questions, ABC):
 
     @abstractmethod
     def proofs(self, key: Key) -> Mapping[Row, Proof] | None:
-        """What a turn changed, with proofs, where they are kept: rows of ``puts`` or ``becomes_sharded``."""
+        """Proofs of the changes of a turn, where they are kept, by rows of ``puts`` or
+        ``becomes_sharded``."""
 
     @abstractmethod
     def lost(self, number: int) -> list[tuple[Row, Proof]] | None:
-        """What lost in the turn of a change, where it is kept: rows of ``loses``, each with what says why."""
+        """The rows of ``loses`` in the turn of a change, where they are kept, each with the step of its
+        proof that gives the reason."""
 
     @cached_property
     @abstractmethod
@@ -248,7 +252,7 @@ class Record(Questions, ABC):
 
     @abstractmethod
     def again(self, annotate: Given = ()) -> Result:
-        """The module is run once more, with more annotations. Raises what ``shardlog.run`` does."""
+        """A run of the module with more annotations. Raises what ``shardlog.run`` does."""
 
 
 Run = Union["Result", Record]

@@ -1,4 +1,4 @@
-"""What a run returns: all that it decided, as data, and the doors to what can be asked about it."""
+"""The result of a run: all that it decided, as data, and the doors to the questions about it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class UnknownOp:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunData:
-    """What a run leaves behind, as data."""
+    """The data that a run leaves behind."""
 
     module: ir.Module
     stages: tuple[Stage, ...]
@@ -58,7 +58,7 @@ class RunData:
 
     @cached_property
     def names(self) -> dict[str, Names]:
-        """What values are called and where ops are, in the program as it was read, by function."""
+        """The names of values and the places of ops, in the program as it was read, by function."""
         functions = (instance.function for instance in self.program.graph.instances)
         return read_names(self.source, self.options.mesh, functions)
 
@@ -70,10 +70,10 @@ class RunData:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(RunData, Questions):
-    """What a run decided, and what can be asked about it (see ``Questions``).
+    """The decisions of a run, which answers questions about them (see ``Questions``).
 
     ``module`` is the annotated module, ``stages`` the statistics of every stage, ``unknown_ops`` the ops
-    without a rule, one entry per name, ``tactics`` what became of the schedule.
+    without a rule, one entry per name, ``tactics`` the tactics of the schedule as they were applied.
     """
 
     def __repr__(self) -> str:
@@ -139,14 +139,14 @@ class Result(RunData, Questions):
 
     @cached_property
     def accounts(self) -> tuple[Account, ...]:
-        """What each tactic or user priority did, in order."""
+        """An account of each tactic or user priority, in order."""
         from .accounts import accounts
 
         return accounts(self)
 
     @property
     def names(self) -> dict[str, Names]:
-        """What values are called and where ops are, in the program as it was read, by function."""
+        """The names of values and the places of ops, in the program as it was read, by function."""
         return self.record.run.names
 
     @property

@@ -232,7 +232,7 @@ class _Tables:
             yield ",".join(map(str, key)), _json(_steps(proofs, rules))
 
     def lost(self, rules: Mapping[Source, int]) -> tuple[dict[int, int], dict[str, int]]:
-        """What lost in the turns of changes, by number, and the number of each."""
+        """The axes that lost in the turns of changes, by number, and the number of each."""
         obstacles, graph = Obstacles(self.history), self.result.fixpoint.graph
         classes, prioritised = graph.classes.tolist(), len(graph.classes) > self.record.items
         found, kinds, by_turn = dict[int, int](), dict[str, int](), dict[Any, str]()

@@ -33,9 +33,9 @@ def open_saved(path: str | Path) -> Saved:
 
 
 def check_saved(path: Path) -> None:
-    """Raises ShardlogError unless shardlog writes just this file for the module in it.
+    """Raises ShardlogError unless shardlog writes this very file for the module in it.
 
-    Who makes a file by hand can put a right checksum behind it, and anything into the tables.
+    A file made by hand can have a right checksum, and anything in its tables.
     """
     file = Database(path)
     with TemporaryDirectory() as folder:
@@ -103,7 +103,7 @@ class Saved(Record):
         rows = self._all(f"{_VALUES} WHERE sharding IS NOT NULL ORDER BY number")
         return (_value(row)[0] for row in rows)
 
-    def born_at(self, file: str, line: int) -> list[Value]:
+    def from_line(self, file: str, line: int) -> list[Value]:
         query = (
             f"{_VALUES} WHERE sharding IS NOT NULL AND op IN (SELECT number FROM op WHERE source IN "
             f"(SELECT source FROM frame WHERE line = ? AND {_FILE})) ORDER BY number"
@@ -307,7 +307,7 @@ class Saved(Record):
         return run_with(text, Options(**given, rules=tuple(files)))
 
     def _changed(self, result: Result) -> bool:
-        """Whether the log of a run is another one than that of the file."""
+        """Whether the log of a run differs from that of the file."""
         changes = self._all(f"SELECT {_CHANGE} FROM change ORDER BY number")
         return any(Change(*columns) != result.record.change(n) for n, columns in enumerate(changes))
 

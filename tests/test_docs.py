@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens: its files are written, its commands run, the output compared.
+"""The documentation is run: its files are written, its commands run, the output compared.
 
 A block that starts with "```language file" is a file. In a "```console" block a line after "$ " is a command,
 lines after "> " go on with it, and all others are its output, in which "..." stands for anything.

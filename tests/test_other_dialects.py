@@ -1,4 +1,4 @@
-"""What the rules know of StableHLO they can know of any dialect: the same program gets the same shardings."""
+"""Any dialect can have the rules of StableHLO: the same program gets the same shardings."""
 
 from __future__ import annotations
 

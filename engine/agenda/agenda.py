@@ -28,12 +28,12 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Graph:
-    """Who is where. All numbers count from 0."""
+    """Items, places and cells, and how they hang together. All numbers count from 0."""
 
     classes: Numbers  # item -> its class
     slots: Lists  # item -> the places of its slots
     place_cell: Numbers  # place -> its cell
-    cells: Lists  # cell -> its places, in the order in which they are told of changes
+    cells: Lists  # cell -> its places, in the order in which their neighbours are pushed
     neighbours: Lists  # place -> the items to push when it changes; the last one takes the next turn
     retirement: Retirement | None = None
     companions: Lists | None = None  # cell -> cells that get something when it gets its first content
@@ -48,8 +48,9 @@ class Graph:
 
 @dataclass(frozen=True)
 class Pass:
-    """One stage. A *sweep* gives every item one turn, in order, and tells nobody of changes. A *worklist* is
-    a stack without duplicates, filled so that items pop in the given order; a change pushes neighbours."""
+    """One stage. A *sweep* gives every item one turn, in order; its changes push no neighbours. A
+    *worklist* is a stack without duplicates, filled so that items pop in the given order; a change pushes
+    neighbours."""
 
     stage: str
     kind: Literal["sweep", "worklist"]
@@ -70,7 +71,7 @@ class Log(NamedTuple):
 
 @dataclass(frozen=True)
 class PassStatistics:
-    """What a pass took. ``solved`` counts the turns whose neighbourhood had not been seen before."""
+    """The statistics of a pass. ``solved`` counts the turns whose neighbourhood had not been seen before."""
 
     stage: str
     kind: str
@@ -90,7 +91,7 @@ class Outcome:
 
 
 class Backend(Protocol):
-    """What runs an agenda: ``_core.Agenda`` or ``ReferenceAgenda``."""
+    """An implementation of the agenda: ``_core.Agenda`` or ``ReferenceAgenda``."""
 
     def static(self, facts: Facts) -> int: ...
     def content(self, facts: Facts) -> int: ...
@@ -115,9 +116,9 @@ class Agenda:
     """The agenda of a keyed program.
 
     ``state`` maps each state relation (columns, after the key: slot, then content) to its successor, which
-    holds the new tuples; ``changed`` (one column: slot) names the slots that get new content, all of it.
-    When a cell without content gets some, its companions that have none get what it holds of the state
-    relations in ``spread``. Nobody is told of that, and the log does not have it.
+    holds the new tuples; ``changed`` (one column: slot) names the slots that get new content, all of it. When
+    a cell without content gets some, its companions that have none get the part of it in the state relations
+    of ``spread``. That pushes no neighbours, and is not in the log.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def empty(count: int) -> Lists:
 
 
 class Retirement(NamedTuple):
-    """Which items retire, and what happens then. Only values that matter for it have numbers."""
+    """The items that may retire, and the effects of that. Only values that matter for it have numbers."""
 
     keepers: Numbers  # item -> how many of its values are used, and items it is inside of; -1: never retires
     inside: Lists  # item -> the items that retire just before it does
@@ -89,7 +89,8 @@ def joined(parts: Sequence[Retirement]) -> Retirement:
 
 
 class Retiring:
-    """Who has retired so far. ``classes`` are those of the items now; ``push`` gives an item a turn."""
+    """The state of retirement in a run. ``classes`` are the current ones of the items; ``push`` gives an
+    item a turn."""
 
     def __init__(self, classes: list[int], retirement: Retirement, push: Callable[[int], None]) -> None:
         self.classes, self._push = classes, push

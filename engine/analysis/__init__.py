@@ -1,1 +1,1 @@
-"""What makes a program meaningful: types, grounded variables, strata, keys."""
+"""Checks of a program's meaning: types, grounded variables, strata, keys."""

@@ -1,4 +1,4 @@
-"""What makes a clause meaningful: its relations exist, its arity fits, its variables are grounded.
+"""Checks of a clause's meaning: its relations exist, its arity fits, its variables are grounded.
 
 A variable is grounded if it is an argument of a positive atom of the body (also inside a record there), or
 equals a term whose variables are grounded. An unnamed variable may stand only where any value will do.

@@ -1,4 +1,4 @@
-"""Keyed programs: every rule speaks of one key, so the program can be solved key by key.
+"""Keyed programs: every rule is about one key, so the program can be solved key by key.
 
 A relation is keyed if its first column has the key's type. In a rule all keyed atoms and the head carry the
 same variable in that column, and it stands nowhere else. Then the column can be dropped.
@@ -26,16 +26,16 @@ from .scopes import literals, map_literal, own_name, terms
 
 
 def check_key(clause: Clause, keyed: Set[str], key: str, reporter: Reporter) -> None:
-    """Report E0404 if the clause does not speak of one key. Scopes must be resolved."""
+    """Report E0404 if the clause is not about one key. Scopes must be resolved."""
     broken = _broken(clause, keyed)
     if broken is not None:
         at, why = broken
         hint = f"every `{key}` in the first column is the same variable, and it stands nowhere else"
-        reporter.error("E0404", at, f"this rule does not speak of one `{key}`: {why}", hint)
+        reporter.error("E0404", at, f"this rule is not about one `{key}`: {why}", hint)
 
 
 def _broken(clause: Clause, keyed: Set[str]) -> tuple[int, str] | None:
-    """Where and why a clause speaks of several keys or of none; None where all is well."""
+    """The position and the reason where a clause is about several keys or none; None if it is about one."""
     head = clause.head
     found = list(literals(clause))
     atoms = [x.atom if isinstance(x, Negation) else x for x in found if isinstance(x, Atom | Negation)]
@@ -70,7 +70,7 @@ def _broken(clause: Clause, keyed: Set[str]) -> tuple[int, str] | None:
 
 
 def _find(term: Term, name: str) -> int | None:
-    """Where a variable stands in a term, outside of the literals of aggregates."""
+    """The position of a variable in a term, outside of the literals of aggregates."""
     if isinstance(term, Variable):
         return term.at if term.name == name else None
     parts: tuple[Term, ...] = ()

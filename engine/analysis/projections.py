@@ -1,4 +1,4 @@
-"""What an aggregate counts, as in Soufflé.
+"""Projections of atoms in aggregates, for counts as Soufflé has them.
 
 An aggregate over a single atom counts tuples: ``count : { edge(x, _) }`` is the number of edges. An aggregate
 over several atoms counts the ways to choose its named variables: ``count : { edge(x, _), node(x) }`` is the

@@ -19,10 +19,10 @@ _BUSIEST = 3  # rules that an error names
 
 @dataclass(frozen=True)
 class Limits:
-    """What an evaluation may take; None: as much as there is. In a keyed program they hold for each key.
+    """The resources that an evaluation may use; None: unlimited. In a keyed program they hold for each key.
 
-    ``tuples`` are those that rules derive, ``memory`` are bytes (about, facts included), ``seconds`` those of
-    the clock.
+    ``tuples`` are those that rules derive, ``memory`` is in bytes (about, facts included), ``seconds`` are
+    wall-clock time.
     """
 
     tuples: int | None = None
@@ -53,7 +53,8 @@ class LimitError(EngineError):
 
 
 class Budget:
-    """What the reference evaluator has taken so far. Memory is estimated from the tuples that are made."""
+    """The resources that the reference evaluator has used so far. Memory is estimated from the tuples that
+    are made."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

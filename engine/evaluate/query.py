@@ -20,8 +20,8 @@ _NAME = "query"
 
 @dataclass(frozen=True)
 class Mentions:
-    """The relations that a query speaks of, and the symbols that it wants in their columns, as (relation,
-    column, symbol)."""
+    """The relations in a query, and the symbols that it wants in their columns, as (relation, column,
+    symbol)."""
 
     relations: frozenset[str]
     symbols: tuple[tuple[str, int, str], ...]
@@ -48,7 +48,7 @@ def _load(head: str, declaration: str, body: str, declarations: str) -> Program:
 
 
 def mentions(body: str) -> Mentions:
-    """What a query that has no errors speaks of."""
+    """The relations and symbols in a query without errors."""
     module, sources = Module(), Sources()
     text = f"answer() :-\n{body.strip().removesuffix('.')}.\n"
     parse(text, sources.add(_NAME, text), module, Reporter(sources), lambda *_: None)

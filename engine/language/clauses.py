@@ -395,7 +395,7 @@ class ClauseParser:
         self.error("E0102", end or at, f"expected {what}, found {found}", hint)
 
     def end_of_previous(self) -> int | None:
-        """Where the token before ends, if that is on an earlier line: what is missing belongs there."""
+        """The end of the previous token, if that is on an earlier line: something missing belongs there."""
         if self.i == 0:
             return None
         place, text = self.places[self.i - 1], self.texts[self.i - 1]

@@ -1,4 +1,4 @@
-"""What is said about a program that is not right: a place, what was expected, what to do.
+"""Diagnostics about a program: a place, what was expected, what to do.
 
 Every diagnostic has a stable code:
 

@@ -87,7 +87,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a rule stands, its text, and its sentence for explanations (from its ``///`` comment).
+    """The place of a rule, its text, and its sentence for explanations (from its ``///`` comment).
 
     ``types`` has the variables that the sentence names, each with its type, where that is a subtype.
     """

@@ -47,7 +47,7 @@ _BAGS = ("count", "sum", "mean")  # aggregates for which every solution counts
 
 @dataclass(frozen=True)
 class Schema:
-    """What the planner knows of the relations: their index, and the kinds of their columns."""
+    """The relations as the planner sees them: their index, and the kinds of their columns."""
 
     index: Mapping[str, int]
     kinds: Mapping[str, tuple[str, ...]]

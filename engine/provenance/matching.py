@@ -1,7 +1,7 @@
-"""Rules as they are written, matched against tuples: the smallest thing that says whether a rule applies.
+"""Rules as written, matched against tuples: the smallest thing that says whether a rule applies.
 
-Nothing here comes from the planner or the evaluators; only what the intrinsic functors compute is shared. A
-rule is read again from its text. An integer is taken for a ``number``.
+Nothing here comes from the planner or the evaluators; only the intrinsic functors are shared. A rule is read
+again from its text. An integer is taken for a ``number``.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Rules:
     ) -> Iterator[Bindings]:
         """The ways in which a rule gives a tuple with premises for the atoms of its body.
 
-        ``holds`` has the tuples that negations and aggregates speak of.
+        ``holds`` has the tuples that negations and aggregates look at.
         """
         given: dict[str, list[Row]] = {}
         for name, held in premises:
@@ -166,7 +166,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class _Matcher:
-    """``atoms`` has what atoms may be, ``holds`` what negations and aggregates speak of."""
+    """``atoms`` has the tuples for atoms, ``holds`` those that negations and aggregates look at."""
 
     rules: Rules
     atoms: Extents

@@ -175,7 +175,7 @@ def _rules(keyed: frozenset[str]) -> Rules:
 
 
 def _unprojected(proof: Proof) -> tuple[Proof, ...]:
-    """What stands in the program: a projection that the planner made is none of its relations."""
+    """The premises of a proof in the program's own relations: projections are the planner's."""
     return proof.premises if "(" in proof.relation else (proof,)
 
 

@@ -1,4 +1,4 @@
-"""What is said of several tensors in the same words, as of those of repeated layers, is said once."""
+"""Folding: tensors of which the same is said, such as those of repeated layers, share one entry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pattern(text: str) -> str:
 
 
 def groups(things: Sequence[T], said: Callable[[T], str]) -> list[list[T]]:
-    """Things of which the same is said, in the order of the first of each group."""
+    """Things of which the same is said, in groups, in the order of the first of each."""
     found: dict[str, list[T]] = {}
     for thing in things:
         found.setdefault(pattern(said(thing)), []).append(thing)
@@ -37,5 +37,5 @@ def others(names: Sequence[str]) -> str:
 
 
 def left_out(count: int, what: str) -> str:
-    """That there are more of something."""
+    """A line that counts the entries left out."""
     return f"... {count:,} more {what}{'' if count == 1 else 's'} {_ALL}"

@@ -15,7 +15,8 @@ _ALL = "(--full shows all)"
 
 
 def diff_text(found: Diff, *, labels: tuple[str, str] = ("1", "2"), full: bool = False) -> str:
-    """Where two runs part, most consequences first; ``labels`` is what they are called."""
+    """The points at which two runs part as text, most consequences first; ``labels`` are the names of the
+    runs."""
     alone = [f"{n} are in {label} only" for label, n in zip(labels, found.alone, strict=True) if n]
     differ = f"{len(found.tensors)} of {found.compared} tensors are sharded otherwise"
     lines = ["; ".join([differ, *alone])]
@@ -33,7 +34,7 @@ def diff_text(found: Diff, *, labels: tuple[str, str] = ("1", "2"), full: bool =
 
 
 def what_if_text(found: WhatIf, *, full: bool = False) -> str:
-    """What differs, and the change in what must move."""
+    """The differences as text, and the change in the bytes that move."""
     before, after = found.bytes
     moved = f"{before:,} bytes must move to each device before, {after:,} after: {after - before:+,}"
     return f"{moved}\n{diff_text(found.diff, labels=('before', 'after'), full=full)}"

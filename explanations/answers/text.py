@@ -45,12 +45,12 @@ def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) ->
 
 
 def why_title(explanation: Explanation) -> str:
-    """What an explanation is about."""
+    """The subject of an explanation."""
     return _title(explanation.site, f'is sharded on "{explanation.axis}"')
 
 
 def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
-    """What stands in the way of an axis: in the tensor itself, then at the ops on the way, nearest first."""
+    """The obstacles to an axis: in the tensor itself, then at the ops on the way, nearest first."""
     lines = [_title(explanation.site, f'is not sharded on "{explanation.axis}"')]
     for reason in explanation.here:
         lines += _reason(reason, "  ")
@@ -73,7 +73,7 @@ def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
 
 
 def short_why(explanation: Explanation) -> str:
-    """Where an axis comes from, in a sentence."""
+    """The origin of an axis, in a sentence."""
     steps, origin = explanation.steps, explanation.origin
     said = f'"{explanation.axis}" comes from {origin}'
     if not steps:
@@ -84,7 +84,7 @@ def short_why(explanation: Explanation) -> str:
 
 
 def short_why_not(explanation: WhyNot) -> str:
-    """What is in the way of an axis first, in a sentence."""
+    """The first obstacle to an axis, in a sentence."""
     reasons, place = explanation.here, ""
     if not reasons and explanation.stops:
         stop = explanation.stops[0]
@@ -125,10 +125,10 @@ def _conflict(conflict: Conflict, times: int) -> list[str]:
 
 
 def folded(sites: Sequence[Site], texts: Sequence[str], *, full: bool = False) -> str:
-    """Explanations as text, with what is said of several tensors in the same words once.
+    """Explanations as text, one entry for several tensors of which the same is said.
 
-    ``sites`` are what they are about, ``texts`` what they say. Of a line of a large program there are
-    thousands: a screen or two of them are shown.
+    ``sites`` are their subjects, ``texts`` their texts. A line of a large program may have thousands: a
+    screen or two of them are shown.
     """
     if full:
         return "\n\n".join(texts)
@@ -172,7 +172,7 @@ def _title(site: Site, what: str) -> str:
 
 
 def step_lines(step: Step, *, full: bool = False) -> list[str]:
-    """A step of a chain; ``full``: with all that was in the running besides, and lost."""
+    """A step of a chain; ``full``: with everything else that was in the running, and lost."""
     stage = stage_text(step.stage)
     if step.kind == "priority":
         lines = [f'  {_dim(step.site)} gets "{step.axis}": its priority has come', f"      {stage}"]
@@ -188,7 +188,7 @@ def step_lines(step: Step, *, full: bool = False) -> list[str]:
 
 
 def _lost(step: Step) -> list[str]:
-    """What was in the running besides, as one line if any."""
+    """The other axes in the running, as one line if any."""
     if not step.lost:
         return []
     first, others = step.lost[0], len(step.lost) - 1
@@ -217,7 +217,7 @@ def _reason(reason: Reason, indent: str) -> list[str]:
 
 
 def _before(before: Before, indent: str) -> list[str]:
-    """Why the axis had not come by then."""
+    """The reason why the axis had not come by then."""
     way = f"the axis could not get to {_dim(before.site)} by {before.op}{_at(before.where)}"
     lines = wrapped(indent, f"that came in {stage_text(before.stage)}, when {way}")
     for reason in before.reasons[:2]:

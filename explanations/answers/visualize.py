@@ -1,4 +1,4 @@
-"""Which device holds which part of a tensor: a grid of text for one and two dimensions, a table for any."""
+"""The devices that hold the parts of a tensor: a grid of text for one and two dimensions, a table for any."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Tile:
 
 @dataclass(frozen=True)
 class Picture:
-    """Which device holds which part of a tensor.
+    """The devices that hold the parts of a tensor.
 
     ``mesh`` are the axes with their sizes, ``dims`` the sub-axes that each dimension is sharded on, ``shape``
-    is None where it is not known, and ``device_ids`` are the devices in the order of the mesh. ``str()``
-    is a grid or table of text.
+    is None where it is not known, and ``device_ids`` are the devices in the order of the mesh. ``str()`` is a
+    grid or table of text.
     """
 
     mesh: tuple[tuple[str, int], ...]
@@ -68,7 +68,7 @@ class Picture:
         )
 
     def _part(self, axes: Sequence[Axis], at: Mapping[str, int]) -> int:
-        """Which part of a dimension the device at a coordinate of the mesh holds."""
+        """The part of a dimension that the device at a coordinate of the mesh holds."""
         sizes, part = dict(self.mesh), 0
         for name, pre, size in axes:
             part = part * size + at[name] // (sizes[name] // (pre * size)) % size
@@ -170,12 +170,11 @@ class Picture:
 
 
 def visualize(sharding: Any, shape: Sequence[int] | None = None, mesh: Any = None) -> Picture:
-    """Which device holds which part of a tensor that is sharded so.
+    """The devices that hold the parts of a tensor with a sharding.
 
     ``sharding`` is a ``jax.sharding.NamedSharding``, or a text as ``[{"data"}, {}]`` or ``<@mesh, [{"data"},
     {}]>``; then ``mesh`` says the axes, as ``"data=2,model=4"`` or ``{"data": 2, "model": 4}``. Without a
-    ``shape`` parts are numbered. Raises ShardlogError for what is none of these, and for a shape of another
-    rank.
+    ``shape`` parts are numbered. Raises ShardlogError for anything else, and for a shape of another rank.
     """
     size = None if shape is None else tuple(map(int, shape))
     found = _from_text(sharding, size, mesh) if isinstance(sharding, str) else _named(sharding, size)

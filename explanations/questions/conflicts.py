@@ -1,6 +1,6 @@
-"""Where operands and results disagree after propagation, so that data must move.
+"""Conflicts: operands and results that disagree after propagation, so that data must move.
 
-``rules/partition`` says what an op is computed on, what must move for it, by which collective, and how much
+``rules/partition`` decides how an op is computed, what must move for that, by which collective, and how much
 of it a device receives.
 """
 

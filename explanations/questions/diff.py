@@ -45,7 +45,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Parting:
-    """Where two runs part: ``op`` gives ``site`` an axis in one of them (``has`` is 1 or 2) only.
+    """A point at which two runs part: ``op`` gives ``site`` an axis in only one of them (``has`` is 1 or 2).
 
     ``why`` says what happened there, ``why_not`` what stopped the axis in the other run, and ``dims`` are the
     dimensions that differ because of it.
@@ -63,10 +63,10 @@ class Parting:
 
 @dataclass(frozen=True, repr=False)
 class Diff:
-    """What differs between two runs.
+    """The differences between two runs.
 
     ``compared`` is the number of tensors that both have, ``alone`` how many only the first and only the
-    second have. ``partings`` are in the order of how much comes from them.
+    second have. ``partings`` are sorted by how much follows from them.
     """
 
     names: tuple[str, str]
@@ -98,7 +98,7 @@ class Diff:
 
 
 def diff(first: Run, second: Run) -> Diff:
-    """What differs between two runs, of one program or of two versions of it."""
+    """The differences between two runs, of one program or of two versions of it."""
     return _Comparison(record(first), record(second)).all()
 
 
@@ -147,7 +147,7 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Origin:
-    """Where an axis came to a dimension of a tensor in one run only: by a change, or by annotation."""
+    """The origin of an axis that a dimension has in one run only: a change, or an annotation."""
 
     has: int
     axis: str
@@ -186,7 +186,7 @@ class _Comparison:
         )
 
     def _only(self, has: int, value: Value, other: Value) -> Iterator[tuple[_Origin, int]]:
-        """Where the runs part, for every axis that the one has on a dimension and the other has not."""
+        """The points at which the runs part, for every axis that a dimension has in only one of them."""
         side, there = self.sides[has - 1], self.sides[2 - has].axes(other)
         for dim, atoms in enumerate(side.record.axes(value.number)):
             for atom in atoms:

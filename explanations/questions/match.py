@@ -1,4 +1,4 @@
-"""Which tensor of one run is which of another."""
+"""Matching: the tensors of one run that are tensors of another."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Numbers:
 
 
 class _Computed:
-    """How the values of a run are computed, as numbers that equal computations share."""
+    """The computations of the values of a run, as numbers that equal computations share."""
 
     def __init__(self, record: Record, numbers: _Numbers, *, by_path: bool) -> None:
         self._record, self._numbers = record, numbers
@@ -85,7 +85,7 @@ class _Computed:
     # ---- What tells a value from others -----------------------------------------------------------------
 
     def used(self, value: Value) -> Hashable:
-        """What a value is computed from, and who uses it as what."""
+        """A key for the computation of a value and for its uses."""
         uses = self._uses.get(value.number, ())
         for op, _ in uses:
             for operand in self._operands(op):
@@ -93,7 +93,7 @@ class _Computed:
         return self.value(value), tuple(sorted((self._op(op), role) for op, role in uses))
 
     def value(self, value: Value) -> Hashable:
-        """What a value is computed from."""
+        """A key for the computation of a value."""
         waiting = [value.number]
         while waiting:
             number = waiting[-1]
@@ -124,13 +124,13 @@ class _Computed:
         return [] if place == number else [place]
 
     def _operands(self, op: int) -> list[int]:
-        """What an op takes; a data-flow edge, the first of what may come to it."""
+        """The operands of an op; of a data-flow edge, its first source."""
         found = self._ops[op]
         taken = [v for v, role in zip(found.values, found.roles, strict=True) if role.startswith(_TAKEN)]
         return [self._through(v) for v in taken]
 
     def _through(self, number: int) -> int:
-        """What a value is, but for its sharding."""
+        """The value behind one that differs from it in its sharding only."""
         while number in self._made and self._ops[self._made[number][0]].name in self._transparent:
             number = self._ops[self._made[number][0]].values[0]
         return number

@@ -17,10 +17,10 @@ from ..explanation import Explanation
 
 @dataclass(frozen=True)
 class Replay:
-    """What running again with fewer annotations gave.
+    """The outcome of running again with fewer annotations.
 
     ``holds``: with the annotations of the explanation alone the axis is derived again. Otherwise ``also`` are
-    the cells of the annotations that it takes besides, because of the order in which tensors got their axes.
+    the cells of the annotations that are needed too, because of the order in which tensors got their axes.
     """
 
     holds: bool

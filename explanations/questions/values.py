@@ -67,15 +67,15 @@ class Values:
         return "\n".join(lines)
 
     def _born_at(self, file: str, line: int) -> list[Value]:
-        found = self._record.born_at(file, line)
+        found = self._record.from_line(file, line)
         if not found:
             near = sorted(sorted(self._record.lines(file), key=lambda n: abs(n - line))[:3])
             hint = (
-                f"values are born at the lines {', '.join(map(str, near))} of {file}"
+                f"values come from lines {', '.join(map(str, near))} of {file}"
                 if near
                 else f"the module has no locations in {file}"
             )
-            raise ShardlogError(f"no value is born at {file}:{line}", where=self._record.name, hint=hint)
+            raise ShardlogError(f"no value comes from {file}:{line}", where=self._record.name, hint=hint)
         return found
 
     def matching(self, pattern: str) -> list[Value]:
@@ -107,8 +107,8 @@ class Values:
         """The name of the value that holds its sharding in a place."""
         return self.value(place).name
 
-    def born(self, place: int) -> str:
-        """Where a value comes from: a line of the user's program or of the module, or a JAX path."""
+    def source(self, place: int) -> str:
+        """The source of a value: a line of the user's program or of the module, or a JAX path."""
         return self.value(place).where
 
     def type(self, place: int) -> str:

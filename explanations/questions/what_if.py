@@ -1,4 +1,4 @@
-"""What would be so with other annotations: the run again, and what differs."""
+"""What-if: the run again with other annotations, and the differences."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .values import Values
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """What a change of annotations changes: shardings, and what must move at ops (the bytes that each device
-    receives)."""
+    """The effects of changed annotations: on shardings, and on the data that moves at ops (the bytes that
+    each device receives)."""
 
     diff: Diff
     before: tuple[Conflict, ...]
@@ -45,7 +45,7 @@ class WhatIf:
 
 
 def what_if(run: Run, annotate: Given = (), drop: Sequence[str] = ()) -> WhatIf:
-    """What differs if values are annotated (as in ``shardlog.run``) and the annotations of others dropped.
+    """The differences if values are annotated (as in ``shardlog.run``) and the annotations of others dropped.
 
     ``drop`` are names of values, or patterns of them. Raises ShardlogError for values that do not exist or
     have no annotation, and for annotations that do not fit.

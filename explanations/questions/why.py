@@ -187,7 +187,7 @@ class Explainer:
         )
 
     def _losses(self, event: Event, factor: int | None) -> tuple[Loss, ...]:
-        """What lost in the turn of a change that came along a factor."""
+        """The axes that lost in the turn of a change that came along a factor."""
         rows = [] if factor is None else self.obstacles.lost(event, factor)
         if not rows:
             return ()

@@ -40,9 +40,9 @@ def why_not(run: Run, name: str, dim: int, axis: str) -> list[WhyNot]:
 
 
 def after_removal(run: Run, explanation: WhyNot) -> tuple[str, str] | None:
-    """What happens without the annotation that the first culprit comes from; None where none is named.
+    """The outcome without the annotation behind the first culprit; None where there is no culprit.
 
-    Returns the annotated value and what is so without it: the axis is there, or what is in its way next.
+    Returns the annotated value, and whether it gets the axis without that annotation or what stops it next.
     Raises ShardlogError where nothing changes.
     """
     reasons = [*explanation.here, *(reason for stop in explanation.stops for reason in stop.reasons)]
@@ -100,7 +100,7 @@ class Search:
         return WhyNot(site, self.axis, here, stops, len(self.visited))
 
     def manual(self, value: Value) -> Reason | None:
-        """That the axis is manual where a value is."""
+        """The reason that the axis is manual around a value, if it is."""
         for axis, where in value.manual:
             if axis == self.axis:
                 sentence = f"Manual axis of the shard_map at {where}"
@@ -113,7 +113,7 @@ class Search:
         return [(d, x) for d, _, x in self.history.facts(content).get("sharded", ())]
 
     def here(self, cell: int, dim: int) -> Iterator[Reason]:
-        """What the tensor itself has against the axis."""
+        """The reasons in the tensor itself."""
         facts = self.history.facts(self.history.content(cell, self.history.end))
         for d, x in self.sharded(cell):
             if d != dim and x in self.atoms:
@@ -227,13 +227,13 @@ class Search:
             yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
 
     def barrier(self, item: int, row: Sequence[Any]) -> tuple[str, int]:
-        """What the user said of the slot that bars the axis, and its cell; nothing for most reasons."""
+        """The user's annotation of the slot that bars the axis, and its cell; empty for most reasons."""
         if row[4] not in ("closed", "replicated", "unreduced", "mesh"):
             return "", -1
         return self.annotated(self.history.cell(self.history.slots(item)[row[5]]))
 
     def rival(self, item: int, row: Sequence[Any], says: Proof) -> tuple[int, int, int] | None:
-        """The cell and dimension that have what is in the way, and the atom that it is."""
+        """The cell and dimension that hold the obstacle, and its atom."""
         *_, atom, reason, other, factor = row
         cells = [self.history.cell(place) for place in self.history.slots(item)]
         if reason == "clash":
@@ -254,8 +254,8 @@ class Search:
     def before(
         self, item: int, to: tuple[int, int], near: End, atom: int, rival: tuple[int, int, int]
     ) -> Before | None:
-        """Why an atom had not come to a slot along a factor when what is in its way came; None where that was
-        there from the start."""
+        """The reason why an atom had not reached a slot along a factor when the one in its way came; None
+        where that was there from the start."""
         history, explainer = self.history, self.explainer
         came = history.gained(*rival, history.end)
         if came is None:
@@ -296,7 +296,7 @@ class Search:
         return Before(explainer.record.stages[stage], op.name, op.where, site, found)
 
     def said(self, item: int, turn: Derivations, relation: str, rows: Sequence[Row]) -> tuple[Reason, ...]:
-        """What rows of ``denied`` or ``annotation_waits`` say."""
+        """The reasons that rows of ``blocked`` or ``held`` give."""
         found = []
         for row in rows:
             proof = turn.proof(relation, row)
@@ -314,7 +314,7 @@ class Search:
     # ---- Where it comes from ----------------------------------------------------------------------------
 
     def origin(self, cell: int, dim: int, atom: int) -> tuple[str, int]:
-        """Where a dimension got an atom from, and the annotated cell."""
+        """A text for the origin of an atom of a dimension, and the annotated cell."""
         turns, annotated = self.explainer.origin(cell, dim, atom)
         annotation = self.explainer.annotation(annotated)
         name = self.values.name(cell)
@@ -329,7 +329,7 @@ class Search:
         )
 
     def annotated(self, cell: int) -> tuple[str, int]:
-        """What the user said of a cell."""
+        """A text for the user's annotation of a cell, and the cell."""
         annotation = self.explainer.annotation(cell)
         if not annotation.text:
             return "", -1

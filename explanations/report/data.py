@@ -1,4 +1,4 @@
-"""What the page shows, as JSON: tables by column, everything that repeats by number."""
+"""The data of the page as JSON: tables by column, and numbers in place of everything that repeats."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _CALLED = re.compile(r"@([^:#]+)")  # what stands before the names of values in 
 
 
 def collect(run: Run, tell: Callable[[str, float], None] = lambda what, done: None) -> dict[str, Any]:
-    """Everything about a run that the page needs; ``run.js`` says what the page makes of it.
+    """Everything about a run that the page needs; ``run.js`` reads it.
 
-    ``tell`` is told how much of the page is done.
+    ``tell`` is called with the fraction of the page that is done.
     """
     tell("reading the run", 0.0)
     return _Collector(run, tell).all()
@@ -124,7 +124,7 @@ class _Collector:
         }
 
     def parts_of(self, value: Value) -> int:
-        """How many parts a tensor has along the manual axes around it, of which its type is one."""
+        """The number of parts of a tensor along the manual axes around it; its type is that of one part."""
         return prod(self.sizes[axis] for axis, _ in value.manual)
 
     def ops(self) -> dict[str, list[Any]]:

@@ -238,7 +238,7 @@ def _groups(nodes: Iterable[_Node]) -> tuple[Group, ...]:
 
 
 def _common(sequences: Sequence[Any]) -> Any:
-    """What sequences begin with."""
+    """The longest common beginning of sequences."""
     first, last = min(sequences), max(sequences)
     length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     return first[:length]

@@ -64,7 +64,8 @@ class Kinds:
         return self._kinds[key]
 
     def _what_else(self, item: int) -> Iterator[Any]:
-        """What reasons depend on besides the neighbourhood: the other stages, annotations with priorities."""
+        """The part of a reason that is not in the neighbourhood: the other stages, annotations with
+        priorities."""
         yield self._statics(item)
         cells = map(self.history.cell, self.history.slots(item))
         yield tuple(cell for cell in cells if self._prioritised(cell))

@@ -1,7 +1,7 @@
 """Dead ops in the agenda: items that retire, see ``engine/agenda/retirement.py``.
 
-Shardy erases a dead op when its turn comes. So what only dead ops use still takes turns until they are gone,
-and an op all of whose operands have one use without the dead ones is seen so only then.
+Shardy erases a dead op when its turn comes. So ops that only dead ops use take turns until those are gone,
+and only then do values that dead ops used too count as used once.
 """
 
 from __future__ import annotations

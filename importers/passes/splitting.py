@@ -1,4 +1,4 @@
-"""Constants are split, so that each use of one is free to have its own sharding.
+"""Splits constants, so that each use of one is free to have its own sharding.
 
 Which ops are constant sub-computations is decided by ``rules/propagation/constants.dl``. Here they are
 copied: every use by an op that is no constant gets a copy of the whole sub-computation of its own, as in

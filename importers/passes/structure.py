@@ -51,13 +51,13 @@ def prepare(
     policy: Policy | None,
 ) -> Structure:
     """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints as
-    ``policy`` says (None: leaves them) and finds its dead ops (``function.removed``).
+    ``constrain`` decides (None: leaves them) and finds its dead ops (``function.removed``).
 
-    ``edges_as_read``: no edges but those that stand in the function. ``together`` (see ``groups.py``):
+    ``edges_as_read``: no edges but those that the function itself has. ``together`` (see ``groups.py``):
     members of sharding groups may disagree; otherwise that is an error, which is found later.
 
-    Shardy erases a dead op when its turn comes. So what is used by nothing never takes a turn, but what is
-    used by dead ops alone does, until they are gone.
+    Shardy erases a dead op when its turn comes. An op without uses therefore never takes a turn; one that
+    only dead ops use does, until they are gone.
     """
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
@@ -89,9 +89,9 @@ def prepare(
 def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
     """The uses of a function in the order that MLIR has when Shardy propagates.
 
-    An edge is put between its owner and the owner's uses, which turns round their order; ``owners`` are those
-    of ops. A call becomes a computation in place, whose operands and returned values are new uses and whose
-    results take over the uses, which turns round their order twice, for results have edges too. So have the
+    An edge is put between its owner and the owner's uses, which reverses their order; ``owners`` are those of
+    ops. A call becomes a computation in place: its operands and returned values are new uses, and its results
+    take over the uses, whose order is reversed twice, because results have edges too. So is that of the
     arguments of a function that is called.
     """
 

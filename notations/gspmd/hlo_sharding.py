@@ -82,7 +82,7 @@ def tuple_text(shardings: tuple[HloSharding, ...]) -> str:
 
 
 def parse(text: str, where: str = "") -> HloSharding | tuple[HloSharding, ...]:
-    """The sharding, or tuple of shardings, that ``text`` says. Raises ShardlogError at ``where``."""
+    """The sharding, or tuple of shardings, in ``text``. Raises ShardlogError at ``where``."""
     return _Parser(text, where).whole()
 
 
@@ -157,7 +157,7 @@ class _Parser:
                 listed.append(self.number())
             devices, count = tuple(listed), len(listed)
             if len(set(listed)) < count:
-                self.refuse("a device stands there twice")
+                self.refuse("a device is listed twice")
         if not tiles or 0 in tiles or prod(tiles) != count:
             self.refuse(f"{_list(tiles)} tiles are {prod(tiles)}, and there are {count} devices")
         if count > _MOST_DEVICES:

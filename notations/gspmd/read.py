@@ -67,7 +67,7 @@ class _Place:
 
 @contextmanager
 def _at(place: _Place) -> Iterator[None]:
-    """Says where an error is."""
+    """Adds its place to an error."""
     try:
         yield
     except ShardlogError as error:
@@ -160,8 +160,8 @@ class _Reader:
         self.known: dict[Any, ir.Attribute] = {}
 
     def find_mesh(self) -> int:
-        """The number of the mesh that shardings on several devices mean: the one that the module has, or one
-        that is made for them."""
+        """The number of the mesh of shardings on several devices: that of the module, or one made for
+        them."""
         own = [mesh for mesh in self.shardings.meshes.meshes if mesh.axes]
         if len(own) > 1:
             hint = "keep one, or write the shardings as sdy.sharding"
@@ -236,7 +236,7 @@ class _Reader:
         op.attributes[label] = ir.ArrayAttr.get(entries)
 
     def checked(self, old: Any, sharding: HloSharding, kind: ir.Type) -> ir.Attribute:
-        """The new attribute, or the old one where both notations are used and say the same."""
+        """The new attribute; the old one where both notations are used and agree."""
         new = self.attribute(sharding, _rank(kind))
         if old is None:
             return new

@@ -1,4 +1,4 @@
-"""An annotated module in GSPMD's notation: ``mhlo.sharding`` in place of everything that is sdy.
+"""An annotated module in GSPMD's notation: ``mhlo.sharding`` in place of all of sdy.
 
 As XLA's exporter has it (stablehlo_round_trip/export_shardings.cc and shard_map_export.cc), except that
 constraints are ``@Sharding`` custom calls, as JAX writes them.

@@ -199,7 +199,7 @@ class _Scheduler:
                 raise ShardlogError(message, where=rule.where, hint=closest(axis, self.mesh.sizes))
             if rule.axes.count(axis) > 1:
                 hint = "name every axis once"
-                raise ShardlogError(f"the axis {axis} stands there twice", where=rule.where, hint=hint)
+                raise ShardlogError(f"the axis {axis} is listed twice", where=rule.where, hint=hint)
 
     # ---- What it does to a tensor -------------------------------------------------------------------------
 

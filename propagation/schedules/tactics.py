@@ -4,8 +4,8 @@
     megatron: params.layers.*.up[1], params.layers.*.down[0] -> model;
     zero: params[replicated] -> data, moments -> data
 
-A tactic is what PartIR (https://arxiv.org/abs/2401.11202) calls so: it shards a few tensors, and this is
-propagated before the next one comes. ``docs/tactics.md`` says what it all means.
+A tactic is PartIR's notion (https://arxiv.org/abs/2401.11202): it shards a few tensors, and this is
+propagated before the next one comes. ``docs/tactics.md`` describes the language.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ class Finding:
 
 @dataclass
 class Report:
-    """What a check found: ``computed`` counts factors that were verified by computing, ``skipped`` has the
-    reasons why others were not, with how many."""
+    """The findings of a check: ``computed`` counts factors that were verified by computing, ``skipped``
+    has the reasons why others were not, with how many."""
 
     cases: int = 0
     computed: int = 0
@@ -111,7 +111,7 @@ def check(cases: Sequence[Case]) -> Report:
 
 
 def static_errors(case: Case) -> Iterator[str]:
-    """What makes no sense in what the rules say about a case, whatever the op computes: see
+    """The errors in what the rules say about a case, whatever the op computes: see
     ``rules/ops/invalid.dl``."""
     if case.invalid:
         yield from map(str, case.invalid)

@@ -57,7 +57,8 @@ def fits(case: Case, t: int, d: int) -> bool:
 
 
 def claims(case: Case) -> tuple[list[Claim], list[str]]:
-    """What the rule states, and more that may be true of its factors; and why some of them state nothing."""
+    """The claims that the rule makes, and more that may be true of its factors; and why some of them claim
+    nothing."""
     found, skipped = [], []
     for f, size in sorted(case.factors.items()):
         kind, places = case.kinds.get(f, "pass_through"), case.dims(f)
@@ -76,8 +77,8 @@ def claims(case: Case) -> tuple[list[Claim], list[str]]:
 
 
 def _ways(case: Case, cuts: Mapping[int, Cut]) -> list[bool]:
-    """What more may be true of a factor: whether results are reduced. Operands alone are cut for a reduction;
-    a result alone can always be sharded, because every device computes what it needs."""
+    """The further claims about a factor: whether results are reduced. Operands alone are cut for a
+    reduction; a result alone can always be sharded, because every device computes what it needs."""
     taken, given = min(cuts) < case.operands, max(cuts) >= case.operands
     left = any(t not in cuts for t in range(case.operands, len(case.shapes)))
     return [False] * (taken and given) + [True] * (taken and left)
@@ -93,7 +94,7 @@ def _cuts(case: Case, f: int) -> dict[int, Cut]:
 
 
 def guesses(case: Case) -> list[Claim]:
-    """What a rule may leave out: dimensions of one size that could be one factor, or go along with one.
+    """Claims that a rule may have missed: dimensions of one size that could share a factor, or join one.
 
     A dimension that is larger than another may have that as its major or its minor part.
     """
@@ -122,7 +123,8 @@ Free = dict[int, dict[int, list[Cut]]]  # size -> slot -> cuts
 
 
 def _free(case: Case) -> Free:
-    """What the rule leaves alone: factors that pass through in a single dimension, and such dimensions."""
+    """The dimensions that the rule leaves alone: factors that pass through in a single dimension, and
+    dimensions without a factor."""
     found: Free = {}
     for t, shape in enumerate(case.shapes):
         for d, size in enumerate(shape or ()):

@@ -134,7 +134,7 @@ def _constant(array: Array) -> Any:
 
 
 def _signless(array: Array) -> dict[str, Any]:
-    """What NumPy calls int is signless in MLIR."""
+    """Attributes for an array whose integers are signless in MLIR."""
     if np.issubdtype(array.dtype, np.signedinteger):
         return {"type": ir.IntegerType.get_signless(array.dtype.itemsize * 8), "shape": array.shape}
     return {}

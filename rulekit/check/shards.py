@@ -15,7 +15,7 @@ Cut = tuple[int, int, int]
 
 
 def parts(size: int) -> int:
-    """Into how many parts a factor is cut: the smallest prime that divides its size."""
+    """The number of parts that a factor is cut into: the smallest prime that divides its size."""
     return next(p for p in range(2, size + 1) if size % p == 0)
 
 
@@ -29,7 +29,7 @@ def split(array: Array, cut: Cut, n: int) -> list[Array]:
 
 
 def join(arrays: Sequence[Array], cut: Cut) -> Array:
-    """What ``split`` cut, whole again."""
+    """The whole array that ``split`` cut."""
     d, before, size = cut
     shape, n = arrays[0].shape, len(arrays)
     after = shape[d] * n // (before * size)
@@ -61,7 +61,7 @@ _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def reductions(arrays: Sequence[Array]) -> Iterator[Array]:
-    """What the shards' results may reduce to."""
+    """The arrays that the shards' results may reduce to."""
     for function in _REDUCTIONS.values():
         try:
             result = arrays[0]

@@ -140,7 +140,7 @@ def memory(text: str) -> Pair:
 
 
 def python(*arguments: str) -> str:
-    """What a fresh interpreter prints."""
+    """The output of a fresh interpreter."""
     return subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True).stdout
 
 

@@ -212,7 +212,7 @@ OPTIONS = {
     ),
     "axis of a mesh twice": (
         ["--mesh", "a=2,a=4"],
-        "--mesh 'a=2,a=4': error: the axis a stands there twice\n  hint: name every axis once",
+        "--mesh 'a=2,a=4': error: the axis a is listed twice\n  hint: name every axis once",
     ),
     "axis of size 0": (
         ["--mesh", "a=0"],
@@ -282,7 +282,7 @@ RULES = {
     ),
     "two keys": (
         "ruled(s) :- op(s, n), op(r, n).\n",
-        "r.dl:1:26: error[E0404]: this rule does not speak of one `sig`: "
+        "r.dl:1:26: error[E0404]: this rule is not about one `sig`: "
         "the key of `op` is `r`, that of `ruled` is `s`\n"
         "    ruled(s) :- op(s, n), op(r, n).\n                             ^\n"
         "  hint: every `sig` in the first column is the same variable, and it stands nowhere else",
@@ -302,7 +302,7 @@ QUERIES = {
     "unknown relation": (
         "argument(v, i), shard(v, d, k, x)",
         "query:1:17: error[E0201]: unknown relation `shard`\n    argument(v, i), shard(v, d, k, x).\n"
-        "                    ^\n  hint: did you mean sharded?",
+        "                    ^\n  hint: did you mean `sharded`?",
     ),
     "wrong type in the second line": (
         'argument(v, i),\ni = "a"',

@@ -1,4 +1,4 @@
-"""What commands write: whole or not at all, in place of files only, and never over what was read."""
+"""Outputs of commands: written whole or not at all, in place of files only, and never over an input."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def files() -> list[str]:
-    """What the current folder has beside the modules."""
+    """The files in the current folder beside the modules."""
     return sorted(p.name for p in Path().iterdir() if not p.name.startswith("m."))
 
 

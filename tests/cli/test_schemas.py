@@ -1,4 +1,4 @@
-"""What commands print as JSON is what their schemas say."""
+"""The JSON that commands print is valid by their schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see in a terminal: colours, progress, and what can come next."""
+"""Commands in a terminal: colours, progress, and completion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CODE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def in_terminal(arguments: list[str], **environment: str) -> str:
-    """What a command shows in a terminal."""
+    """The output of a command in a terminal."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "shardlog", *arguments]
     plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}

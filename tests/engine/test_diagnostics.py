@@ -554,7 +554,7 @@ ERRORS = {
           hint: break the cycle: compute one of them from relations that do not depend on it
         """,
     ),
-    "rules that do not speak of one key": (
+    "rules that are not about one key": (
         """
         .type sig <: number
         .decl op(s:sig, name:symbol)
@@ -570,7 +570,7 @@ ERRORS = {
         factor(s, n) :- op(s, _), n = count : { op(s, _) }, !factor(s + 1, _).
         """,
         """
-        t.dl:5:1: error[E0404]: this rule does not speak of one `sig`: `factor` is keyed, but no atom of its body is
+        t.dl:5:1: error[E0404]: this rule is not about one `sig`: `factor` is keyed, but no atom of its body is
             factor(1, 2).
             ^
           hint: every `sig` in the first column is the same variable, and it stands nowhere else
@@ -578,27 +578,27 @@ ERRORS = {
             factor(s, 1) :- op(t, _), n(s).
                    ^
           hint: if it is one, say so: as(s, sig)
-        t.dl:6:20: error[E0404]: this rule does not speak of one `sig`: the key of `op` is `t`, that of `factor` is `s`
+        t.dl:6:20: error[E0404]: this rule is not about one `sig`: the key of `op` is `t`, that of `factor` is `s`
             factor(s, 1) :- op(t, _), n(s).
                                ^
           hint: every `sig` in the first column is the same variable, and it stands nowhere else
-        t.dl:7:30: error[E0404]: this rule does not speak of one `sig`: the key of `op` is `t`, that of `factor` is `s`
+        t.dl:7:30: error[E0404]: this rule is not about one `sig`: the key of `op` is `t`, that of `factor` is `s`
             factor(s, 1) :- op(s, _), op(t, _).
                                          ^
           hint: every `sig` in the first column is the same variable, and it stands nowhere else
-        t.dl:8:1: error[E0404]: this rule does not speak of one `sig`: `n` is not keyed, but `op` is
+        t.dl:8:1: error[E0404]: this rule is not about one `sig`: `n` is not keyed, but `op` is
             n(1) :- op(_, _).
             ^
           hint: every `sig` in the first column is the same variable, and it stands nowhere else
-        t.dl:9:11: error[E0404]: this rule does not speak of one `sig`: its key `s` is used as a value
+        t.dl:9:11: error[E0404]: this rule is not about one `sig`: its key `s` is used as a value
             factor(s, s) :- op(s, _).
                       ^
           hint: every `sig` in the first column is the same variable, and it stands nowhere else
-        t.dl:10:37: error[E0404]: this rule does not speak of one `sig`: its key `s` is used as a value
+        t.dl:10:37: error[E0404]: this rule is not about one `sig`: its key `s` is used as a value
             factor(s, 1) :- op(s, _), n(x), x > s.
                                                 ^
           hint: every `sig` in the first column is the same variable, and it stands nowhere else
-        t.dl:11:44: error[E0404]: this rule does not speak of one `sig`: the key of `op` is `t`, that of `factor` is `s`
+        t.dl:11:44: error[E0404]: this rule is not about one `sig`: the key of `op` is `t`, that of `factor` is `s`
             factor(s, n) :- op(s, _), n = count : { op(t, _) }.
                                                        ^
           hint: every `sig` in the first column is the same variable, and it stands nowhere else
@@ -606,7 +606,7 @@ ERRORS = {
             factor(s, n) :- op(s, _), n = count : { op(s, _) }, !factor(s + 1, _).
                                                                 ^
           hint: break the cycle: compute one of them from relations that do not depend on it
-        t.dl:12:63: error[E0404]: this rule does not speak of one `sig`: the key of `factor` is not a variable
+        t.dl:12:63: error[E0404]: this rule is not about one `sig`: the key of `factor` is not a variable
             factor(s, n) :- op(s, _), n = count : { op(s, _) }, !factor(s + 1, _).
                                                                           ^
           hint: every `sig` in the first column is the same variable, and it stands nowhere else

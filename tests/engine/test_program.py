@@ -115,7 +115,7 @@ def test_what_goes_wrong_while_running(rule: str, message: str, backend: Any) ->
 
 
 def test_a_divisor_can_be_tested_first(backend: Any) -> None:
-    """What can fail waits for what is written before it."""
+    """A step that can fail waits for everything written before it."""
     rules = program("""
         .decl n(x:number)
         n(0). n(4).

@@ -1,4 +1,4 @@
-"""What the compiled evaluator takes and gives beside answers: arrays, limits, errors."""
+"""The compiled evaluator beyond answers: arrays, limits, errors."""
 
 from __future__ import annotations
 

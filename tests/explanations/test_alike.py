@@ -1,4 +1,4 @@
-"""What is said of repeated layers in the same words is said once."""
+"""Repeated layers share one entry where the same is said of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors must move at an op, by which collective, and how many bytes that is."""
+"""Conflicts: the tensors that must move at an op, by which collective, and how many bytes that is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between two runs: where they part, and why."""
+"""Differences between two runs: where they part, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things come from: the user's innermost frame, and what tells apart what one line makes."""
+"""Source locations: the user's innermost frame, and how values of one line are told apart."""
 
 from __future__ import annotations
 

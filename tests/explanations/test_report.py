@@ -103,7 +103,7 @@ class Page:
 
     @property
     def errors(self) -> list[str]:
-        """What the browser complained of."""
+        """The errors in the browser's console."""
         return [entry["message"] for entry in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]
 
     @property

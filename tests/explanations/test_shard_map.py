@@ -87,7 +87,7 @@ def test_why_not_inside(run: Record) -> None:
 
 
 def test_why_not_at_the_boundary() -> None:
-    """What comes out has no "a", which everything outside has."""
+    """Results of the computation lack "a", which everything outside has."""
     module = MODULE.replace('out_shardings=[<@mesh, [{"a"}, {}]>]', "out_shardings=[<@mesh, [{}, {}]>]")
     module = module.replace('-> tensor<8x16xf32> loc("model.py":7', '-> tensor<4x16xf32> loc("model.py":7')
     module = module.replace("return %2 : tensor<8x16", "return %2 : tensor<4x16")

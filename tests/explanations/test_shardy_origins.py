@@ -67,7 +67,7 @@ def covers(key: str, atom: Atom) -> bool:
 
 
 def differing(text: str) -> tuple[int, list[str]]:
-    """How many axes are compared, and those that come from elsewhere than Shardy's record says."""
+    """The number of axes compared, and those with another origin than in Shardy's record."""
     explainer = Explainer(shardlog.run(text))
     history, values, main = explainer.history, explainer.values, explainer.result.program.graph.main
     function = main.function

@@ -1,4 +1,4 @@
-"""Which device holds which part of a tensor."""
+"""Pictures of the devices that hold the parts of a tensor."""
 
 from __future__ import annotations
 

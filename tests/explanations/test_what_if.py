@@ -1,4 +1,4 @@
-"""What would be so with other annotations."""
+"""What-if: runs with other annotations."""
 
 from __future__ import annotations
 

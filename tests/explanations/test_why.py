@@ -137,8 +137,8 @@ def test_json() -> None:
     [
         ("%2", None, None, "there is no value %2", "%1, %0"),
         ("parms['w']", None, None, "there is no value parms['w']", "params['w']"),
-        ("model.py:9", None, None, "no value is born at model.py:9", "lines 7, 8 of model.py"),
-        ("other.py:9", None, None, "no value is born at other.py:9", "no locations in other.py"),
+        ("model.py:9", None, None, "no value comes from model.py:9", "lines 7, 8 of model.py"),
+        ("other.py:9", None, None, "no value comes from other.py:9", "no locations in other.py"),
         ("%0", 2, None, "%0 has no dimension 2", "0 to 1"),
         ("%0", 0, "modl", "no mesh has an axis modl", "@mesh has data, model; did you mean model?"),
     ],

@@ -27,7 +27,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:,)? in (\S+)')
 
 @dataclass(frozen=True)
 class Finding:
-    """What went wrong with a case: its number, the kind, where (shardlog's last frame), and the words."""
+    """A failure of a case: its number, the kind, where (shardlog's last frame), and the words."""
 
     number: int
     kind: str  # "traceback", "crash", "hang", "status", "message" or "files"
@@ -122,7 +122,7 @@ class _Worker:
         self.answers.send((str(self.folder), case.arguments, case.stdin))
 
     def outcome(self) -> Finding | None:
-        """What is wrong with the case, if anything; nothing yet where ``number`` still is one."""
+        """The failure of the case, if there is one; None while ``number`` is still at work."""
         number = self.number
         assert number is not None
         if self.answers.poll():
@@ -166,7 +166,7 @@ class _Worker:
         return Finding(number, "files", f"{place}: {touched}", messages[-300:]) if touched else None
 
     def touched(self, status: object) -> str:
-        """Which file is changed, gone or left over, where it must not be."""
+        """The file that was changed, removed or left over against the rules, if any."""
         case = self.case
         may = set() if status == 2 and len(case.outputs) == 1 else case.outputs
         for name, data in case.files.items():

@@ -1,4 +1,4 @@
-"""What the fuzzer starts from: the inputs in the sources of the tests, and what shardlog writes."""
+"""The seeds of the fuzzer: the inputs in the sources of the tests, and shardlog's own outputs."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_nothing_is_found_where_nothing_is_wrong(tmp_path: Path) -> None:
 
 
 def findings(command: Command, keep: Path) -> list[Finding]:
-    """What four cases for a command show."""
+    """The findings in four cases for a command."""
     told: list[str] = []
     _, found = fuzz(
         seed=0,

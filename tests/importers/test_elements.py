@@ -1,4 +1,4 @@
-"""How many bytes a tensor has."""
+"""The sizes of tensors in bytes."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def run(program: Any, **options: Any) -> shardlog.Result:
 
 
 def specs(shardings: Any) -> list[Any]:
-    """What shardings say, in one form: the axes of each dimension without those at the end that have none."""
+    """Shardings in one form: the axes of each dimension, without dimensions at the end that have none."""
     found = []
     for sharding in jax.tree.leaves(shardings, is_leaf=lambda leaf: leaf is None):
         spec = getattr(sharding, "spec", ())  # None, or on one device: of a program without a mesh

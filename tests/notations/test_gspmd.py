@@ -138,8 +138,8 @@ NOTHING = re.compile(r" ?\{sdy\.sharding = #sdy\.sharding_per_value<\[<@mesh, \[
 
 @pytest.mark.parametrize(("function", "arguments"), PROGRAMS, ids=lambda p: getattr(p, "__name__", ""))
 def test_round_trip(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """What is written and read again is the same module; only ops in manual computations, all of which have
-    to name their manual axes, come back with empty shardings."""
+    """A module that is written and read again is the same; only ops in manual computations, all of which
+    have to name their manual axes, come back with empty shardings."""
     result = shardlog.run(lower(function, arguments, shardy=True))
     gspmd = result.text("gspmd")
     assert "sdy.sharding" not in gspmd

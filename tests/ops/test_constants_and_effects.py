@@ -1,4 +1,4 @@
-"""Which ops may be removed and which keep constants, against what Shardy's passes do to them."""
+"""Ops that may be removed and ops that keep constants, against what Shardy's passes do to them."""
 
 from __future__ import annotations
 

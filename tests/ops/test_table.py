@@ -22,7 +22,7 @@ MODULES = [
 
 @pytest.mark.parametrize("text", MODULES)
 def test_answers(text: str) -> None:
-    """What we say about each op is what stands behind it."""
+    """The answer about each op is the one in the table."""
     lines = text.splitlines()
     with oracle.context():
         module = ir.Module.parse(text)

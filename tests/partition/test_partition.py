@@ -1,4 +1,4 @@
-"""What an op is computed on, and how slots that are sharded otherwise get there."""
+"""Partitioning: how an op is computed, and how slots with another sharding get there."""
 
 from __future__ import annotations
 

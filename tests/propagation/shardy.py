@@ -100,7 +100,7 @@ def _rule(case: Case) -> str:
 
 
 def gains(cases: Sequence[Case], propagate: str = "") -> list[dict[int, Any]]:
-    """What each case gains in Shardy: the new dimensions of the slots that change.
+    """The gains of each case in Shardy: the new dimensions of the slots that change.
 
     `propagate`: the pass, where it is not that of the case's strategy.
     """

@@ -18,7 +18,7 @@ def turn(name: str = "turn.dl") -> Program:
 
 
 def solved(cases: Sequence[Case], backend: Backend) -> list[dict[int, Any]]:
-    """What each case gains; meshes must have different numbers and atoms, or be equal."""
+    """The gains of each case; meshes must have different numbers and atoms, or be equal."""
     axes = sorted({row for case in cases for row in case.mesh.facts()})
     solver = turn().solver({"axis": axes}, backend)
     return [case.gained(solver.solve(case.facts())) for case in cases]

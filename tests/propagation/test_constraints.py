@@ -1,4 +1,4 @@
-"""What becomes of a sharding constraint, by what is known of its value."""
+"""The fate of a sharding constraint, by what is known of its value."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def with_priorities(random: Random, case: Case) -> Case:
 
 
 def propagated(case: Case) -> dict[int, Any]:
-    """What the slots gain in the sweeps of all priorities, each with a turn of the op at every level."""
+    """The gains of the slots in the sweeps of all priorities, each with a turn of the op at every level."""
     solver = turn().solver({"axis": case.mesh.facts()})
     static = case.facts()
     state = {name: static.pop(name) for name in STATE}

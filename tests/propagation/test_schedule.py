@@ -238,7 +238,7 @@ BAD = {
     "a: params.*.*.upp -> data": "did you mean params.layers.*.up?",
     "a: y -> data": "schedule:1:4: error: there is no argument or result y",
     "a: x -> dota": "the mesh @mesh has no axis dota\n  hint: did you mean data?",
-    "a: x -> (data, data)": "the axis data stands there twice",
+    "a: x -> (data, data)": "the axis data is listed twice",
     "a: params.gain[1] -> data": "params['gain'] has 1 dimension, there is none 1",
     "a: x[-3] -> data": "x has 2 dimensions, there is none -3",
     "a: params.gain[0] -> data": "dimension 0 of params['gain'] has size 3, which 2 does not divide",

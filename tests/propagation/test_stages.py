@@ -1,4 +1,4 @@
-"""What `--stages` says of each user priority, and that it is what a run as far as this priority gives."""
+"""`--stages`: its account of each user priority, which is what a run as far as this priority gives."""
 
 from __future__ import annotations
 

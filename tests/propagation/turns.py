@@ -181,7 +181,7 @@ def _read(path: Path) -> list[Row]:
 
 
 def solved_by_souffle(cases: Sequence[Case]) -> list[dict[int, Any]]:
-    """What each case gains, all in one run; meshes must have different numbers and atoms, or be equal."""
+    """The gains of each case, all in one run; meshes must have different numbers and atoms, or be equal."""
     facts: Facts = {"axis": sorted({row for case in cases for row in case.mesh.facts()})}
     for o, case in enumerate(cases):
         for relation, rows in case.facts().items():

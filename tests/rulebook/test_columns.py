@@ -11,7 +11,7 @@ PROGRAMS = {**RuleBook().programs(), "reasons": reasons(), "partition": _partiti
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_columns_have_types(program: Program) -> None:
-    """What is a bare number is a count, a size or a key, and is called so: one letter says nothing."""
+    """A bare number is a count, a size or a key, and is called so: one letter says nothing."""
     for relation in program.plan.relations:
         bare = [column.name for column in relation.columns if column.type_name == "number"]
         assert all(len(name) > 1 for name in bare), relation.name

@@ -44,7 +44,8 @@ def by_default(case: Case) -> Iterator[int]:
 
 
 def in_place(case: Case) -> Iterator[int]:
-    """What is cut off on one side and added on the other: the size stays, so it passes; yet elements move."""
+    """Elements are cut off on one side and added on the other: the size stays, so it passes; yet elements
+    move."""
     (before, *_, after) = (shape or () for shape in case.shapes)
     low = items(case, "edge_padding_low")
     for d, (n, m) in enumerate(zip(before, after, strict=True)):

@@ -1,4 +1,4 @@
-"""What rule files may do: run under limits, and include files of their own folder."""
+"""The powers of rule files: they run under limits, and include files of their own folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line shows of rules: of an op, of the ops of a module, and of all ops in the documents."""
+"""The command line's view of rules: of an op, of the ops of a module, and of all ops in the documents."""
 
 from __future__ import annotations
 

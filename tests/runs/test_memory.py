@@ -1,4 +1,4 @@
-"""What a process keeps of the runs that it has made."""
+"""The memory that a process keeps of its runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ func.func private @twice(%arg0: tensor<8x16xf32>) -> tensor<8x16xf32> {
 
 
 def contexts() -> int:
-    """How many MLIR contexts are alive."""
+    """The number of MLIR contexts that are alive."""
     return ir.Context._get_live_count()
 
 

@@ -39,7 +39,7 @@ func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data
 
 
 def answers(run: shardlog.Result | Record) -> Iterator[Any]:
-    """What explanations say of a run: of a sample of its values, and of all conflicts."""
+    """The explanations of a run: of a sample of its values, and of all conflicts."""
     explainer = Explainer(run)
     values = explainer.values.all()
     yield explainer.values.names()
@@ -97,7 +97,7 @@ def test_places(file: Path) -> None:
 
 
 def test_run_again(file: Path) -> None:
-    """What takes another run is answered by a run of the module in the file."""
+    """Questions that need another run are answered by a run of the module in the file."""
     saved = shardlog.open(file)
     explainer = Explainer(saved)
     (found,) = explainer.why("%0", 0)
@@ -256,7 +256,7 @@ def test_other_things_under_a_right_checksum(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What does not fit together is told in one message."""
+    """Tables that contradict each other end in one message."""
     monkeypatch.chdir(tmp_path)
     path = edited(file, tmp_path, change)
     assert main(command.format(*[str(path)] * 2).split()) == 2
@@ -294,7 +294,7 @@ def test_other_rules_of_turns(file: Path, tmp_path: Path) -> None:
 
 
 def test_checked_with_its_rules(tmp_path: Path) -> None:
-    """What a run was asked for is in its file, and gives the same file again."""
+    """The options of a run are in its file, and give the same file again."""
     rules = tmp_path / "mine.rules"
     rules.write_text("mine.scale: b n -> b n\n")
     text = MODULE.replace(

@@ -45,7 +45,7 @@ class Piece:
 
 @dataclass
 class Row:
-    """What became of the functions of a file."""
+    """The outcome for the functions of a file."""
 
     functions: int = 0
     equal: int = 0

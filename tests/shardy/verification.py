@@ -33,7 +33,7 @@ _MESSAGE = re.compile(r"\S+: error: .+\n(  hint: .+\n)?")
 
 @dataclass
 class Row:
-    """What became of the pieces of a file: how many both refuse, both accept; and what differs."""
+    """The outcome for the pieces of a file: how many both refuse, both accept; and the differences."""
 
     refused: int = 0
     accepted: int = 0
@@ -42,7 +42,7 @@ class Row:
 
 
 def refusal(text: str, passes: Sequence[str] = ()) -> str | None:
-    """What Shardy's verifier and passes say against a module."""
+    """The errors of Shardy's verifier and passes about a module."""
     try:
         oracle.run_passes(text, *passes)
     except oracle.OracleError as error:

@@ -1,1 +1,1 @@
-"""What tests share: programs to run, generators of random ones, and oracles to compare with."""
+"""Support for tests: programs to run, generators of random ones, and oracles to compare with."""

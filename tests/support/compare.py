@@ -14,7 +14,7 @@ Numbers = dict["ir.Value[ir.Type]", str]
 
 
 def differences(ours: str, theirs: str, *, limit: int = 10) -> list[str]:
-    """What differs between two modules given as text, at most `limit` entries; empty where they are equal.
+    """The differences between two modules given as text, at most `limit` entries; empty where they are equal.
 
     Two modules are equal where MLIR prints the same text for both.
     """

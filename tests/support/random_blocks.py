@@ -64,7 +64,7 @@ class Manual:
 
 @dataclass
 class Module:
-    """What the blocks of one module share."""
+    """The state that the blocks of one module share."""
 
     draw: st.DrawFn
     meshes: Sequence[Mesh]

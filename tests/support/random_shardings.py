@@ -50,7 +50,7 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Boundary:
-    """What is manual in a sharding at the boundary of a manual computation.
+    """The manual part of a sharding at the boundary of a manual computation.
 
     `first`: the axes that come first in each dimension; `replicated`: the others; `bare`: no other axis is in
     the sharding and every dimension is open, as `jax.shard_map` writes it.

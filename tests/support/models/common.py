@@ -1,4 +1,4 @@
-"""What the models share: the mesh, abstract arrays with shardings, a train step with Adam, lowering.
+"""The common parts of the models: the mesh, abstract arrays with shardings, a train step with Adam, lowering.
 
 Everything is abstract: no device is touched and nothing is compiled, so 96 layers lower in seconds.
 """
