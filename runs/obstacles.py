@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import starmap
 
 from ..engine import Solver
 from ..engine.provenance.proof import Derivations, Proof
+from ..rulebook.columns import Loses, Maps
 from .history import Event, History
 from .record import Facts, Row, Stage
 
@@ -23,8 +25,8 @@ class Obstacles:
         self._statics: dict[tuple[int, int], int] = {}
         self._turns: dict[object, Derivations] = {}  # by what was given
         self._taken: dict[tuple[int, int, int], Derivations] = {}
-        self._losing: dict[int, dict[int, list[Row]]] = {}  # first change of a turn -> slot -> ``loses``
-        self._maps: dict[int, list[Row]] = {}
+        self._losing: dict[int, dict[int, list[Loses]]] = {}  # first change of a turn -> slot -> ``loses``
+        self._maps: dict[int, list[Maps]] = {}
 
     @cached_property
     def _solver(self) -> Solver:
@@ -45,27 +47,26 @@ class Obstacles:
         """A turn of an item at the end of the run."""
         return self.turn(item, len(self._record.stages) - 1, self._history.end)
 
-    def lost(self, event: Event, factor: int) -> list[tuple[Row, Proof]]:
-        """The rows of ``loses`` for what a change gained along a factor, without the slot and factor, each
-        with the step of its proof whose sentence says most."""
+    def lost(self, event: Event, factor: int) -> list[tuple[Loses, Proof]]:
+        """What lost when a change gained along a factor, each with the step of its proof whose sentence says
+        most."""
         kept = self._record.lost(event.number)
-        found = self.losses(event) if kept is None else kept
-        return [(row[2:], says) for row, says in found if row[:2] == (event.slot, factor)]
+        found = self.losses(event) if kept is None else [(Loses(*row), says) for row, says in kept]
+        return [(row, says) for row, says in found if (row.slot, row.factor) == (event.slot, factor)]
 
-    def losses(self, event: Event) -> list[tuple[Row, Proof]]:
-        """The rows of ``loses`` for what a change gained, each with the step that says most."""
+    def losses(self, event: Event) -> list[tuple[Loses, Proof]]:
+        """What lost when a change gained, each with the step that says most."""
         start = self._history.start(event)
         if start not in self._losing:
             by_slot = self._losing[start] = {}
-            for row in self._solver.solve(self._facts(event.item, event.stage, start), ["loses"])["loses"]:
-                by_slot.setdefault(row[0], []).append(row)
-        return [(row, self._blocked(event, start, row)) for row in self._losing[start].get(event.slot, ())]
+            facts = self._facts(event.item, event.stage, start)
+            for row in starmap(Loses, self._solver.solve(facts, ["loses"])["loses"]):
+                by_slot.setdefault(row.slot, []).append(row)
+        return [(row, self._denied(event, start, row)) for row in self._losing[start].get(event.slot, ())]
 
-    def _blocked(self, event: Event, start: int, row: Row) -> Proof:
-        slot, factor, position, axis, _, *why = row[2:]
-        turn = self.turn(event.item, event.stage, start)
-        proof = turn.proof("denied", (slot, factor, position, axis, *why))
-        assert proof is not None, "what loses is blocked"
+    def _denied(self, event: Event, start: int, row: Loses) -> Proof:
+        proof = self.turn(event.item, event.stage, start).proof("denied", row.denied)
+        assert proof is not None, "what loses is denied"
         return telling(proof)
 
     def held(self, item: int) -> Derivations:
@@ -73,10 +74,11 @@ class Obstacles:
         facts = self._history.given(self._record.static(item, 0), 1) | self._history.shared
         return Derivations(self._record.rules(), facts, ("annotation_waits",))
 
-    def maps(self, item: int) -> list[Row]:
-        """(slot, dimension, position, factor) of an item, whether it takes turns or not."""
+    def maps(self, item: int) -> list[Maps]:
+        """The factors of the dimensions of an item, whether it takes turns or not."""
         if item not in self._maps:
-            self._maps[item] = self._given(item, len(self._record.stages) - 1).get("maps", [])
+            given = self._given(item, len(self._record.stages) - 1)
+            self._maps[item] = [Maps(*row) for row in given.get("maps", ())]
         return self._maps[item]
 
     def unknown(self, item: int) -> bool:

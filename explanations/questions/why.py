@@ -9,16 +9,17 @@ from ...engine.provenance.proof import Proof, fill
 from ...errors import ShardlogError, closest
 from ...program.factors import factor_name
 from ...rulebook import columns
+from ...rulebook.columns import Compatible, Gains, Loses, Sharded
 from ...runs.history import Event, History
 from ...runs.obstacles import Obstacles
-from ...runs.record import Annotation, Row, Run, Value, record
+from ...runs.record import Annotation, Run, Value, record
 from ..explanation import Explanation, Loss, Site, Step, rule_place
 from .values import Values
 
 if TYPE_CHECKING:
     from ...runs.result import Result
 
-Sharded = tuple[int, int, int, int]  # cell, dimension, atom, and the change before which it is so
+Held = tuple[int, int, int, int]  # cell, dimension, atom, and the change before which it is so
 
 
 class Explainer:
@@ -33,10 +34,10 @@ class Explainer:
         self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
         self._checked: dict[Proof, int] = {}
         # What values behind each other have in common: without these, a chain of them takes its square.
-        self._changes: dict[Sharded, tuple[Event, Sharded | None] | None] = {}
+        self._changes: dict[Held, tuple[Event, Held | None] | None] = {}
         self._steps: dict[tuple[int, int, tuple[int, ...]], Step] = {}
-        self._used: dict[Sharded, tuple[frozenset[int], list[Sharded]]] = {}
-        self._needs: dict[Sharded, frozenset[int]] = {}
+        self._used: dict[Held, tuple[frozenset[int], list[Held]]] = {}
+        self._needs: dict[Held, frozenset[int]] = {}
 
     @property
     def result(self) -> Result:
@@ -129,7 +130,7 @@ class Explainer:
             at = before
         return way, at[0]
 
-    def _change(self, sharded: Sharded) -> tuple[Event, Sharded | None] | None:
+    def _change(self, sharded: Held) -> tuple[Event, Held | None] | None:
         """The change that put an atom where it is, and where it came from."""
         if sharded not in self._changes:
             _, dim, atom, _ = sharded
@@ -137,7 +138,7 @@ class Explainer:
             self._changes[sharded] = None if event is None else (event, self._before(event, dim, atom))
         return self._changes[sharded]
 
-    def _before(self, event: Event, dim: int, atom: int) -> Sharded | None:
+    def _before(self, event: Event, dim: int, atom: int) -> Held | None:
         source = self.source(event, dim, atom)
         if source is None:
             return None
@@ -147,8 +148,8 @@ class Explainer:
 
     def source(self, event: Event, dim: int, atom: int) -> tuple[int, int] | None:
         """The slot and dimension an atom comes from; None where the annotation itself took the turn."""
-        proof = self.proof(event, dim, atom)
-        return next((p.row[:2] for p in proof.steps() if _given(p) and p.row[3] == atom), None)
+        rows = given(self.proof(event, dim, atom))
+        return next(((row.slot, row.dim) for row in rows if row.axis == atom), None)
 
     def _step(self, event: Event, dim: int, atoms: tuple[int, ...]) -> Step:
         """A step that atoms of an axis went together; values behind it have it in common."""
@@ -164,8 +165,7 @@ class Explainer:
         source = self.source(event, dim, atom)
         slot, from_dim = source or (event.slot, dim)
         factor, says = self.says(proof, atom)
-        along = next((p.row[1] for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
-        others = (p.row for p in proof.steps() if _given(p) and p.row[:2] != (slot, from_dim))
+        others = (row for row in given(proof) if (row.slot, row.dim) != (slot, from_dim))
         return Step(
             "propagation" if source else "priority",
             self.site(slots[event.slot], dim, op.slots[event.slot]),
@@ -180,10 +180,10 @@ class Explainer:
             event.number,
             self.sentence(says, op.slots, names),
             rule_place(says),
-            tuple(f'"{self.axis(x)}" on dim {d} of {op.slots[u]}' for u, d, _, x in dict.fromkeys(others)),
+            tuple(f'"{self.axis(x)}" on dim {d} of {op.slots[t]}' for t, d, _, x in dict.fromkeys(others)),
             proof,
             lambda step: self.sentence(step, op.slots),
-            lambda: self._losses(event, along),
+            lambda: self._losses(event, factor_along(proof, atom)),
         )
 
     def _losses(self, event: Event, factor: int | None) -> tuple[Loss, ...]:
@@ -192,23 +192,23 @@ class Explainer:
         if not rows:
             return ()
         op, places = self.values.op(event.item), self.history.slots(event.item)
-        dims = {(t, f): d for t, d, _, f in self.obstacles.maps(event.item)}
-        parts: dict[Row, list[int]] = {}
-        for (s, g, _, x, *rest), _ in rows:
-            parts.setdefault((s, g, *rest), []).append(x)
+        dims = {(row.slot, row.factor): row.dim for row in self.obstacles.maps(event.item)}
+        parts: dict[Loses, list[int]] = {}
+        for row, _ in rows:
+            parts.setdefault(row._replace(position=0, axis=0), []).append(row.axis)
         found = []
-        for (s, g, _, x, v, reason, u, h), says in rows:
-            together = parts[s, g, v, reason, u, h]
-            if x != together[0]:
+        for row, says in rows:
+            together = parts[row._replace(position=0, axis=0)]
+            if row.axis != together[0]:
                 continue
             axis = self.axes(together)
             found.append(
                 Loss(
                     axis,
-                    self.site(places[s], dims[s, g], op.slots[s]),
-                    self.site(places[v], dims[v, g], op.slots[v]),
-                    factor_name(g),
-                    reason,
+                    self.site(places[row.loser], dims[row.loser, row.losing], op.slots[row.loser]),
+                    self.site(places[row.holder], dims[row.holder, row.losing], op.slots[row.holder]),
+                    factor_name(row.losing),
+                    row.reason,
                     self.sentence(says, op.slots, dict.fromkeys(together, axis)),
                     rule_place(says),
                 )
@@ -218,7 +218,7 @@ class Explainer:
     def proof(self, event: Event, dim: int, atom: int) -> Proof:
         """The proof of what a change gave a dimension."""
         position = next(p for d, p, x in self.history.facts(event.new)["sharded"] if (d, x) == (dim, atom))
-        row = (event.slot, dim, position, atom)
+        row = Sharded(event.slot, dim, position, atom)
         key = (self.history.around(event), row)
         if key not in self._proofs:
             self._proofs[key] = self.history.proof(event, row)
@@ -227,11 +227,11 @@ class Explainer:
     def says(self, proof: Proof, atom: int) -> tuple[str, Proof]:
         """The factor along which a proof has an atom come (empty where there is none), and the step of the
         proof whose sentence says most."""
-        gains = next((p for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
-        factor = factor_name(gains.row[1]) if gains else ""
+        gains = next((p for p in proof.steps() if p.relation == "gains" and Gains(*p.row).axis == atom), None)
+        factor = factor_name(Gains(*gains.row).factor) if gains else ""
         return factor, next((p for p in proof.steps() if _passes(p, atom)), gains or proof)
 
-    def needs(self, sharded: Sharded) -> Iterable[int]:
+    def needs(self, sharded: Held) -> Iterable[int]:
         """The annotated cells that an axis rests on, by way of all axes that its proofs use."""
         waiting = [sharded]
         while waiting:
@@ -247,18 +247,16 @@ class Explainer:
             waiting += missing
         return self._needs[sharded]
 
-    def _uses(self, sharded: Sharded) -> tuple[frozenset[int], list[Sharded]]:
+    def _uses(self, sharded: Held) -> tuple[frozenset[int], list[Held]]:
         """What an axis of a dimension rests on at once: its annotated cell, and axes of dimensions before."""
         cell, dim, atom, before = sharded
         event = self.history.gained(cell, dim, atom, before)
         if event is None:
             return frozenset([cell]), []
         start, slots = self.history.start(event), self.history.slots(event.item)
-        steps = list(self.proof(event, dim, atom).steps())
-        annotated = any(p.relation == "annotation" for p in steps)
-        used = [
-            (self.history.cell(slots[u]), d, x, start) for u, d, _, x in (p.row for p in steps if _given(p))
-        ]
+        proof = self.proof(event, dim, atom)
+        annotated = any(step.relation == "annotation" for step in proof.steps())
+        used = [(self.history.cell(slots[row.slot]), row.dim, row.axis, start) for row in given(proof)]
         return frozenset([cell] if annotated else []), used
 
     def check_proofs(self, explanation: Explanation) -> int:
@@ -308,9 +306,17 @@ class Explainer:
         return fill(proof.source.sentence, {v: name(v, value) for v, value in proof.bindings})
 
 
-def _given(proof: Proof) -> bool:
-    return proof.relation == "sharded" and proof.source is None
+def given(proof: Proof) -> Iterator[Sharded]:
+    """What slots held, of what a proof rests on."""
+    steps = (step for step in proof.steps() if step.relation == "sharded" and step.source is None)
+    return (Sharded(*step.row) for step in steps)
+
+
+def factor_along(proof: Proof, atom: int) -> int | None:
+    """The factor along which a proof has an atom come."""
+    gains = (Gains(*step.row) for step in proof.steps() if step.relation == "gains")
+    return next((row.factor for row in gains if row.axis == atom), None)
 
 
 def _passes(proof: Proof, atom: int) -> bool:
-    return proof.relation == "compatible" and proof.row[2] == atom
+    return proof.relation == "compatible" and Compatible(*proof.row).axis == atom

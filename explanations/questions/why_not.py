@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from ...engine.provenance.proof import Derivations, Proof
 from ...errors import ShardlogError
 from ...program.factors import factor_name
-from ...rulebook.columns import AXIS
+from ...rulebook.columns import AXIS, AnnotationWaits, Denied
 from ...runs.obstacles import telling
-from ...runs.record import Row, Run, Value, record
+from ...runs.record import Run, Value, record
 from ..explanation import Before, Reason, Site, Stop, WhyNot, rule_place
 from .why import Explainer
 
@@ -157,8 +156,13 @@ class Search:
     def shared(self, item: int, slot: int, dim: int) -> Iterator[tuple[int, int, int]]:
         """(factor, slot, dimension) of other slots that share a factor with a dimension."""
         maps = self.obstacles.maps(item)
-        factors = [f for t, d, _, f in maps if (t, d) == (slot, dim)]
-        return ((f, t, d) for f in factors for t, d, _, g in maps if f == g and t != slot)
+        factors = [row.factor for row in maps if (row.slot, row.dim) == (slot, dim)]
+        return (
+            (factor, row.slot, row.dim)
+            for factor in factors
+            for row in maps
+            if row.factor == factor and row.slot != slot
+        )
 
     # ---- What stopped it --------------------------------------------------------------------------------
 
@@ -198,13 +202,14 @@ class Search:
 
     def reasons(self, item: int, slot: int, factor: int, near: End) -> Iterator[Reason]:
         turn = self.obstacles.at_end(item)
-        rows = [row for row in turn.rows("denied") if row[:2] == (slot, factor) and row[3] in self.atoms]
-        parts: dict[Row, list[int]] = {}
+        denied = (row for row in _denied(turn) if (row.slot, row.factor) == (slot, factor))
+        rows = [row for row in denied if row.axis in self.atoms]
+        parts: dict[Denied, list[int]] = {}
         for row in rows:
-            parts.setdefault(row[4:], []).append(row[3])
+            parts.setdefault(row._replace(position=0, axis=0), []).append(row.axis)
         for row in rows:
-            together = parts[row[4:]]
-            if row[3] != together[0]:
+            together = parts[row._replace(position=0, axis=0)]
+            if row.axis != together[0]:
                 continue
             proof = turn.proof("denied", row)
             assert proof is not None
@@ -214,11 +219,11 @@ class Search:
             )
             rival = self.rival(item, row, says)
             yield Reason(
-                row[4],
+                row.reason,
                 sentence,
                 rule_place(says),
                 *(self.origin(*rival) if rival else self.barrier(item, row)),
-                self.before(item, (slot, factor), near, row[3], rival) if rival else None,
+                self.before(item, (slot, factor), near, row.axis, rival) if rival else None,
             )
         manual = self.manual(self.values.value(self.history.slots(item)[slot]))
         if manual and not rows:
@@ -226,24 +231,23 @@ class Search:
         elif not rows:
             yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
 
-    def barrier(self, item: int, row: Sequence[Any]) -> tuple[str, int]:
+    def barrier(self, item: int, row: Denied) -> tuple[str, int]:
         """The user's annotation of the slot that bars the axis, and its cell; empty for most reasons."""
-        if row[4] not in ("closed", "replicated", "unreduced", "mesh"):
+        if row.reason not in ("closed", "replicated", "unreduced", "mesh"):
             return "", -1
-        return self.annotated(self.history.cell(self.history.slots(item)[row[5]]))
+        return self.annotated(self.history.cell(self.history.slots(item)[row.where]))
 
-    def rival(self, item: int, row: Sequence[Any], says: Proof) -> tuple[int, int, int] | None:
+    def rival(self, item: int, row: Denied, says: Proof) -> tuple[int, int, int] | None:
         """The cell and dimension that hold the obstacle, and its atom."""
-        *_, atom, reason, other, factor = row
         cells = [self.history.cell(place) for place in self.history.slots(item)]
-        if reason == "clash":
-            rivals = set(says.values(AXIS)) - {atom}
-        elif reason in ("in use", "taken"):
-            rivals = {atom}
+        if row.reason == "clash":
+            rivals = set(says.values(AXIS)) - {row.axis}
+        elif row.reason in ("in use", "taken"):
+            rivals = {row.axis}
         else:
             return None
-        dims = [(t, d) for t, d, _, g in self.obstacles.maps(item) if g == factor]
-        for t, d in sorted(dims, key=lambda at: at[0] != other):
+        dims = [(maps.slot, maps.dim) for maps in self.obstacles.maps(item) if maps.factor == row.by]
+        for t, d in sorted(dims, key=lambda at: at[0] != row.where):
             for e, x in self.sharded(cells[t]):
                 if e == d and x in rivals:
                     return cells[t], d, x
@@ -273,20 +277,15 @@ class Search:
         op = self.values.op(item)
         turn = self.obstacles.held(item) if item >= explainer.record.items else None
         if turn is not None:
-            found = self.said(
-                item,
-                turn,
-                "annotation_waits",
-                [row for row in turn.rows("annotation_waits") if row[1] == atom],
-            )
+            waiting = (AnnotationWaits(*row) for row in turn.rows("annotation_waits"))
+            proofs = [
+                ("reserved", turn.proof("annotation_waits", row)) for row in waiting if row.axis == atom
+            ]
         else:
             turn = self.obstacles.turn(item, then, start)
-            denied = [
-                row
-                for row in turn.rows("denied")
-                if row[0] == to[0] and row[3] == atom and to[1] in (-1, row[1])
-            ]
-            found = self.said(item, turn, "denied", denied)
+            denied = (row for row in _denied(turn) if (row.slot, row.axis) == (to[0], atom))
+            proofs = [(r.reason, turn.proof("denied", r)) for r in denied if to[1] in (-1, r.factor)]
+        found = self.said(item, proofs)
         if not found:
             first = self.values.op(came.item)
             where = f" at {first.where}" if first.where else ""
@@ -295,21 +294,20 @@ class Search:
             )
         return Before(explainer.record.stages[stage], op.name, op.where, site, found)
 
-    def said(self, item: int, turn: Derivations, relation: str, rows: Sequence[Row]) -> tuple[Reason, ...]:
-        """The reasons that rows of ``blocked`` or ``held`` give."""
+    def said(self, item: int, proofs: Sequence[tuple[str, Proof | None]]) -> tuple[Reason, ...]:
+        """The reasons that proofs of ``denied`` or ``annotation_waits`` give."""
         found = []
-        for row in rows:
-            proof = turn.proof(relation, row)
+        for reason, proof in proofs:
             assert proof is not None
-            says, reason = telling(proof), row[4] if relation == "denied" else "reserved"
+            says = telling(proof)
             sentence = self.explainer.sentence(says, self.values.op(item).slots)
             found.append(Reason(reason, sentence, rule_place(says), ""))
         return tuple(dict.fromkeys(found))
 
     def dim(self, item: int, slot: int, factor: int) -> int:
         """The dimension of a slot that has a factor."""
-        dims: Iterator[int] = (d for t, d, _, f in self.obstacles.maps(item) if (t, f) == (slot, factor))
-        return next(dims)
+        maps = self.obstacles.maps(item)
+        return next(row.dim for row in maps if (row.slot, row.factor) == (slot, factor))
 
     # ---- Where it comes from ----------------------------------------------------------------------------
 
@@ -337,3 +335,7 @@ class Search:
             return f"{annotation}: {annotation.value} {annotation.text}", cell
         where = f" at {annotation.where}" if annotation.where else ""
         return f"{annotation.value} is annotated {annotation.text}{where}", cell
+
+
+def _denied(turn: Derivations) -> Iterator[Denied]:
+    return (Denied(*row) for row in turn.rows("denied"))

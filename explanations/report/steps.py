@@ -13,10 +13,10 @@ from typing import Any
 
 from ...engine.provenance.proof import Proof
 from ...program.factors import factor_name
-from ...rulebook.columns import SLOT
+from ...rulebook.columns import SLOT, Loses
 from ...runs.history import Event
 from ..explanation import rule_place
-from ..questions.why import Explainer
+from ..questions.why import Explainer, factor_along, given
 
 
 class Kinds:
@@ -75,8 +75,8 @@ class Kinds:
         source = self.explainer.source(event, dim, atom)
         slot, from_dim = source or (-1, -1)
         factor, says = self.explainer.says(proof, atom)
-        rests = sorted({p.row[:2] + p.row[3:] for p in proof.steps() if _given(p)} - {(slot, from_dim, atom)})
-        along = next((p.row[1] for p in proof.steps() if p.relation == "gains" and p.row[3] == atom), None)
+        rests = sorted({(t, d, x) for t, d, _, x in given(proof)} - {(slot, from_dim, atom)})
+        along = factor_along(proof, atom)
         lost = () if along is None else tuple(dict.fromkeys(self._lost(event, along)))
         step = (slot, from_dim, factor, self._sentence(says, axes), rule_place(says), tuple(rests), lost)
         if step not in self._steps:
@@ -86,23 +86,20 @@ class Kinds:
 
     def _lost(self, event: Event, factor: int) -> Iterator[tuple[Any, ...]]:
         rows = self.explainer.obstacles.lost(event, factor)
-        dims = {(t, f): d for t, d, _, f in self.explainer.obstacles.maps(event.item)} if rows else {}
-        together: dict[tuple[Any, ...], list[tuple[int, int, Proof]]] = {}
-        for (slot, f, k, x, source, *why), says in rows:
-            key = (slot, f, source, self.meshes.atoms[x].axis, *why)
-            together.setdefault(key, []).append((k, x, says))
-        for (slot, f, source, _, reason, *_), found in together.items():
-            parts = sorted((k, x) for k, x, _ in found)
-            atoms, says = [x for _, x in parts], found[0][2]
+        maps = self.explainer.obstacles.maps(event.item) if rows else []
+        dims = {(row.slot, row.factor): row.dim for row in maps}
+        together: dict[tuple[Loses, str], list[tuple[Loses, Proof]]] = {}
+        for row, says in rows:
+            key = (row._replace(position=0, axis=0), self.meshes.atoms[row.axis].axis)
+            together.setdefault(key, []).append((row, says))
+        for (loss, _), found in together.items():
+            parts = sorted((row.position, row.axis) for row, _ in found)
+            atoms, says = [x for _, x in parts], found[0][1]
             axis = self.meshes.text(atoms)
-            ends = (slot, dims[slot, f], source, dims[source, f])
+            ends = (loss.loser, dims[loss.loser, loss.losing], loss.holder, dims[loss.holder, loss.losing])
             sentence = self._sentence(says, dict.fromkeys(atoms, axis))
-            yield *ends, atoms[0], axis, factor_name(f), reason, sentence, rule_place(says)
+            yield *ends, atoms[0], axis, factor_name(loss.losing), loss.reason, sentence, rule_place(says)
 
     def _sentence(self, proof: Proof, axes: Mapping[int, str]) -> str:
         names = [f"{{{slot}}}" for slot in range(max(proof.values(SLOT), default=-1) + 1)]
         return self.explainer.sentence(proof, names, axes)
-
-
-def _given(proof: Proof) -> bool:
-    return proof.relation == "sharded" and proof.source is None

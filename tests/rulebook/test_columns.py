@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, get_type_hints
+
 import pytest
 from shardlog.engine import Program
+from shardlog.rulebook import columns
 from shardlog.rulebook.book import RuleBook, _partition, reasons
 
 PROGRAMS = {**RuleBook().programs(), "reasons": reasons(), "partition": _partition()}
@@ -15,3 +18,29 @@ def test_columns_have_types(program: Program) -> None:
     for relation in program.plan.relations:
         bare = [column.name for column in relation.columns if column.type_name == "number"]
         assert all(len(name) > 1 for name in bare), relation.name
+
+
+@pytest.mark.parametrize(
+    ("relation", "row"),
+    {
+        "maps": columns.Maps,
+        "sharded": columns.Sharded,
+        "puts": columns.Sharded,
+        "becomes_sharded": columns.Sharded,
+        "gains": columns.Gains,
+        "compatible": columns.Compatible,
+        "denied": columns.Denied,
+        "loses": columns.Loses,
+        "annotation_waits": columns.AnnotationWaits,
+    }.items(),
+)
+def test_rows_are_called_as_in_the_rules(relation: str, row: Any) -> None:
+    declared = PROGRAMS["reasons"].relations[relation].columns
+    assert row._fields == tuple(column.name for column in declared)
+    hints = {str: "symbol", int: "number"}
+    assert [hints[t] for t in get_type_hints(row).values()] == [column.type for column in declared]
+
+
+def test_types_that_have_names_are_types_of_rules() -> None:
+    types = {c.type_name for relation in PROGRAMS["reasons"].plan.relations for c in relation.columns}
+    assert {columns.SLOT, columns.FACTOR, columns.AXIS} <= types
