@@ -87,6 +87,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Shapes]] = {
     "attention": (_attention, [(8, 16, 4, 8)] * 3),
     "erf and square": (lambda x, y: jax.lax.erf(x) + y**2, [(8, 16), (8, 16)]),
     "lgamma": (lambda x: jax.lax.lgamma(x) + jax.lax.digamma(x), [(8, 16)]),
+    "top_k": (lambda x: jax.lax.top_k(x, 4), [(8, 64)]),
     "approx_top_k": (lambda x: jax.lax.approx_max_k(x, 4), [(8, 64)]),
     "cholesky": (lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(16)), [(16, 16)]),
     "qr": (lambda x: jnp.linalg.qr(x), [(16, 16)]),
