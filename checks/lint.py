@@ -58,9 +58,9 @@ class Lint:
         where = f"--fail-on {text}"
         if name not in _LINTS:
             raise ShardlogError(f"there is no lint {name!r}", where=where, hint=closest(name, _LINTS))
-        if name == "unknown-op":
+        if not _LINTS[name].sized:
             if equals:
-                raise ShardlogError("this lint takes no size", where=where, hint="expected unknown-op")
+                raise ShardlogError("this lint takes no size", where=where, hint=f"expected {name}")
             return Lint(name, 0)
         match = _SIZE.fullmatch(size.strip())
         if not match or (match[2] and not match[3]):
@@ -73,7 +73,7 @@ class Lint:
 
 def findings(run: Run, lints: Sequence[Lint]) -> list[Finding]:
     """The findings of lints in a run, lint by lint, most bytes first."""
-    return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name](run, lint)]
+    return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name].find(run, lint)]
 
 
 def _unknown_op(run: Run, lint: Lint) -> Iterator[Finding]:
@@ -162,8 +162,16 @@ def _reasons(explainer: Explainer, searches: dict[str, Search], tensor: _Replica
             continue
 
 
-_LINTS: dict[str, Callable[[Run, Lint], Iterator[Finding]]] = {
-    "replicated-above": _replicated_above,
-    "unknown-op": _unknown_op,
-    "reshard-above": _reshard_above,
+@dataclass(frozen=True)
+class _Entry:
+    """A lint: the function that finds, and whether it takes a size."""
+
+    find: Callable[[Run, Lint], Iterator[Finding]]
+    sized: bool
+
+
+_LINTS = {
+    "replicated-above": _Entry(_replicated_above, sized=True),
+    "unknown-op": _Entry(_unknown_op, sized=False),
+    "reshard-above": _Entry(_reshard_above, sized=True),
 }

@@ -32,7 +32,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def add_fail_on(parser: argparse.ArgumentParser) -> None:
     """Adds ``--fail-on``."""
-    about = "replicated-above=64MiB, reshard-above=1MiB or unknown-op: exit status 1 for such a finding"
+    about = "exit status 1 where a lint of docs/checks.md finds something, as in replicated-above=64MiB"
     parser.add_argument(
         "--fail-on", metavar="LINT", action="append", default=[], help=f"{about}; may be repeated"
     )
