@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 from ..importers.source import parse_module, read_source
 from ..program.function import location
 from ..program.signature import describe, looks_at
-from ..rulebook.book import RuleBook
+from ..rulebook.book import RULES, RuleBook
 from ..rulebook.einsum import SUFFIXES, Line, parse_lines, read_text
 from ..rulebook.invalid import Invalid
 
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 Reference = Callable[..., Any]  # of the operands, as NumPy arrays; one result or a sequence of them
 Rows = Mapping[str, Sequence[tuple[Any, ...]]]
 NONE: Mapping[str, Reference] = {}
-EXAMPLES = Path(__file__).with_name("examples.mlir")  # of every op that has a rule
+EXAMPLES = RULES / "ops/examples.mlir"  # of every op that has a rule
 _SAMPLE = 4  # the size of a factor in a sampled shape
 _BATCH = 1  # dimensions of an ellipsis there
 
