@@ -193,11 +193,15 @@ class _Propagation:
             contents[place] = contents[place] or self.agenda.content(self.program.shardings.facts(sharding))
         return contents
 
+    @property
+    def several_meshes(self) -> bool:
+        """The module has several meshes, single devices apart."""
+        return sum(not mesh.maximal for mesh in self.program.shardings.meshes.meshes) > 1
+
     def siblings(self) -> Iterator[tuple[npt.NDArray[np.int32], bool]]:
         """The places of siblings, whose shardings stand in one attribute, and whether they get theirs
         at once, as ``rules/propagation/siblings.dl`` says."""
-        several = sum(not mesh.maximal for mesh in self.program.shardings.meshes.meshes) > 1
-        attribute = cache(partial(self.rules.attribute, several_meshes=several))
+        attribute = cache(partial(self.rules.attribute, several_meshes=self.several_meshes))
         roots = self.program.graph.roots
         for instance in self.program.graph.instances:
             function, places = instance.function, instance.place + instance.layout.place
@@ -216,13 +220,17 @@ class _Propagation:
                     yield places[function.arguments], at_once
 
     def companions(self) -> Lists | None:
-        """The cells of siblings that get their shardings at once."""
+        """The cells of siblings that get their shardings at once; None where no siblings do."""
+        attribute, several = self.rules.attribute, self.several_meshes
+        kinds = [(to, edges) for to in ("op", "call", "function") for edges in (False, True)]
+        if not any(attribute(to, has_edges=edges, several_meshes=several)[1] for to, edges in kinds):
+            return None
         cells = self.program.cells
         found: list[list[int]] = [[] for _ in range(len(cells))]
         for places, at_once in self.siblings():
             for place in places.tolist() if at_once else ():
                 found[cells[place]] += [c for c in cells[places].tolist() if c != cells[place]]
-        return lists(found) if any(found) else None
+        return lists(found)
 
     def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The contents of places, with those that siblings bring."""

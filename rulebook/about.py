@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..engine.language.syntax import Atom, Clause, Constant, Module, Variable
-
-_BY_NAME = ("op", "target")  # of a signature, by the name in the second column
-_FAMILIES = ("_op", "_target", "_rule", "looks_at")  # ends of the relations of facts about ops by name
+from .naming import Naming
 
 Names = frozenset[str] | None  # None: any op
 
 
-def names(module: Module) -> Names:
+def names(module: Module, naming: Naming) -> Names:
     """The ops and targets that rules are about.
 
     A rule is about the ops that a positive atom of its body names, or that facts name which it joins with the
@@ -28,13 +26,15 @@ def names(module: Module) -> Names:
     keyed = {d.name for d in module.relations if d.columns and d.columns[0].type_name == "sig"}
     while True:
         grown = {
-            name: _union([_about(c, own, keyed) for c in clauses[name]] if name in clauses else [])
+            name: _union([_about(c, own, keyed, naming) for c in clauses[name]] if name in clauses else [])
             for name in own
         }
         if grown == own:
             break
         own = grown
-    return _union(_about(c, own, keyed) for name in clauses.keys() - own.keys() for c in clauses[name])
+    return _union(
+        _about(c, own, keyed, naming) for name in clauses.keys() - own.keys() for c in clauses[name]
+    )
 
 
 def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bool:
@@ -48,18 +48,18 @@ def _union(found: Iterable[Names]) -> Names:
     return frozenset().union(*known) if len(known) == len(every) else None
 
 
-def _about(clause: Clause, own: Mapping[str, Names], keyed: set[str]) -> Names:
+def _about(clause: Clause, own: Mapping[str, Names], keyed: set[str], naming: Naming) -> Names:
     """The ops that a clause is about: those of the first atom that says so."""
     if not clause.body:
-        known = clause.head.name in own or clause.head.name.endswith(_FAMILIES)
+        known = clause.head.name in own or clause.head.name in naming.names
         return _texts(clause.head) if known else None
     atoms = [literal for literal in clause.body if isinstance(literal, Atom)]
-    named = {a.args[1].name for a in atoms if a.name in _BY_NAME and isinstance(a.args[1], Variable)}
-    if clause.head.name.endswith(_FAMILIES):
+    named = {a.args[1].name for a in atoms if a.name in naming.calls and isinstance(a.args[1], Variable)}
+    if clause.head.name in naming.names:
         named |= {a.name for a in clause.head.args if isinstance(a, Variable)}
     for atom in atoms:
         joined = any(isinstance(a, Variable) and a.name in named for a in atom.args)
-        if atom.name in _BY_NAME and isinstance(atom.args[1], Constant):
+        if atom.name in naming.calls and isinstance(atom.args[1], Constant):
             return _texts(atom)
         if atom.name in keyed or (atom.name in own and joined):
             return own[atom.name]

@@ -16,6 +16,7 @@ from .discover import GROUP, Package, discovered
 from .einsum import SUFFIXES, compile_files, read_text
 from .invalid import RELATIONS as INVALID
 from .invalid import Invalid, find_invalid
+from .naming import Naming, naming
 from .overlaps import overlaps
 from .priorities import compile_priorities, parse_priorities, unknown_names
 from .written import fact_places, read
@@ -41,6 +42,11 @@ def _answers() -> tuple[Solver, dict[Hashable, dict[str, list[tuple[Any, ...]]]]
 def builtin_ops() -> tuple[Program, Solver]:
     """The op rules that shardlog comes with, and their solver."""
     return _ops(), _answers()[0]
+
+
+@cache
+def _naming() -> Naming:
+    return naming(builtin_ops()[1])
 
 
 @cache
@@ -187,9 +193,9 @@ class RuleBook:
         solver = self.ops.solver({}, limits=each) if own else None
         self._ops, self._answers = (solver, {}) if solver else _answers()
         written = read(rule_texts(self.files))
-        self._about = names(written.module) if op_priorities is None else None
+        self._about = names(written.module, _naming()) if op_priorities is None else None
         if self.files:
-            messages += overlaps(written, sorted((RULES / "ops").rglob("*.dl")))
+            messages += overlaps(written, sorted((RULES / "ops").rglob("*.dl")), _naming())
         for message in messages:
             warnings.warn(message, stacklevel=2)
         shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
@@ -215,7 +221,7 @@ class RuleBook:
         if self.op_priorities is None:
             return []
         entries = parse_priorities(str(self.op_priorities), read_text(self.op_priorities))
-        return list(unknown_names(entries, self.ops.plan, ops))
+        return list(unknown_names(entries, _naming().known(self.ops.plan), ops))
 
     def classify(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The answer of the op rules about a signature; see ``rules/ops/schema.dl``.

@@ -9,16 +9,15 @@ from pathlib import Path
 from ..engine.analysis.strata import clause_uses
 from ..engine.language.syntax import Atom, Clause, Comparison, Constant, Variable
 from .einsum import SUFFIXES
+from .naming import Naming
 from .written import Written, read
 
-_NAMING = {"op": "", "target": "@"}  # relations of a signature that say what the op is called
-_FAMILIES = {"_op": "", "_target": "@"}  # ends of the relations of facts about ops by name
 _RULE = ("factor", "kind", "blocked", "maps", "edge")  # what a rule is: relations that say how shardings pass
 
 Place = tuple[str, int]  # file and line
 
 
-def overlaps(written: Written, builtin: Sequence[Path]) -> Iterator[str]:
+def overlaps(written: Written, builtin: Sequence[Path], naming: Naming) -> Iterator[str]:
     """A message for every op that two files of rules have a rule for, or one of them and the files
     ``builtin``.
 
@@ -28,9 +27,9 @@ def overlaps(written: Written, builtin: Sequence[Path]) -> Iterator[str]:
     shipped = _builtin(tuple(builtin))
     ruling = _ruling([*shipped.module.clauses, *written.module.clauses])
     known: dict[str, Place] = {}
-    for mentions in _mentions(shipped, ruling).values():
+    for mentions in _mentions(shipped, ruling, naming).values():
         known = {**mentions, **known}
-    for mentions in _mentions(written, ruling).values():
+    for mentions in _mentions(written, ruling, naming).values():
         for name, place in mentions.items():
             if name in known:
                 yield _message(name, place, known[name])
@@ -61,7 +60,8 @@ def _ruling(clauses: Iterable[Clause]) -> frozenset[str]:
     """The relations that a rule of an op may follow from."""
     used: dict[str, set[str]] = {}
     for clause in clauses:
-        used.setdefault(clause.head.name, set()).update(use.relation for use in clause_uses(clause))
+        positive = {use.relation for use in clause_uses(clause) if use.strict != "negation"}
+        used.setdefault(clause.head.name, set()).update(positive)
     found, waiting = set(_RULE), list(_RULE)
     while waiting:
         new = used.get(waiting.pop(), set()) - found
@@ -70,29 +70,26 @@ def _ruling(clauses: Iterable[Clause]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _mentions(written: Written, ruling: frozenset[str]) -> dict[str, dict[str, Place]]:
+def _mentions(written: Written, ruling: frozenset[str], naming: Naming) -> dict[str, dict[str, Place]]:
     """The ops that clauses for ``ruling`` relations name first, by file."""
     found: dict[str, dict[str, Place]] = {}
     for clause in written.module.clauses:
-        for name in _named(clause) if clause.head.name in ruling else ():
+        for name in _named(clause, naming) if clause.head.name in ruling else ():
             place = written.sources.locate(clause.text.start)
             found.setdefault(place.file, {}).setdefault(name, (place.file, place.line))
     return found
 
 
-def _named(clause: Clause) -> Iterator[str]:
+def _named(clause: Clause, naming: Naming) -> Iterator[str]:
     """The ops that a clause names: a fact of a family, or a rule in its body."""
     if not clause.body:
-        for end, prefix in _FAMILIES.items():
-            if clause.head.name.endswith(end) and clause.head.args:
-                name = clause.head.args[0]
-                if isinstance(name, Constant):
-                    yield f"{prefix}{name.value}"
+        if clause.head.name in naming.names and isinstance(clause.head.args[0], Constant):
+            yield f"{naming.names[clause.head.name]}{clause.head.args[0].value}"
         return
     variables: dict[str, str] = {}
     for literal in clause.body:
-        if isinstance(literal, Atom) and literal.name in _NAMING and len(literal.args) == 2:
-            name, prefix = literal.args[1], _NAMING[literal.name]
+        if isinstance(literal, Atom) and literal.name in naming.calls and len(literal.args) == 2:
+            name, prefix = literal.args[1], naming.calls[literal.name]
             if isinstance(name, Constant):
                 if name.value != "stablehlo.custom_call":
                     yield f"{prefix}{name.value}"

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.plan.plan import Plan
 from ..errors import ShardlogError, closest
 from ..program.factors import KINDS
 
@@ -63,10 +62,10 @@ def compile_priorities(file: str, text: str) -> str:
     return "\n".join(map("".join, lines))
 
 
-def unknown_names(entries: Iterable[Entry], plan: Plan, ops: Iterable[Any]) -> Iterator[str]:
-    """A message for each entry about ops of which neither the rules (``plan``) nor a module (with these
-    ``ops``) has one."""
-    names = sorted(_names(plan).union(*map(_called, ops)))
+def unknown_names(entries: Iterable[Entry], known: Iterable[str], ops: Iterable[Any]) -> Iterator[str]:
+    """A message for each entry about ops of which neither the rules (which have the ``known`` ones) nor a
+    module (with these ``ops``) has one."""
+    names = sorted({*known}.union(*map(_called, ops)))
     unknown = [e for e in entries if e.ops not in FAMILIES and not _has(names, e.ops)]
     for entry in unknown[:_MOST_UNKNOWN]:
         called = f"begins with {entry.ops[:-1]}" if entry.ops.endswith("*") else f"is called {entry.ops}"
@@ -89,15 +88,6 @@ def _called(op: Any) -> Iterator[str]:
     yield op.operation.name
     if "call_target_name" in op.attributes:
         yield f"@{op.attributes['call_target_name'].value}"
-
-
-def _names(plan: Plan) -> set[str]:
-    """The names of ops and of targets of custom calls in the rules: their symbols, without their lists."""
-    texts = {text for source in plan.sources for text in re.findall(r'"([^"\n]+)"', source.text)}
-    for relation, arguments in plan.facts:
-        if not plan.relations[relation].name.endswith("_priority"):
-            texts.update(str(e[2]) for e in arguments if e[1] == "symbol")
-    return {n for n in texts if "." in n and " " not in n} | {f"@{n}" for n in texts if " " not in n}
 
 
 class _Parser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 from shardlog import run
 from shardlog.rulebook import book as rulebook
 from shardlog.rulebook.about import names
-from shardlog.rulebook.book import RuleBook, rule_texts
+from shardlog.rulebook.book import RULES, RuleBook, builtin_ops, rule_texts
+from shardlog.rulebook.naming import naming
 from shardlog.rulebook.written import read
 
 from ..support import models
 
+NAMING = naming(builtin_ops()[1])
 FAMILY = """
     .decl mine(name: symbol)
     mine("my.a").  mine("my.b").
@@ -45,13 +48,18 @@ KEYED = """
     ],
 )
 def test_names(text: str, about: set[str] | None) -> None:
-    assert names(read({"mine.dl": text}).module) == about
+    assert names(read({"mine.dl": text}).module, NAMING) == about
 
 
 def test_lines_are_about_their_op(tmp_path: Path) -> None:
     rules = tmp_path / "mine.rules"
     rules.write_text('my.a: i -> i\n@b: ... i -> ... i\nelementwise_op("my.c").\n')
-    assert names(read(rule_texts([rules])).module) == frozenset({"my.a", "b", "my.c"})
+    assert names(read(rule_texts([rules])).module, NAMING) == frozenset({"my.a", "b", "my.c"})
+
+
+def test_all_relations_of_facts_about_ops_are_known() -> None:
+    schema = (RULES / "ops" / "schema.dl").read_text()
+    assert {*re.findall(r"^\.decl (\w+)\(name: symbol", schema, re.M)} <= NAMING.names.keys()
 
 
 class Counting:

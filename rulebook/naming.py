@@ -1,0 +1,46 @@
+"""Which relations of the op rules name ops, as ``rules/ops/schema.dl`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..engine import Solver
+from ..engine.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Relations, each with what stands before a name in lists of op priorities ("@" for targets of custom
+    calls): ``calls`` say in the second column what the op of a signature is called, a fact of ``names`` is
+    about the op in its first column."""
+
+    calls: Mapping[str, str]
+    names: Mapping[str, str]
+
+    def known(self, plan: Plan) -> Iterator[str]:
+        """The names of ops that rules and facts have."""
+        for relation, arguments in plan.facts:
+            prefix = self.names.get(plan.relations[relation].name)
+            if prefix is not None:
+                yield f"{prefix}{arguments[0][2]}"
+        for rule in plan.rules:
+            yield from self._scanned(plan, rule.steps)
+
+    def _scanned(self, plan: Plan, steps: Any) -> Iterator[str]:
+        for kind, *step in steps:
+            if kind in ("scan", "absent"):
+                bound = step[2] if kind == "scan" else step[1]
+                prefix = self.calls.get(plan.relations[step[0]].name)
+                # The key is no column of a plan.
+                names = [of[2] for column, of in bound if column == 0 and of[0] == "const"]
+                yield from (f"{prefix}{name}" for name in names if prefix is not None)
+            elif kind == "aggregate":
+                yield from self._scanned(plan, step[-1])
+
+
+def naming(rules: Solver) -> Naming:
+    """What op rules say."""
+    found = rules.solve({}, ["calls_op", "names_op"])
+    return Naming(dict(found["calls_op"]), dict(found["names_op"]))
