@@ -16,9 +16,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..program.modules import main_function, symbols
 from ..program.shardings import read_mesh
-
-# Ops that hand their operands on: to the arguments of their regions, and back to their results.
-_CARRY = ("stablehlo.while", "stablehlo.optimization_barrier")
+from ..rulebook.book import family
 
 Wanted = Callable[[Any, int], bool]  # whether the sharding of a result of an op of the annotated module binds
 
@@ -76,7 +74,7 @@ def _bind(op: Any, index: int, sharding: Any) -> None:
     """Puts constraints on a result of an op, and on what a loop carries for it."""
     if not isinstance(op.results[index].type, ir.RankedTensorType) or not op.results[index].type.rank:
         return
-    if op.operation.name in _CARRY:
+    if op.operation.name in family("carries_op"):
         _before(op, index, sharding)
         for region in op.regions:
             block = region.blocks[0]
