@@ -203,21 +203,28 @@ class _Propagation:
         at once, as ``rules/propagation/siblings.dl`` says."""
         attribute = cache(partial(self.rules.attribute, several_meshes=self.several_meshes))
         roots = self.program.graph.roots
-        for instance in self.program.graph.instances:
-            function, places = instance.function, instance.place + instance.layout.place
-            values = [
-                ("call" if node in function.calls else "op", results)
+
+        @cache
+        def results_of(name: str) -> list[tuple[str, range, bool]]:
+            """The results of ops that have several: whose they are, which, and whether they have edges."""
+            function = functions[name]
+            return [
+                ("call" if node in function.calls else "op", results, results[0] in function.flows)
                 for node, results in enumerate(function.results)
                 if len(results) > 1 and node not in function.removed
             ]
-            for to, results in values:
-                together, at_once = attribute(to, has_edges=results[0] in function.flows)
+
+        functions = {instance.function.name: instance.function for instance in self.program.graph.instances}
+        for instance in self.program.graph.instances:
+            places = instance.place + instance.layout.place
+            for to, results, has_edges in results_of(instance.function.name):
+                together, at_once = attribute(to, has_edges=has_edges)
                 if together:
                     yield places[results.start : results.stop], at_once
             if instance not in roots:
                 together, at_once = attribute("function", has_edges=False)
                 if together:
-                    yield places[function.arguments], at_once
+                    yield places[instance.function.arguments], at_once
 
     def companions(self) -> Lists | None:
         """The cells of siblings that get their shardings at once; None where no siblings do."""
