@@ -71,9 +71,14 @@ def load_ops(
     if op_priorities is not None:
         texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
     included = [*_OPS, *(f for f in files if f not in lines)]
-    program = load(included, key="sig", texts=texts, include_from=(RULES, *include_from))
+    program = load(included, key="sig", texts=texts, include_from=(RULES, *include_from), untyped=_is_users)
     _check_heads(program)
     return program
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file of rules is a user's, who need not know the types of our columns."""
+    return not file.startswith(str(RULES))
 
 
 def _check_heads(program: Program) -> None:

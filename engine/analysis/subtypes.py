@@ -6,7 +6,7 @@ constants fit every type of their kind, as in Soufflé.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..language.diagnostics import Reporter
 from ..language.syntax import Aggregate, Atom, Clause, Comparison, Term, Variable
@@ -15,9 +15,16 @@ from .types import Types
 
 
 def check_subtypes(
-    clause: Clause, columns: Mapping[str, tuple[str, ...]], types: Types, reporter: Reporter
+    clause: Clause,
+    columns: Mapping[str, tuple[str, ...]],
+    types: Types,
+    reporter: Reporter,
+    exact: Collection[str | None] | None = None,
 ) -> dict[str, str]:
     """Report E0306 where unrelated types meet; ``columns``: the declared types of each relation.
+
+    Where ``exact`` is given, what is declared as a plain ``number`` or ``symbol`` may go where any type of
+    its kind is expected but these.
 
     Returns the type of each variable that has one: the widest that all columns which hold it allow.
     """
@@ -57,6 +64,9 @@ def check_subtypes(
     for term, type_name in zip(clause.head.args, columns[clause.head.name], strict=True):
         variable = _variable(term)
         if variable is not None and not common.get(variable.name, frozenset()) <= types.below[type_name]:
+            plain = common[variable.name] == types.below.get(types.kinds[type_name])
+            if plain and exact is not None and type_name not in exact:
+                continue
             name, given = own_name(variable), shown[variable.name]
             reporter.error(
                 "E0306",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,17 +31,19 @@ def load(
     key: str | None = None,
     texts: Mapping[str, str] | None = None,
     include_from: Sequence[Path | str] = (),
+    untyped: Callable[[str], bool] = lambda file: False,
 ) -> Program:
     """Read Datalog files as one program, check and plan it.
 
     ``texts`` are further sources by a name that stands for their file; an ``.include`` may name them. With
     ``key``, the name of a type, the relations whose first column has that type are keyed and the program
     stands for one key: see ``Program.solver``. Files include files from the folder of the one that is named
-    here, and from those in ``include_from``.
+    here, and from those in ``include_from``. In the rules of files that are ``untyped``, what is declared as
+    a plain ``number`` or ``symbol`` may go where a subtype is expected.
 
     Raises DatalogError with every error found.
     """
-    return Program(compile_program(paths, texts or {}, key, include_from))
+    return Program(compile_program(paths, texts or {}, key, include_from, untyped))
 
 
 class Solver(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ def compile_program(
     texts: Mapping[str, str],
     key: str | None,
     include_from: Sequence[Path | str] = (),
+    untyped: Callable[[str], bool] = lambda file: False,
 ) -> Plan:
     """The plan of the program that all files and texts make together. Raises DatalogError."""
     sources = Sources()
@@ -37,7 +38,7 @@ def compile_program(
         reader.read_root(Path(path))
     for name in texts:
         reader.read(name, texts[name], Path(name).parent.resolve())
-    plan = _Compiler(module, sources, reporter, key).plan()
+    plan = _Compiler(module, sources, reporter, key, untyped).plan()
     reporter.finish()
     return plan
 
@@ -108,8 +109,16 @@ class _Reader:
 
 
 class _Compiler:
-    def __init__(self, module: Module, sources: Sources, reporter: Reporter, key: str | None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        sources: Sources,
+        reporter: Reporter,
+        key: str | None,
+        untyped: Callable[[str], bool],
+    ) -> None:
         self.module = module
+        self.untyped = untyped
         self.sources = sources
         self.reporter = reporter
         self.key = key
@@ -235,7 +244,9 @@ class _Compiler:
                     checked.append((clause, inference.clause(clause)))
                     check_grounded(clause, self.reporter)
                     if len(self.reporter) == errors:
-                        found = check_subtypes(clause, columns, types, self.reporter)
+                        plain = self.untyped(self.sources.file(clause.text.start))
+                        exact = {self.key} if plain else None
+                        found = check_subtypes(clause, columns, types, self.reporter, exact)
                         self.note_types(clause.text, found)
                     check_domains(clause, columns, domains, self.reporter)
                     if self.key is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from shardlog.engine import Program
+from shardlog.engine import DatalogError, Program
 from shardlog.rulebook import columns
 from shardlog.rulebook.book import RuleBook, _partition, reasons
 
@@ -44,3 +45,18 @@ def test_rows_are_called_as_in_the_rules(relation: str, row: Any) -> None:
 def test_types_that_have_names_are_types_of_rules() -> None:
     types = {c.type_name for relation in PROGRAMS["reasons"].plan.relations for c in relation.columns}
     assert {columns.SLOT, columns.FACTOR, columns.AXIS} <= types
+
+
+def test_a_user_need_not_know_the_types(tmp_path: Path) -> None:
+    """A number of a user's own may be a dimension; a slot may not."""
+    rules = """
+        .decl picked(s: sig, d: number)
+        picked(s, d) :- op(s, "my.op"), attribute_number(s, "axis", d).
+        picked(s, 0) :- op(s, "my.op").
+        along(s, 0, 0, d) :- picked(s, d).
+    """
+    (tmp_path / "my.dl").write_text(rules)
+    assert RuleBook((tmp_path / "my.dl",)).ops
+    (tmp_path / "my.dl").write_text(rules + "along(s, 1, 0, t) :- slot(s, t, _, _, _).")
+    with pytest.raises(DatalogError, match="E0306"):
+        _ = RuleBook((tmp_path / "my.dl",)).ops
