@@ -31,7 +31,10 @@ def test_ctrl_c_is_not_for_a_child() -> None:
 
 
 def test_a_child_does_not_outlive_its_parent() -> None:
+    # What runs in the background of a shell ignores Ctrl-C, and so do its children.
     code = f"""
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from shardlog import interrupt
 interrupt.install()
 from shardlog import children
@@ -44,7 +47,7 @@ child.wait()
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
     parent.send_signal(signal.SIGINT)
-    assert parent.wait() == 130
+    assert parent.wait(60) == 130
     for _ in range(2000):  # the end of a process takes a moment
         if not _lives(child):
             break

@@ -90,7 +90,7 @@ def test_shardy(name: str, scan: bool) -> None:
         pytest.skip("it has no layers to scan")
     text = models.text(name, train=name != "decode", scan=scan)
     theirs = shardlog.run(oracle.propagate(text), strategy="none")
-    found = diff(shardlog.run(text), theirs)
+    found = diff(shardlog.run(text, strict_shardy=True), theirs)
     assert found.tensors == ()
     # Apart from constants, of which Shardy's module has those that are used, and reshards that it adds.
     assert found.compared > 5 * sum(found.alone) / 2
