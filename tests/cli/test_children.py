@@ -31,10 +31,7 @@ def test_ctrl_c_is_not_for_a_child() -> None:
 
 
 def test_a_child_does_not_outlive_its_parent() -> None:
-    # What runs in the background of a shell ignores Ctrl-C, and so do its children.
     code = f"""
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
 from shardlog import interrupt
 interrupt.install()
 from shardlog import children
