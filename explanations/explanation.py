@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..engine.provenance.proof import Proof
+from ..program.ids import NO_CELL, Cell, Place
 from ..runs.record import Annotation, Stage, rule_file
 
 
@@ -82,7 +83,7 @@ class Explanation:
 
     site: Site
     axis: str
-    place: int
+    place: Place
     atoms: tuple[int, ...]
     steps: tuple[Step, ...]
     origin: Annotation
@@ -139,7 +140,7 @@ class Reason:
     sentence: str
     rule: str
     culprit: str
-    cell: int = -1  # of the culprit
+    cell: Cell = NO_CELL  # of the culprit
     before: Before | None = None
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from ..engine import Solver
 from ..engine.provenance.proof import Derivations, Proof
 from ..engine.provenance.proof_check import Checker
+from ..program.ids import Cell, Content, Item, Place
 from .record import Facts, Key, Record, Row, Stage
 
 
@@ -19,11 +20,11 @@ class Event:
     number: int
     turns: int  # the pass
     stage: int
-    item: int
+    item: Item
     slot: int
-    cell: int
-    old: int
-    new: int
+    cell: Cell
+    old: Content
+    new: Content
 
 
 class History:
@@ -35,7 +36,7 @@ class History:
         self._events: dict[int, Event] = {}
         self._starts: dict[int, int] = {}  # change -> the first of its turn
         self._around: dict[int, Key] = {}  # by the first change of a turn
-        self._held: dict[int, Facts] = {}
+        self._held: dict[Content, Facts] = {}
         self._statics: dict[int, Facts] = {}
         self._derivations: dict[tuple[Key, tuple[str, ...]], Derivations] = {}
         self._checkers: dict[Key, Checker] = {}
@@ -49,25 +50,25 @@ class History:
         """The stage of a change."""
         return self.record.stages[event.stage]
 
-    def slots(self, item: int) -> list[int]:
+    def slots(self, item: Item) -> list[Place]:
         """The places of an item's slots."""
         return self.record.slots(item)
 
-    def cell(self, place: int) -> int:
+    def cell(self, place: Place) -> Cell:
         """The cell of a place."""
         return self.record.cell(place)
 
-    def facts(self, content: int) -> Facts:
+    def facts(self, content: Content) -> Facts:
         """The facts of a content."""
         if content not in self._held:
             self._held[content] = self.record.facts(content)
         return self._held[content]
 
-    def events(self, cell: int, before: int) -> list[int]:
+    def events(self, cell: Cell, before: int) -> list[int]:
         """The changes of a cell before a change, latest first, as numbers of the log."""
         return [n for n in reversed(self.record.changes(cell)) if n < before]
 
-    def content(self, cell: int, before: int) -> int:
+    def content(self, cell: Cell, before: int) -> Content:
         """The content of a cell just before a change; ``end``: after all of them."""
         if before == self.end:
             return self.record.contents(cell)[1]
@@ -75,7 +76,7 @@ class History:
             return self.event(number).new
         return self.record.contents(cell)[0]
 
-    def gained(self, cell: int, dim: int, atom: int, before: int) -> Event | None:
+    def gained(self, cell: Cell, dim: int, atom: int, before: int) -> Event | None:
         """The change that put the atom there as it is just before a change; None: it was there at first."""
         for number in self.events(cell, before):
             event = self.event(number)
@@ -106,10 +107,6 @@ class History:
         self._starts.update(dict.fromkeys(waiting, self._starts[number]))
         return self._starts[number]
 
-    def items(self) -> range:
-        """Everything that takes turns, but for annotations."""
-        return range(self.record.items)
-
     # ---- Turns ------------------------------------------------------------------------------------------
 
     def proof(self, event: Event, row: Row) -> Proof:
@@ -135,7 +132,7 @@ class History:
             self._around[start] = self._neighbourhood(event.item, static, start)
         return self._around[start]
 
-    def ends(self) -> Iterator[tuple[int, Key]]:
+    def ends(self) -> Iterator[tuple[Item, Key]]:
         """The items that take turns in the last stage, with their neighbourhoods at the end."""
         return self.record.at_end()
 
@@ -163,7 +160,7 @@ class History:
         """The facts of a neighbourhood, the shared ones included."""
         return self._facts(key) | self.shared
 
-    def _neighbourhood(self, item: int, static: int, before: int) -> Key:
+    def _neighbourhood(self, item: Item, static: int, before: int) -> Key:
         """The static facts of an item and the contents of its slots just before a change, as numbers."""
         return (static, *(self.content(self.cell(place), before) for place in self.slots(item)))
 
@@ -171,7 +168,7 @@ class History:
         static, *contents = key
         facts = {name: list(rows) for name, rows in self.given(static, len(contents)).items() if rows}
         for slot, content in enumerate(contents):
-            for name, rows in self.facts(content).items():
+            for name, rows in self.facts(Content(content)).items():
                 facts.setdefault(name, []).extend((slot, *row) for row in rows)
         return facts
 
@@ -181,5 +178,5 @@ class History:
             self._derivations[key, outputs] = Derivations(program, self.turn_facts(key), outputs)
         return self._derivations[key, outputs]
 
-    def _has(self, content: int, dim: int, atom: int) -> bool:
+    def _has(self, content: Content, dim: int, atom: int) -> bool:
         return any(d == dim and x == atom for d, _, x in self.facts(content).get("sharded", ()))

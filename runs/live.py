@@ -16,6 +16,7 @@ from ..importers.graph.graph import Instance
 from ..importers.graph.inside import values_inside
 from ..importers.source import parse_module
 from ..program.function import Function
+from ..program.ids import Cell, Content, Item, Place, first_place
 from ..program.modules import symbols
 from ..program.places import argument_path, frames, result_path, source_location, tell_apart
 from ..propagation.fixpoint import STATE
@@ -151,10 +152,11 @@ class Live(Record):
         instance, v = self._owner(number)
         if number >= self._first_result:
             i = number - self._first_result
-            name, where, place = f"result#{i}", self._result_path(i), number
+            name, where, place = f"result#{i}", self._result_path(i), Place(number)
             where = "" if where == name else where
         else:
-            name, place = self._names[instance.number][v], instance.place + int(instance.layout.place[v])
+            name = self._names[instance.number][v]
+            place = Place(instance.place + int(instance.layout.place[v]))
             where = self._born(place)
         type_ = instance.function.types[v]
         shape = self._program.classes.signatures.shapes[type_] or ()
@@ -180,7 +182,7 @@ class Live(Record):
     def _result_path(self, i: int) -> str:
         return result_path(self._graph.main.function.op, i) or f"result#{i}"
 
-    def _born(self, place: int) -> str:
+    def _born(self, place: Place) -> str:
         instance, v = self._owner(place)
         function = instance.function
         node = function.definer[v]
@@ -222,16 +224,16 @@ class Live(Record):
                 for frame in dict.fromkeys(frames(self.location(item))):
                     yield number, frame
 
-    def _node(self, item: int) -> tuple[Instance, int]:
+    def _node(self, item: Item) -> tuple[Instance, int]:
         """The instance with an item, and its number there."""
         instance = self._graph.instances[bisect_right(self._items, item) - 1]
         return instance, item - instance.item
 
-    def definer(self, number: int) -> int:
+    def definer(self, number: int) -> Item:
         """The op that makes a value; -1: none does."""
         instance, v = self._owner(number)
         node = -1 if number >= self._first_result else instance.function.definer[v]
-        return instance.item + node if node >= 0 else -1
+        return Item(instance.item + node if node >= 0 else -1)
 
     def _where(self, instance: Instance, node: int) -> str:
         location = self._location(instance, node)
@@ -265,16 +267,16 @@ class Live(Record):
         return tuple(tuple(x for axis in d.axes for x in split(mesh, axis)) for d in found.dimensions)
 
     def given_shardings(self) -> list[Annotation]:
-        return [self.annotation(cell) for cell in sorted(self._program.initial)]
+        return [self.annotation(Cell(cell)) for cell in sorted(self._program.initial)]
 
     @cached_property
-    def _annotated(self) -> dict[int, tuple[str, str, str]]:
+    def _annotated(self) -> dict[Cell, tuple[str, str, str]]:
         """Cell -> the name of the value that was given a sharding, where, and by what."""
-        cells, found = self._program.cells, dict[int, tuple[str, str, str]]()
+        cells, found = self._program.cells, dict[Cell, tuple[str, str, str]]()
         for instance in self._graph.instances:
             function = instance.function
             for v in function.annotations:
-                cell = int(cells[instance.place + int(instance.layout.place[v])])
+                cell = Cell(int(cells[instance.place + int(instance.layout.place[v])]))
                 given = self._annotation(instance, v)
                 if cell not in found or found[cell][2] != "user":
                     found[cell] = given
@@ -296,7 +298,7 @@ class Live(Record):
         if node in function.constraints and node not in function.created:
             return names[v], self._told_apart(instance, node), "user"
         written = v in function.attributes or not function.annotations[v].empty
-        return names[v], self._born(instance.place + v), "user" if written else "import"
+        return names[v], self._born(Place(instance.place + v)), "user" if written else "import"
 
     def _told_apart(self, instance: Instance, node: int) -> str:
         """The place of a constraint or ``shard_map``, with what distinguishes it from others of the same
@@ -315,10 +317,10 @@ class Live(Record):
                 found.setdefault(self._where(instance, node), []).append(location)
         return found
 
-    def annotation(self, cell: int) -> Annotation:
+    def annotation(self, cell: Cell) -> Annotation:
         found = self._annotated.get(cell)
         if found is None:
-            value = self.value(cell)
+            value = self.value(first_place(cell))
             found = value.name, value.where, "user"
         sharding = self._program.initial.get(cell)
         text = self._program.shardings.text(sharding).removeprefix("#sdy.sharding") if sharding else ""
@@ -327,7 +329,7 @@ class Live(Record):
 
     # ---- The agenda -------------------------------------------------------------------------------------
 
-    def op(self, item: int) -> Op:
+    def op(self, item: Item) -> Op:
         places = self.slots(item)
         if item >= self.items:
             value = self.value(places[0])
@@ -345,16 +347,17 @@ class Live(Record):
         numbers = [instance.place + v for v in (*operands, *results)]
         return self._op(function.names[node], self._where(instance, node), numbers, tuple(roles))
 
-    def ops(self) -> Iterator[tuple[int, Op]]:
+    def ops(self) -> Iterator[tuple[Item, Op]]:
         classes = self._graph.classes.tolist()
-        return ((item, self.op(item)) for item, class_ in enumerate(classes) if class_ >= 0)
+        items = (Item(item) for item, class_ in enumerate(classes) if class_ >= 0)
+        return ((item, self.op(item)) for item in items)
 
-    def location(self, item: int) -> str:
+    def location(self, item: Item) -> str:
         instance = self._graph.instances[bisect_right(self._items, item) - 1]
         node = item - instance.item
         return self._location(instance, node) if node < len(instance.function.ops) else ""
 
-    def order(self) -> list[int]:
+    def order(self) -> list[Item]:
         return [*self._graph.order.tolist(), *self._graph.result_items.tolist()]
 
     def _op(self, name: str, where: str, values: Sequence[int], roles: tuple[str, ...]) -> Op:
@@ -366,9 +369,9 @@ class Live(Record):
         instance, v = self._owner(number)
         return self._names[instance.number][v]
 
-    def slots(self, item: int) -> list[int]:
+    def slots(self, item: Item) -> list[Place]:
         offsets, places = self._agenda_graph.slots
-        found: list[int] = places[offsets[item] : offsets[item + 1]].tolist()
+        found: list[Place] = places[offsets[item] : offsets[item + 1]].tolist()
         return found
 
     @cached_property
@@ -380,21 +383,22 @@ class Live(Record):
         order = np.argsort(cells, kind="stable")
         return cells[order], items[order], order - offsets[items[order]]
 
-    def turns(self, cell: int) -> list[tuple[int, int]]:
+    def turns(self, cell: Cell) -> list[tuple[Item, int]]:
         cells, items, slots = self._by_cell
         low, high = _run(cells, cell)
         return list(zip(items[low:high].tolist(), slots[low:high].tolist(), strict=True))
 
-    def cell(self, place: int) -> int:
-        return int(self._agenda_graph.place_cell[place])
+    def cell(self, place: Place) -> Cell:
+        return Cell(int(self._agenda_graph.place_cell[place]))
 
-    def contents(self, cell: int) -> tuple[int, int]:
-        return int(self._fixpoint.initial[cell]), int(self._fixpoint.outcome.contents[cell])
+    def contents(self, cell: Cell) -> tuple[Content, Content]:
+        first, last = self._fixpoint.initial[cell], self._fixpoint.outcome.contents[cell]
+        return Content(int(first)), Content(int(last))
 
-    def facts(self, content: int) -> Facts:
+    def facts(self, content: Content) -> Facts:
         return self._fixpoint.agenda.facts(content)
 
-    def static(self, item: int, turns: int) -> int:
+    def static(self, item: Item, turns: int) -> int:
         if not self._fixpoint.passes:
             return -1
         return int(self._fixpoint.passes[turns].statics[self._classes[item]])
@@ -408,7 +412,7 @@ class Live(Record):
         plan = self.run.book.programs()["turn"].plan
         return [r.name for r in plan.relations if r.input and r.keyed and r.name not in STATE]
 
-    def op_facts(self, item: int) -> Facts:
+    def op_facts(self, item: Item) -> Facts:
         if item >= self.items - len(self._graph.result_items):
             return {}
         instance = self._graph.instances[bisect_right(self._items, item) - 1]
@@ -423,7 +427,7 @@ class Live(Record):
             self._op_facts[signature] = {**said, "tensor": tensor}
         return self._op_facts[signature]
 
-    def at_end(self) -> Iterator[tuple[int, Key]]:
+    def at_end(self) -> Iterator[tuple[Item, Key]]:
         if not self._fixpoint.passes:
             return
         offsets, places = self._agenda_graph.slots
@@ -432,7 +436,7 @@ class Live(Record):
         ends = offsets.tolist()
         for item in range(self.items):
             if statics[item] >= 0:
-                yield item, (statics[item], *held[ends[item] : ends[item + 1]])
+                yield Item(item), (statics[item], *held[ends[item] : ends[item + 1]])
 
     @cached_property
     def _changes(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -440,7 +444,7 @@ class Live(Record):
         order = np.argsort(cells, kind="stable")
         return cells[order], order
 
-    def changes(self, cell: int) -> list[int]:
+    def changes(self, cell: Cell) -> list[int]:
         cells, order = self._changes
         low, high = _run(cells, cell)
         found: list[int] = order[low:high].tolist()
@@ -448,7 +452,7 @@ class Live(Record):
 
     def change(self, number: int) -> Change:
         turns, item, slot, place, old, new = (int(column[number]) for column in self._log)
-        return Change(turns, item, slot, self.cell(place), old, new)
+        return Change(turns, Item(item), slot, self.cell(Place(place)), Content(old), Content(new))
 
     # ---- Turns ------------------------------------------------------------------------------------------
 
@@ -462,7 +466,7 @@ class Live(Record):
         return None
 
 
-def _run(cells: npt.NDArray[Any], cell: int) -> Any:
+def _run(cells: npt.NDArray[Any], cell: Cell) -> Any:
     """The range of a cell in sorted cells. With another type than theirs NumPy would cast them all."""
     return np.searchsorted(cells, np.asarray([cell, cell + 1], cells.dtype))
 

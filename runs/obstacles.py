@@ -8,6 +8,7 @@ from itertools import starmap
 
 from ..engine import Solver
 from ..engine.provenance.proof import Derivations, Proof
+from ..program.ids import Cell, Item
 from ..rulebook.columns import Loses, Maps
 from .history import Event, History
 from .record import Facts, Row, Stage
@@ -22,17 +23,17 @@ class Obstacles:
 
     def __init__(self, history: History) -> None:
         self._history, self._record = history, history.record
-        self._statics: dict[tuple[int, int], int] = {}
+        self._statics: dict[tuple[Item, int], int] = {}
         self._turns: dict[object, Derivations] = {}  # by what was given
-        self._taken: dict[tuple[int, int, int], Derivations] = {}
+        self._taken: dict[tuple[Item, int, int], Derivations] = {}
         self._losing: dict[int, dict[int, list[Loses]]] = {}  # first change of a turn -> slot -> ``loses``
-        self._maps: dict[int, list[Maps]] = {}
+        self._maps: dict[Item, list[Maps]] = {}
 
     @cached_property
     def _solver(self) -> Solver:
         return self._record.rules().solver(self._history.shared)
 
-    def turn(self, item: int, stage: int, before: int) -> Derivations:
+    def turn(self, item: Item, stage: int, before: int) -> Derivations:
         """A turn of an item in a stage, with what slots held just before a change."""
         if (item, stage, before) not in self._taken:
             facts = self._facts(item, stage, before)
@@ -43,7 +44,7 @@ class Obstacles:
             self._taken[item, stage, before] = self._turns[key]
         return self._taken[item, stage, before]
 
-    def at_end(self, item: int) -> Derivations:
+    def at_end(self, item: Item) -> Derivations:
         """A turn of an item at the end of the run."""
         return self.turn(item, len(self._record.stages) - 1, self._history.end)
 
@@ -69,19 +70,19 @@ class Obstacles:
         assert proof is not None, "what loses is denied"
         return telling(proof)
 
-    def held(self, item: int) -> Derivations:
+    def held(self, item: Item) -> Derivations:
         """The turn of an annotation with priorities in the first sweep, which hides them."""
         facts = self._history.given(self._record.static(item, 0), 1) | self._history.shared
         return Derivations(self._record.rules(), facts, ("annotation_waits",))
 
-    def maps(self, item: int) -> list[Maps]:
+    def maps(self, item: Item) -> list[Maps]:
         """The factors of the dimensions of an item, whether it takes turns or not."""
         if item not in self._maps:
             given = self._given(item, len(self._record.stages) - 1)
             self._maps[item] = [Maps(*row) for row in given.get("maps", ())]
         return self._maps[item]
 
-    def unknown(self, item: int) -> bool:
+    def unknown(self, item: Item) -> bool:
         """Whether an item is an op that has no rule."""
         if self.maps(item):
             return False
@@ -90,7 +91,7 @@ class Obstacles:
 
     # ---- Facts ------------------------------------------------------------------------------------------
 
-    def _facts(self, item: int, stage: int, before: int) -> Facts:
+    def _facts(self, item: Item, stage: int, before: int) -> Facts:
         history, slots = self._history, self._history.slots(item)
         facts = {name: list(rows) for name, rows in self._given(item, stage).items() if rows}
         for slot, place in enumerate(slots):
@@ -108,7 +109,7 @@ class Obstacles:
                 facts.setdefault("awaits", []).append((slot, d, n))
         return {name: list(dict.fromkeys(rows)) for name, rows in facts.items() if rows}
 
-    def _given(self, item: int, stage: int) -> Facts:
+    def _given(self, item: Item, stage: int) -> Facts:
         """The static facts of an item in a stage; where nothing flows, what is the same in all stages."""
         slots = len(self._history.slots(item))
         static, last = self._static(item, stage), self._static(item, len(self._record.stages) - 1)
@@ -121,7 +122,7 @@ class Obstacles:
         known = self._record.op_facts(item)
         return strategy | {name: known[name] for name in ("tensor", *_FROM_OP) if name in known}
 
-    def _static(self, item: int, stage: int) -> int:
+    def _static(self, item: Item, stage: int) -> int:
         if (item, stage) not in self._statics:
             passes = self._passes.get(stage, ())
             self._statics[item, stage] = max((self._record.static(item, p) for p in passes), default=-1)
@@ -135,7 +136,7 @@ class Obstacles:
             found.setdefault(stage, []).append(number)
         return found
 
-    def _opens(self, item: int) -> list[Row]:
+    def _opens(self, item: Item) -> list[Row]:
         """From which level on shardings flow along a factor from slots of a role."""
         slots = len(self._history.slots(item))
         levels = dict[int, int]()  # by static facts, which many stages share
@@ -147,7 +148,7 @@ class Obstacles:
                 found.setdefault(row, level)
         return [(*row, level) for row, level in found.items()]
 
-    def _later(self, cell: int, priority: int) -> Iterator[tuple[int, int, int]]:
+    def _later(self, cell: Cell, priority: int) -> Iterator[tuple[int, int, int]]:
         """(dimension, atom, priority) of what the annotation of a cell has at later priorities."""
         for item, _ in self._record.turns(cell):
             static = self._record.static(item, 0) if item >= self._record.items else -1

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Union
 from ..engine import Program
 from ..engine.plan.plan import Source
 from ..engine.provenance.proof import Proof
+from ..program.ids import Cell, Content, Item, Place
 from ..program.meshes import Meshes
 from .questions import Questions
 
@@ -47,7 +48,7 @@ class Annotation:
 
     value: str
     where: str
-    cell: int
+    cell: Cell
     text: str
     by: str = "user"
 
@@ -72,7 +73,7 @@ class Value:
 
     number: int
     name: str
-    place: int
+    place: Place
     type: str
     shape: tuple[int, ...]
     where: str
@@ -95,11 +96,11 @@ class Change:
     """An entry of the log: the turn of an item in a pass gave the cell of a slot new content."""
 
     turns: int  # the number of the pass
-    item: int
+    item: Item
     slot: int
-    cell: int
-    old: int
-    new: int
+    cell: Cell
+    old: Content
+    new: Content
 
 
 class Record(Questions, ABC):
@@ -151,19 +152,19 @@ class Record(Questions, ABC):
         """The atoms of every dimension of a value, as its sharding is written in the end."""
 
     @abstractmethod
-    def op(self, item: int) -> Op:
+    def op(self, item: Item) -> Op:
         """The op, data-flow edge, function result or annotation that takes turns as ``item``."""
 
     @abstractmethod
-    def ops(self) -> Iterator[tuple[int, Op]]:
+    def ops(self) -> Iterator[tuple[Item, Op]]:
         """All ops, data-flow edges and function results that are still there, with their numbers."""
 
     @abstractmethod
-    def location(self, item: int) -> str:
+    def location(self, item: Item) -> str:
         """The source location of an op, as MLIR prints it; empty for other items."""
 
     @abstractmethod
-    def order(self) -> Sequence[int]:
+    def order(self) -> Sequence[Item]:
         """The items that can take turns in program order, then the function results."""
 
     @abstractmethod
@@ -173,44 +174,44 @@ class Record(Questions, ABC):
     # ---- The agenda -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def slots(self, item: int) -> list[int]:
+    def slots(self, item: Item) -> list[Place]:
         """The places of an item's slots."""
 
     @abstractmethod
-    def turns(self, cell: int) -> list[tuple[int, int]]:
+    def turns(self, cell: Cell) -> list[tuple[Item, int]]:
         """The items that hold a cell, and in which slot, in order."""
 
     @abstractmethod
-    def cell(self, place: int) -> int:
+    def cell(self, place: Place) -> Cell:
         """The cell of a place."""
 
     @abstractmethod
-    def contents(self, cell: int) -> tuple[int, int]:
+    def contents(self, cell: Cell) -> tuple[Content, Content]:
         """The first and the final content of a cell."""
 
     @abstractmethod
-    def facts(self, content: int) -> Facts:
+    def facts(self, content: Content) -> Facts:
         """The facts of a content."""
 
     @abstractmethod
-    def static(self, item: int, turns: int) -> int:
+    def static(self, item: Item, turns: int) -> int:
         """The number of an item's static facts in a pass; -1: it takes no turns. -1 is the last pass."""
 
     @abstractmethod
     def given(self, static: int, slots: int) -> Facts:
         """The static facts with a number, of an item with so many slots."""
 
-    def op_facts(self, item: int) -> Facts:
+    def op_facts(self, item: Item) -> Facts:
         """The answer of the op rules about an op, and its ``tensor``s; empty for other items. See
         docs/facts.md."""
         return self.result.record.op_facts(item)
 
     @abstractmethod
-    def at_end(self) -> Iterator[tuple[int, Key]]:
+    def at_end(self) -> Iterator[tuple[Item, Key]]:
         """The neighbourhoods at the end of the items that take turns in the last pass, in order."""
 
     @abstractmethod
-    def changes(self, cell: int) -> Sequence[int]:
+    def changes(self, cell: Cell) -> Sequence[int]:
         """The numbers of the changes of a cell, in order."""
 
     @abstractmethod
@@ -218,7 +219,7 @@ class Record(Questions, ABC):
         """A change."""
 
     @abstractmethod
-    def annotation(self, cell: int) -> Annotation:
+    def annotation(self, cell: Cell) -> Annotation:
         """The annotation of a cell; its text is empty where the user gave none."""
 
     @abstractmethod

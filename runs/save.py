@@ -42,6 +42,7 @@ from ..engine.plan.plan import Source
 from ..engine.provenance.proof import Proof
 from ..errors import ShardlogError
 from ..outputs import output
+from ..program.ids import Cell, Content, Item
 from ..program.places import frames
 from ..propagation.schedules.tactics import schedule_text
 from ..rulebook.priorities import compile_priorities
@@ -98,7 +99,7 @@ class _Tables:
         self.result, self.record = result, Live(result)
         self.history = History(self.record)
         self.sources: dict[str, int] = {}
-        self.known: dict[int, int] = {}  # by item
+        self.known: dict[Item, int] = {}
 
     def all(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
         """The rows of every table."""
@@ -167,11 +168,11 @@ class _Tables:
                 _json(value.manual) if value.manual else None,
             )
 
-    def items(self) -> Iterator[int]:
+    def items(self) -> Iterator[Item]:
         """Items but for removed ops, annotations too."""
         classes = self.result.program.graph.classes.tolist()
-        yield from (item for item, class_ in enumerate(classes) if class_ >= 0)
-        yield from range(len(classes), len(self.result.fixpoint.graph.classes))
+        yield from (Item(item) for item, class_ in enumerate(classes) if class_ >= 0)
+        yield from map(Item, range(len(classes), len(self.result.fixpoint.graph.classes)))
 
     def ops(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
         record, graph = self.record, self.result.fixpoint.graph
@@ -249,11 +250,13 @@ class _Tables:
                 found[number] = kinds.setdefault(by_turn[turn], len(kinds))
         return found, kinds
 
-    def changes(self) -> Iterator[tuple[int, ...]]:
+    def changes(self) -> Iterator[tuple[int, Item, int, Cell, Content, Content]]:
         """The log: the columns of ``Change``."""
-        turns, items, slots, places, *held = (column.tolist() for column in self.result.fixpoint.outcome.log)
+        turns, items, slots, places, old, new = (
+            column.tolist() for column in self.result.fixpoint.outcome.log
+        )
         cells = self.result.fixpoint.graph.place_cell[places].tolist() if places else []
-        return zip(turns, items, slots, cells, *held, strict=True)
+        return zip(turns, items, slots, cells, old, new, strict=True)
 
     def turns(self) -> Iterator[tuple[int, Key, Change]]:
         """The changes by number, with the neighbourhoods in which they were made."""

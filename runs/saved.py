@@ -17,6 +17,7 @@ from ..engine.evaluate.program import Program
 from ..engine.plan.plan import Source
 from ..engine.provenance.proof import Proof
 from ..errors import ShardlogError
+from ..program.ids import Cell, Content, Item, Place, first_place
 from ..program.meshes import Mesh, Meshes
 from ..rulebook.book import reasons
 from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value
@@ -70,8 +71,8 @@ class Saved(Record):
         unknown = self._all("SELECT * FROM unknown_op ORDER BY rowid")
         names = ("name", "count", "location", "reason")
         self.unknown_ops = tuple(dict(zip(names, row, strict=True)) for row in unknown)
-        self._values: dict[int, tuple[Value, int]] = {}
-        self._slots: dict[int, list[int]] = {}
+        self._values: dict[int, tuple[Value, Cell]] = {}
+        self._slots: dict[Item, list[Place]] = {}
         self._proofs: dict[Key, Mapping[Row, Proof]] = {}
         self._sources: dict[int, Source] = {}
 
@@ -92,7 +93,7 @@ class Saved(Record):
     def value(self, number: int) -> Value:
         return self._value(number)[0]
 
-    def _value(self, number: int) -> tuple[Value, int]:
+    def _value(self, number: int) -> tuple[Value, Cell]:
         """A value and its cell."""
         if number not in self._values:
             (row,) = self._all(f"{_VALUES} WHERE number = ?", number)
@@ -118,7 +119,7 @@ class Saved(Record):
         ((found,),) = self._all("SELECT sharding FROM value WHERE number = ?", number)
         return tuple(map(tuple, json.loads(found)))
 
-    def op(self, item: int) -> Op:
+    def op(self, item: Item) -> Op:
         ((name, where),) = self._all("SELECT name, location FROM op WHERE number = ?", item)
         query = (
             "SELECT value, value.name, role FROM slot JOIN value ON value.number = value "
@@ -128,7 +129,7 @@ class Saved(Record):
         values, names, roles = zip(*rows, strict=True) if rows else ((), (), ())
         return Op(name, where, values, names, roles)
 
-    def ops(self) -> Iterator[tuple[int, Op]]:
+    def ops(self) -> Iterator[tuple[Item, Op]]:
         query = (
             "SELECT op.number, op.name, op.location, value, value.name, role FROM op "
             "JOIN slot ON slot.op = op.number JOIN value ON value.number = value "
@@ -138,12 +139,12 @@ class Saved(Record):
             values, names, roles = zip(*(row[3:] for row in rows), strict=True)
             yield item, Op(name, where, values, names, roles)
 
-    def location(self, item: int) -> str:
+    def location(self, item: Item) -> str:
         query = "SELECT text FROM op JOIN source ON source.number = source WHERE op.number = ?"
         found = self._one(query, item)
         return "" if found is None else str(found[0])
 
-    def order(self) -> list[int]:
+    def order(self) -> list[Item]:
         query = "SELECT number FROM op WHERE position IS NOT NULL ORDER BY position"
         return [item for (item,) in self._all(query)]
 
@@ -153,28 +154,29 @@ class Saved(Record):
 
     # ---- The agenda -------------------------------------------------------------------------------------
 
-    def slots(self, item: int) -> list[int]:
+    def slots(self, item: Item) -> list[Place]:
         if item not in self._slots:
             query = "SELECT place FROM slot JOIN value ON number = value WHERE slot.op = ? ORDER BY slot"
-            self._slots[item] = [int(place) for (place,) in self._all(query, item)]
+            self._slots[item] = [Place(place) for (place,) in self._all(query, item)]
         return self._slots[item]
 
-    def turns(self, cell: int) -> list[tuple[int, int]]:
+    def turns(self, cell: Cell) -> list[tuple[Item, int]]:
         query = "SELECT op, slot FROM slot WHERE cell = ? ORDER BY op, slot"
         return [(item, slot) for item, slot in self._all(query, cell)]
 
-    def cell(self, place: int) -> int:
+    def cell(self, place: Place) -> Cell:
         return self._value(place)[1]
 
-    def contents(self, cell: int) -> tuple[int, int]:
+    def contents(self, cell: Cell) -> tuple[Content, Content]:
         found = self._one("SELECT first, last FROM cell WHERE number = ?", cell)
-        return (0, 0) if found is None else (found[0], found[1])
+        first, last = found or (0, 0)
+        return Content(first), Content(last)
 
-    def facts(self, content: int) -> Facts:
+    def facts(self, content: Content) -> Facts:
         ((facts,),) = self._all("SELECT facts FROM content WHERE number = ?", content)
         return _facts(facts)
 
-    def static(self, item: int, turns: int) -> int:
+    def static(self, item: Item, turns: int) -> int:
         number = turns if turns >= 0 else len(self.stage_of) + turns
         query = "SELECT static FROM op JOIN turn USING (class) WHERE number = ? AND pass = ?"
         found = self._one(query, item, number)
@@ -184,12 +186,12 @@ class Saved(Record):
         ((facts,),) = self._all("SELECT facts FROM static WHERE number = ?", static)
         return _facts(facts)
 
-    def op_facts(self, item: int) -> Facts:
+    def op_facts(self, item: Item) -> Facts:
         query = "SELECT facts FROM op JOIN known ON known.number = known WHERE op.number = ?"
         ((facts,),) = self._all(query, item)
         return _facts(facts)
 
-    def at_end(self) -> Iterator[tuple[int, Key]]:
+    def at_end(self) -> Iterator[tuple[Item, Key]]:
         query = (
             "SELECT op.number, static, ifnull(last, 0) FROM op JOIN turn USING (class) "
             "JOIN slot ON slot.op = op.number LEFT JOIN cell ON cell.number = slot.cell "
@@ -199,18 +201,18 @@ class Saved(Record):
         for (item, static), group in groupby(rows, key=itemgetter(0, 1)):
             yield item, (static, *(content for _, _, content in group))
 
-    def changes(self, cell: int) -> list[int]:
+    def changes(self, cell: Cell) -> list[int]:
         return [n for (n,) in self._all("SELECT number FROM change WHERE cell = ? ORDER BY number", cell)]
 
     def change(self, number: int) -> Change:
         (columns,) = self._all(f"SELECT {_CHANGE} FROM change WHERE number = ?", number)
         return Change(*columns)
 
-    def annotation(self, cell: int) -> Annotation:
+    def annotation(self, cell: Cell) -> Annotation:
         query = "SELECT value, location, cell, sharding, given_by FROM annotation WHERE cell = ?"
         found = self._one(query, cell)
         if found is None:
-            value = self.value(cell)
+            value = self.value(first_place(cell))
             return Annotation(value.name, value.where, cell, "")
         return Annotation(*found)
 
@@ -318,7 +320,7 @@ _FILE = "(file = ? OR file LIKE ? ESCAPE '!')"
 _VALUES = "SELECT number, name, place, type, shape, location, manual, cell FROM value"
 
 
-def _value(row: tuple[Any, ...]) -> tuple[Value, int]:
+def _value(row: tuple[Any, ...]) -> tuple[Value, Cell]:
     number, name, place, type_, shape, where, manual, cell = row
     inside = tuple(map(tuple, json.loads(manual))) if manual else ()
     return Value(number, name, place, type_, tuple(json.loads(shape)), where, inside), cell

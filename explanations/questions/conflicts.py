@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...program.elements import size_of
+from ...program.ids import Item, Place
 from ...rulebook.book import partition
 from ...runs.record import Annotation, Key, Op, Row, Run
 from .why import Explainer
@@ -86,7 +87,7 @@ class _Finder:
         self.solver = partition({"axis": self.meshes.facts()["axis"]})
         self.moves: dict[Key, list[_Move]] = {}
 
-    def conflicts(self, item: int, key: Key) -> Iterable[Conflict]:
+    def conflicts(self, item: Item, key: Key) -> Iterable[Conflict]:
         """The conflicts at an item with its neighbourhood at the end."""
         if key not in self.moves:
             self.moves[key] = list(self._moves(key))
@@ -100,7 +101,7 @@ class _Finder:
             if received:
                 yield self._conflict(op, places, move, type_, received)
 
-    def _conflict(self, op: Op, places: list[int], move: _Move, type_: str, received: int) -> Conflict:
+    def _conflict(self, op: Op, places: list[Place], move: _Move, type_: str, received: int) -> Conflict:
         return Conflict(
             op.name,
             op.where,
@@ -142,7 +143,7 @@ class _Finder:
 
     # ---- Names ------------------------------------------------------------------------------------------
 
-    def _origin(self, places: list[int], end: End | None) -> Annotation | None:
+    def _origin(self, places: list[Place], end: End | None) -> Annotation | None:
         if end is None:
             return None
         slot, dim, atom = end

@@ -14,6 +14,7 @@ from html import escape
 from typing import Any
 
 from ...errors import ShardlogError
+from ...program.ids import Cell, first_place
 from ...program.meshes import Meshes
 from ...runs.history import Event
 from ...runs.record import Run, Value, record
@@ -152,7 +153,7 @@ class _Origin:
     has: int
     axis: str
     event: Event | None
-    cell: int
+    cell: Cell
     dim: int
 
 
@@ -219,7 +220,7 @@ class _Comparison:
     def _parting(self, origin: _Origin, dims: tuple[tuple[str, int], ...]) -> Parting:
         side, other = self.sides[origin.has - 1], self.sides[2 - origin.has]
         history, event = side.explainer.history, origin.event
-        place = origin.cell if event is None else history.slots(event.item)[event.slot]
+        place = first_place(origin.cell) if event is None else history.slots(event.item)[event.slot]
         value = side.record.value(place)
         counterpart = side.other.get(place)
         lacks = "it has no such tensor"

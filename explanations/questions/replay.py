@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ...program.ids import Cell
 from ...program.shardings import Sharding
 from ...propagation.fixpoint import Fixpoint, propagate
 from ...runs.result import Result
@@ -24,7 +25,7 @@ class Replay:
     """
 
     holds: bool
-    also: tuple[int, ...] = ()
+    also: tuple[Cell, ...] = ()
 
 
 def replay(result: Result, explanation: Explanation) -> Replay:
@@ -33,7 +34,7 @@ def replay(result: Result, explanation: Explanation) -> Replay:
     if _derived(result, kept, explanation):
         return Replay(True)
     others = [a.cell for a in result.record.annotations() if a.cell not in kept]
-    also: list[int] = []
+    also: list[Cell] = []
     while others:
         # The shortest run of others that does it with what is known to be needed; its last one is needed.
         low, high = 0, len(others)
@@ -50,7 +51,7 @@ def replay(result: Result, explanation: Explanation) -> Replay:
     return Replay(False, tuple(sorted(also)))
 
 
-def without(result: Result, dropped: Iterable[int]) -> Result:
+def without(result: Result, dropped: Iterable[Cell]) -> Result:
     """The run without the annotations of cells; its module is still the one of ``result``."""
     cells = {a.cell for a in result.record.given_shardings()}.difference(dropped)
     fixpoint = again(result, cells)
@@ -59,18 +60,18 @@ def without(result: Result, dropped: Iterable[int]) -> Result:
     return replace(result, program=program, fixpoint=fixpoint, written=written)
 
 
-def again(result: Result, cells: Collection[int]) -> Fixpoint:
+def again(result: Result, cells: Collection[Cell]) -> Fixpoint:
     """The run with the annotations of ``cells`` only."""
     program = replace(result.program, initial=_kept(result, cells))
     return propagate(program, result.book, result.fixpoint.strategy, last=result.fixpoint.last)
 
 
-def _kept(result: Result, cells: Collection[int]) -> dict[int, Sharding]:
+def _kept(result: Result, cells: Collection[Cell]) -> dict[int, Sharding]:
     kept = {a.cell for a in result.record.given_shardings() if a.spec or a.cell in cells}
     return {cell: sharding for cell, sharding in result.program.initial.items() if cell in kept}
 
 
-def _derived(result: Result, cells: Sequence[int], explanation: Explanation) -> bool:
+def _derived(result: Result, cells: Sequence[Cell], explanation: Explanation) -> bool:
     fixpoint = again(result, set(cells))
     cell = int(result.program.cells[explanation.place])
     held = fixpoint.agenda.facts(int(fixpoint.outcome.contents[cell])).get("sharded", [])

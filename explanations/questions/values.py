@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from ...errors import ShardlogError
+from ...program.ids import Item, Place
 from ...program.places import wildcard
 from ...runs.record import Op, Record, Value
 
@@ -99,22 +100,22 @@ class Values:
         by_number = {value.number: value for value in self._record.values()}
         return {name: by_number[number] for name, number in self._record.names().items()}
 
-    def value(self, place: int) -> Value:
+    def value(self, place: Place) -> Value:
         """The value that holds its sharding in a place."""
         return self._record.value(place)
 
-    def name(self, place: int) -> str:
+    def name(self, place: Place) -> str:
         """The name of the value that holds its sharding in a place."""
         return self.value(place).name
 
-    def source(self, place: int) -> str:
+    def source(self, place: Place) -> str:
         """The source of a value: a line of the user's program or of the module, or a JAX path."""
         return self.value(place).where
 
-    def type(self, place: int) -> str:
+    def type(self, place: Place) -> str:
         """The type of the value that holds its sharding in a place."""
         return self.value(place).type
 
-    def op(self, item: int) -> Op:
+    def op(self, item: Item) -> Op:
         """The op, data-flow edge, function result or annotation that takes turns as ``item``."""
         return self._record.op(item)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import ShardlogError, closest
 from ...importers.given import Given
+from ...program.ids import Cell
 from ...runs.record import Record, Run, record
 from .conflicts import Conflict, conflicts
 from .diff import Diff, diff
@@ -58,7 +59,7 @@ def what_if(run: Run, annotate: Given = (), drop: Sequence[str] = ()) -> WhatIf:
     return WhatIf(diff(base, changed), tuple(conflicts(base)), tuple(conflicts(changed)))
 
 
-def _annotated(run: Record, name: str) -> list[int]:
+def _annotated(run: Record, name: str) -> list[Cell]:
     """The annotated cells that a name or pattern stands for."""
     given, known = run.given_shardings(), run.annotations()
     found = {value.name: run.cell(value.place) for value in Values(run).matching(name)}

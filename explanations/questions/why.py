@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...engine.provenance.proof import Proof, fill
 from ...errors import ShardlogError, closest
 from ...program.factors import factor_name
+from ...program.ids import Cell, Place
 from ...rulebook import columns
 from ...rulebook.columns import Compatible, Gains, Loses, Sharded
 from ...runs.history import Event, History
@@ -19,7 +20,7 @@ from .values import Values
 if TYPE_CHECKING:
     from ...runs.result import Result
 
-Held = tuple[int, int, int, int]  # cell, dimension, atom, and the change before which it is so
+Held = tuple[Cell, int, int, int]  # cell, dimension, atom, and the change before which it is so
 
 
 class Explainer:
@@ -36,8 +37,8 @@ class Explainer:
         # What values behind each other have in common: without these, a chain of them takes its square.
         self._changes: dict[Held, tuple[Event, Held | None] | None] = {}
         self._steps: dict[tuple[int, int, tuple[int, ...]], Step] = {}
-        self._used: dict[Held, tuple[frozenset[int], list[Held]]] = {}
-        self._needs: dict[Held, frozenset[int]] = {}
+        self._used: dict[Held, tuple[frozenset[Cell], list[Held]]] = {}
+        self._needs: dict[Held, frozenset[Cell]] = {}
 
     @property
     def result(self) -> Result:
@@ -113,12 +114,12 @@ class Explainer:
 
     # ---- Steps ------------------------------------------------------------------------------------------
 
-    def origin(self, cell: int, dim: int, atom: int) -> tuple[int, int]:
+    def origin(self, cell: Cell, dim: int, atom: int) -> tuple[int, Cell]:
         """The number of changes by which a dimension got an atom, and the annotated cell they begin at."""
         way, origin = self.way(cell, dim, atom)
         return len(way), origin
 
-    def way(self, cell: int, dim: int, atom: int) -> tuple[list[tuple[Event, int]], int]:
+    def way(self, cell: Cell, dim: int, atom: int) -> tuple[list[tuple[Event, int]], Cell]:
         """The changes that brought an atom to a dimension, with the dimension that got it, latest first."""
         way = []
         at = (cell, dim, atom, self.history.end)
@@ -231,7 +232,7 @@ class Explainer:
         factor = factor_name(Gains(*gains.row).factor) if gains else ""
         return factor, next((p for p in proof.steps() if _passes(p, atom)), gains or proof)
 
-    def needs(self, sharded: Held) -> Iterable[int]:
+    def needs(self, sharded: Held) -> Iterable[Cell]:
         """The annotated cells that an axis rests on, by way of all axes that its proofs use."""
         waiting = [sharded]
         while waiting:
@@ -247,7 +248,7 @@ class Explainer:
             waiting += missing
         return self._needs[sharded]
 
-    def _uses(self, sharded: Held) -> tuple[frozenset[int], list[Held]]:
+    def _uses(self, sharded: Held) -> tuple[frozenset[Cell], list[Held]]:
         """What an axis of a dimension rests on at once: its annotated cell, and axes of dimensions before."""
         cell, dim, atom, before = sharded
         event = self.history.gained(cell, dim, atom, before)
@@ -277,12 +278,12 @@ class Explainer:
         """The axes that some atoms make up."""
         return self.meshes.text(atoms)
 
-    def site(self, place: int, dim: int, name: str = "") -> Site:
+    def site(self, place: Place, dim: int, name: str = "") -> Site:
         """A dimension of the value in a place."""
         value = self.values.value(place)
         return Site(name or value.name, value.type, dim, value.where)
 
-    def annotation(self, cell: int) -> Annotation:
+    def annotation(self, cell: Cell) -> Annotation:
         """The annotation of a cell."""
         return self.record.annotation(cell)
 

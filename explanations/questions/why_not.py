@@ -14,6 +14,7 @@ from itertools import islice
 from ...engine.provenance.proof import Derivations, Proof
 from ...errors import ShardlogError
 from ...program.factors import factor_name
+from ...program.ids import NO_CELL, Cell, Item, first_place
 from ...rulebook.columns import AXIS, AnnotationWaits, Denied
 from ...runs.obstacles import telling
 from ...runs.record import Run, Value, record
@@ -89,8 +90,8 @@ class Search:
         site = Site(value.name, value.type, dim, value.where)
         if manual := self.manual(value):
             return WhyNot(site, self.axis, (manual,), (), 0)
-        self.visited: dict[tuple[int, int], int] = {}
-        self.dead_ends: dict[int, None] = {}
+        self.visited: dict[tuple[Cell, int], int] = {}
+        self.dead_ends: dict[Item, None] = {}
         stops = tuple(islice(self.stops(cell, dim), most))
         here = () if any(stop.distance == 0 for stop in stops) else tuple(self.here(cell, dim))
         if not stops and not here:  # it may be on the other side of these
@@ -106,12 +107,12 @@ class Search:
                 return Reason("manual", f"{sentence}: inside, a tensor is a device's own part.", "", "")
         return None
 
-    def sharded(self, cell: int) -> list[tuple[int, int]]:
+    def sharded(self, cell: Cell) -> list[tuple[int, int]]:
         """(dimension, atom) of a cell at the end."""
         content = self.history.content(cell, self.history.end)
         return [(d, x) for d, _, x in self.history.facts(content).get("sharded", ())]
 
-    def here(self, cell: int, dim: int) -> Iterator[Reason]:
+    def here(self, cell: Cell, dim: int) -> Iterator[Reason]:
         """The reasons in the tensor itself."""
         facts = self.history.facts(self.history.content(cell, self.history.end))
         for d, x in self.sharded(cell):
@@ -127,7 +128,7 @@ class Search:
 
     # ---- The way ----------------------------------------------------------------------------------------
 
-    def stops(self, cell: int, dim: int) -> Iterator[Stop]:
+    def stops(self, cell: Cell, dim: int) -> Iterator[Stop]:
         """The ops at which the axis stopped, nearest first."""
         queue = deque([(cell, dim, 0)])
         self.visited[cell, dim] = 0
@@ -148,12 +149,12 @@ class Search:
                 for f, u, d in list(near)[:1]:
                     yield self.stop(item, slot, dim, f, u, d, distance)
 
-    def items(self, cell: int) -> list[tuple[int, int]]:
+    def items(self, cell: Cell) -> list[tuple[Item, int]]:
         """The ops and edges that hold a cell, and in which slot."""
         run = self.explainer.record
         return [(item, slot) for item, slot in run.turns(cell) if item < run.items]
 
-    def shared(self, item: int, slot: int, dim: int) -> Iterator[tuple[int, int, int]]:
+    def shared(self, item: Item, slot: int, dim: int) -> Iterator[tuple[int, int, int]]:
         """(factor, slot, dimension) of other slots that share a factor with a dimension."""
         maps = self.obstacles.maps(item)
         factors = [row.factor for row in maps if (row.slot, row.dim) == (slot, dim)]
@@ -166,7 +167,7 @@ class Search:
 
     # ---- What stopped it --------------------------------------------------------------------------------
 
-    def unruled(self, item: int, slot: int, dim: int, distance: int) -> Iterator[Stop]:
+    def unruled(self, item: Item, slot: int, dim: int, distance: int) -> Iterator[Stop]:
         """An op without a rule, if another tensor of it has the axis."""
         self.dead_ends[item] = None
         for u, place in enumerate(self.history.slots(item)):
@@ -176,31 +177,31 @@ class Search:
                 yield self._stop(item, (slot, dim), (u, held[0]), "", distance, reasons)
                 return
 
-    def no_rule(self, item: int, where: str = "") -> Reason:
+    def no_rule(self, item: Item, where: str = "") -> Reason:
         op, said = self.values.op(item), self.explainer.record.op_facts(item)["no_rule"]
         why = f": {said[0][0]}" if said else ""
         return Reason("no rule", f"No rule says how {op.name}{where} is sharded{why}.", "", "")
 
     def stop(
-        self, item: int, slot: int, dim: int, factor: int, near: int, near_dim: int, distance: int
+        self, item: Item, slot: int, dim: int, factor: int, near: int, near_dim: int, distance: int
     ) -> Stop:
         reasons = tuple(dict.fromkeys(self.reasons(item, slot, factor, (near, near_dim))))
         name = factor_name(factor)
         return self._stop(item, (slot, dim), (near, near_dim), name, distance, reasons)
 
     def _stop(
-        self, item: int, far: End, near: End, factor: str, distance: int, reasons: tuple[Reason, ...]
+        self, item: Item, far: End, near: End, factor: str, distance: int, reasons: tuple[Reason, ...]
     ) -> Stop:
         op = self.values.op(item)
         return Stop(
             op.name, op.where, self.site(item, *near), self.site(item, *far), factor, distance, reasons
         )
 
-    def site(self, item: int, slot: int, dim: int) -> Site:
+    def site(self, item: Item, slot: int, dim: int) -> Site:
         """A dimension of a slot."""
         return self.explainer.site(self.history.slots(item)[slot], dim, self.values.op(item).slots[slot])
 
-    def reasons(self, item: int, slot: int, factor: int, near: End) -> Iterator[Reason]:
+    def reasons(self, item: Item, slot: int, factor: int, near: End) -> Iterator[Reason]:
         turn = self.obstacles.at_end(item)
         denied = (row for row in _denied(turn) if (row.slot, row.factor) == (slot, factor))
         rows = [row for row in denied if row.axis in self.atoms]
@@ -231,13 +232,13 @@ class Search:
         elif not rows:
             yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
 
-    def barrier(self, item: int, row: Denied) -> tuple[str, int]:
+    def barrier(self, item: Item, row: Denied) -> tuple[str, Cell]:
         """The user's annotation of the slot that bars the axis, and its cell; empty for most reasons."""
         if row.reason not in ("closed", "replicated", "unreduced", "mesh"):
-            return "", -1
+            return "", NO_CELL
         return self.annotated(self.history.cell(self.history.slots(item)[row.where]))
 
-    def rival(self, item: int, row: Denied, says: Proof) -> tuple[int, int, int] | None:
+    def rival(self, item: Item, row: Denied, says: Proof) -> tuple[Cell, int, int] | None:
         """The cell and dimension that hold the obstacle, and its atom."""
         cells = [self.history.cell(place) for place in self.history.slots(item)]
         if row.reason == "clash":
@@ -256,7 +257,7 @@ class Search:
     # ---- Why it had not come before ---------------------------------------------------------------------
 
     def before(
-        self, item: int, to: tuple[int, int], near: End, atom: int, rival: tuple[int, int, int]
+        self, item: Item, to: tuple[int, int], near: End, atom: int, rival: tuple[Cell, int, int]
     ) -> Before | None:
         """The reason why an atom had not reached a slot along a factor when the one in its way came; None
         where that was there from the start."""
@@ -294,7 +295,7 @@ class Search:
             )
         return Before(explainer.record.stages[stage], op.name, op.where, site, found)
 
-    def said(self, item: int, proofs: Sequence[tuple[str, Proof | None]]) -> tuple[Reason, ...]:
+    def said(self, item: Item, proofs: Sequence[tuple[str, Proof | None]]) -> tuple[Reason, ...]:
         """The reasons that proofs of ``denied`` or ``annotation_waits`` give."""
         found = []
         for reason, proof in proofs:
@@ -304,18 +305,18 @@ class Search:
             found.append(Reason(reason, sentence, rule_place(says), ""))
         return tuple(dict.fromkeys(found))
 
-    def dim(self, item: int, slot: int, factor: int) -> int:
+    def dim(self, item: Item, slot: int, factor: int) -> int:
         """The dimension of a slot that has a factor."""
         maps = self.obstacles.maps(item)
         return next(row.dim for row in maps if (row.slot, row.factor) == (slot, factor))
 
     # ---- Where it comes from ----------------------------------------------------------------------------
 
-    def origin(self, cell: int, dim: int, atom: int) -> tuple[str, int]:
+    def origin(self, cell: Cell, dim: int, atom: int) -> tuple[str, Cell]:
         """A text for the origin of an atom of a dimension, and the annotated cell."""
         turns, annotated = self.explainer.origin(cell, dim, atom)
         annotation = self.explainer.annotation(annotated)
-        name = self.values.name(cell)
+        name = self.values.name(first_place(cell))
         by = f", by {turns} turn{'s' if turns > 1 else ''}" if turns else ""
         atoms = self.explainer.meshes.atoms
         axis = self.explainer.axes(
@@ -326,11 +327,11 @@ class Search:
             annotated,
         )
 
-    def annotated(self, cell: int) -> tuple[str, int]:
+    def annotated(self, cell: Cell) -> tuple[str, Cell]:
         """A text for the user's annotation of a cell, and the cell."""
         annotation = self.explainer.annotation(cell)
         if not annotation.text:
-            return "", -1
+            return "", NO_CELL
         if annotation.spec:
             return f"{annotation}: {annotation.value} {annotation.text}", cell
         where = f" at {annotation.where}" if annotation.where else ""

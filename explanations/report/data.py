@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import __version__
 from ...program.elements import size_of
+from ...program.ids import Content, Item
 from ...program.meshes import axis_text
 from ...runs.record import Op, Run, Value
 from ..questions.conflicts import conflicts
@@ -89,10 +90,10 @@ class _Collector:
             "strings": list(self.string.of),
         }
 
-    def order(self) -> Iterator[int]:
+    def order(self) -> Iterator[Item]:
         """The items in the order of the program; constants, which take no turns, before their first use."""
         order = self.record.order()
-        constants: dict[int, int] = {}
+        constants: dict[int, Item] = {}
         for item in sorted(self.ops_there.keys() - set(order)):
             op = self.op(item)
             constants |= {v: item for v, role in zip(op.values, op.roles, strict=True) if role == "result"}
@@ -102,7 +103,7 @@ class _Collector:
                     yield constants.pop(value)
             yield item
 
-    def op(self, item: int) -> Op:
+    def op(self, item: Item) -> Op:
         return self.ops_there.get(item) or self.record.op(item)  # which may be an annotation
 
     def value(self, number: int) -> Value:
@@ -206,7 +207,7 @@ class _Collector:
 
     # ---- Shardings --------------------------------------------------------------------------------------
 
-    def sharding(self, content: int) -> list[Any] | None:
+    def sharding(self, content: Content) -> list[Any] | None:
         """``[mesh, {dimension: [[axis, shards, atoms], ...]}, closed dimensions, fixed axes]``; None where
         there is none."""
         facts = self.history.facts(content)

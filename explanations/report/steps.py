@@ -13,6 +13,7 @@ from typing import Any
 
 from ...engine.provenance.proof import Proof
 from ...program.factors import factor_name
+from ...program.ids import Item
 from ...rulebook.columns import SLOT, Loses
 from ...runs.history import Event
 from ..explanation import rule_place
@@ -63,7 +64,7 @@ class Kinds:
             self.rows.append({"slot": event.slot, "content": event.new, "gains": gains})
         return self._kinds[key]
 
-    def _what_else(self, item: int) -> Iterator[Any]:
+    def _what_else(self, item: Item) -> Iterator[Any]:
         """The part of a reason that is not in the neighbourhood: the other stages, annotations with
         priorities."""
         yield self._statics(item)

@@ -11,6 +11,7 @@ import shardlog
 from jaxlib.mlir import ir
 from shardlog.explanations.questions.why import Explainer
 from shardlog.importers.graph.graph import Instance
+from shardlog.program.ids import Item, Place
 from shardlog.program.meshes import Atom
 from shardlog.program.modules import symbols
 
@@ -71,16 +72,16 @@ def differing(text: str) -> tuple[int, list[str]]:
     explainer = Explainer(shardlog.run(text))
     history, values, main = explainer.history, explainer.values, explainer.result.program.graph.main
     function = main.function
-    inputs = {values.name(main.place + v): f"input: {i}" for i, v in enumerate(function.arguments)}
-    constraints = {values.op(i.item + n).slots[-1] for i, n in ops(main) if n in i.function.constraints}
+    inputs = {values.name(Place(main.place + v)): f"input: {i}" for i, v in enumerate(function.arguments)}
+    constraints = {values.op(Item(i.item + n)).slots[-1] for i, n in ops(main) if n in i.function.constraints}
     boundaries: dict[str, set[str]] = {}  # "input: 0" of a manual computation -> the names of the value
     for node in function.boundaries:
         body = function.regions[node][0].arguments
         for i, (operand, argument) in enumerate(zip(function.operands[node], body, strict=True)):
-            names = {values.name(main.place + v) for v in (operand, argument)}
+            names = {values.name(Place(main.place + v)) for v in (operand, argument)}
             boundaries.setdefault(f"input: {i}", set()).update(names)
         for i, result in enumerate(function.results[node]):
-            boundaries.setdefault(f"output: {i}", set()).add(values.name(main.place + result))
+            boundaries.setdefault(f"output: {i}", set()).add(values.name(Place(main.place + result)))
     theirs, ours = recorded(text), list(ops(main))
     assert [op for op, _ in theirs] == [NAMES.get(n, n) for n in (i.function.names[v] for i, v in ours)]
     compared, found = 0, []
@@ -88,7 +89,7 @@ def differing(text: str) -> tuple[int, list[str]]:
         results = instance.function.results[node]
         if len(results) != 1 or not origins:
             continue
-        cell = history.cell(instance.place + int(instance.layout.place[results[0]]))
+        cell = history.cell(Place(instance.place + int(instance.layout.place[results[0]])))
         for dim, _, atom in history.facts(history.content(cell, history.end)).get("sharded", ()):
             changes, annotated = explainer.origin(cell, dim, atom)
             origin, axis = explainer.annotation(annotated).value, explainer.meshes.atoms[atom]

@@ -21,6 +21,7 @@ from shardlog.errors import ShardlogError
 from shardlog.explanations.answers.graphs import dot, mermaid
 from shardlog.explanations.explained import Explained
 from shardlog.explanations.explanation import Explanation, Site
+from shardlog.program.ids import Cell, Place
 from shardlog.runs.record import Annotation
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot")
@@ -90,8 +91,8 @@ def test_mermaid(module: str, capsys: pytest.CaptureFixture[str]) -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])))
 def test_any_name_can_stand_in_a_graph(name: str) -> None:
-    annotation = Annotation(name, name, 0, name)
-    found = Explanation(Site(name, name, 0, name), name, 0, (0,), (), annotation, (annotation,))
+    annotation = Annotation(name, name, Cell(0), name)
+    found = Explanation(Site(name, name, 0, name), name, Place(0), (0,), (), annotation, (annotation,))
     assert len(parsed(dot([found])).get_edges()) == 1
     assert MERMAID.fullmatch(mermaid([found]))
 

@@ -1,0 +1,20 @@
+"""Numbers that must not be mixed up: each kind counts something else.
+
+They are those of ``engine/core``: NumPy arrays hold them as plain integers, and what reads one out of an
+array says which it is.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+Item = NewType("Item", int)  # an op, a data-flow edge, a function result or an annotation that takes turns
+Place = NewType("Place", int)  # a value, as an item's slot refers to it
+Cell = NewType("Cell", int)  # a sharding that one or more places share
+Content = NewType("Content", int)  # the facts that a cell holds, interned
+NO_CELL = Cell(-1)
+
+
+def first_place(cell: Cell) -> Place:
+    """The first of the places that share a cell: the cell has its number."""
+    return Place(cell)
