@@ -69,7 +69,7 @@ def covers(key: str, atom: Atom) -> bool:
 
 def differing(text: str) -> tuple[int, list[str]]:
     """The number of axes compared, and those with another origin than in Shardy's record."""
-    explainer = Explainer(shardlog.run(text))
+    explainer = Explainer(shardlog.run(text, strict_shardy=True))
     history, values, main = explainer.history, explainer.values, explainer.result.program.graph.main
     function = main.function
     inputs = {values.name(Place(main.place + v)): f"input: {i}" for i, v in enumerate(function.arguments)}
