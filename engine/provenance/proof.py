@@ -89,14 +89,14 @@ class Derivations:
 
     def __init__(self, program: Program, facts: Facts, outputs: Sequence[str] | None = None) -> None:
         plan = self._plan = program.plan
-        self._evaluation = _Recorder(plan)
+        self._evaluation = evaluation = _Recorder(plan)
         for name, rows in facts.items():
             index = plan.index(name)
             self._evaluation.insert(index, tuples(plan.relations[index], rows, plan.records))
         wanted = program.outputs if outputs is None else outputs
         self._evaluation.run(plan.strata, [plan.index(name) for name in wanted])
         self._rules = rules_of(plan)
-        self._extents = Extents(lambda name: self._evaluation.all(plan.index(name)))
+        self._extents = Extents(lambda name: evaluation.all(plan.index(name)))
 
     def rows(self, relation: str) -> list[Row]:
         """The tuples of a relation, sorted."""

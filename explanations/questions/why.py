@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from ...engine.provenance.proof import Proof, fill
 from ...errors import ShardlogError, closest
@@ -36,7 +37,8 @@ class Explainer:
         self._checked: dict[Proof, int] = {}
         # What values behind each other have in common: without these, a chain of them takes its square.
         self._changes: dict[Held, tuple[Event, Held | None] | None] = {}
-        self._steps: dict[tuple[int, int, tuple[int, ...]], Step] = {}
+        # Steps refer to the explainer: those that nobody holds any more are gone.
+        self._steps: WeakValueDictionary[tuple[int, int, tuple[int, ...]], Step] = WeakValueDictionary()
         self._used: dict[Held, tuple[frozenset[Cell], list[Held]]] = {}
         self._needs: dict[Held, frozenset[Cell]] = {}
 
@@ -155,9 +157,11 @@ class Explainer:
     def _step(self, event: Event, dim: int, atoms: tuple[int, ...]) -> Step:
         """A step that atoms of an axis went together; values behind it have it in common."""
         key = (event.number, dim, atoms)
-        if key not in self._steps:
-            self._steps[key] = self._made_step(event, dim, atoms[0], dict.fromkeys(atoms, self.axes(atoms)))
-        return self._steps[key]
+        step = self._steps.get(key)
+        if step is None:
+            names = dict.fromkeys(atoms, self.axes(atoms))
+            self._steps[key] = step = self._made_step(event, dim, atoms[0], names)
+        return step
 
     def _made_step(self, event: Event, dim: int, atom: int, names: Mapping[int, str]) -> Step:
         proof = self.proof(event, dim, atom)
