@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
+from ..engine.language.sources import line_and_column, line_starts
 from ..errors import ShardlogError, closest
 from ..program.factors import MARKED
 
@@ -274,10 +275,8 @@ class _Parser:
         self.at += 1
 
     def error(self, at: int, message: str, hint: str = "") -> ShardlogError:
-        before = self.text[:at]
-        line = self.number + before.count("\n")
-        column = at - (before.rfind("\n") + 1) + 1
-        return ShardlogError(message, where=f"{self.file}:{line}:{column}", hint=hint)
+        line, column = line_and_column(line_starts(self.text), at)
+        return ShardlogError(message, where=f"{self.file}:{self.number + line - 1}:{column}", hint=hint)
 
 
 def _sizes(line: Line) -> list[tuple[str, int, int, Dim]]:

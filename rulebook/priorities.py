@@ -15,11 +15,12 @@ flow. Ops are named, or given by the beginning of their names and ``*``, or by a
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..engine.language.sources import line_and_column, line_starts
 from ..errors import ShardlogError, closest
 from ..program.factors import KINDS
 
@@ -95,10 +96,9 @@ class _Parser:
         self.file, self.text = file, text
         # The tokens of each level with their offsets; "" is its end.
         self.levels: list[list[tuple[str, int]]] = []
-        self.starts: list[int] = []  # of the lines
+        self.starts = line_starts(text)
         offset = 0
         for line in text.split("\n"):
-            self.starts.append(offset)
             found = list(self.tokenize(offset, offset + len(line)))
             if found and not line[0].isspace():
                 self.levels.append(found)
@@ -192,8 +192,7 @@ class _Parser:
 
     def position(self, at: int) -> tuple[int, int]:
         """The line and the column of an offset."""
-        line = bisect_right(self.starts, at)
-        return line, at - self.starts[line - 1] + 1
+        return line_and_column(self.starts, at)
 
     def error(self, at: int, message: str, hint: str) -> ShardlogError:
         return ShardlogError(message, where=self.place(at), hint=hint)

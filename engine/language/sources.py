@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +38,17 @@ class Place:
     column: int
 
 
+def line_starts(text: str) -> list[int]:
+    """The offsets at which the lines of a text start."""
+    return [0, *(newline.end() for newline in re.finditer("\n", text))]
+
+
+def line_and_column(starts: Sequence[int], offset: int) -> tuple[int, int]:
+    """The line and the column of an offset, both from 1, in a text whose lines start there."""
+    line = bisect_right(starts, offset)
+    return line, offset - starts[line - 1] + 1
+
+
 @dataclass
 class Sources:
     """Files by the position at which each starts."""
@@ -61,9 +73,8 @@ class Sources:
         i = bisect_right(self.starts, at) - 1
         text, offset = self.texts[i], at - self.starts[i]
         if i not in self._lines:
-            self._lines[i] = [0, *(newline.end() for newline in re.finditer("\n", text))]
-        number = bisect_right(self._lines[i], offset)
-        return Place(self.files[i], number, offset - self._lines[i][number - 1] + 1)
+            self._lines[i] = line_starts(text)
+        return Place(self.files[i], *line_and_column(self._lines[i], offset))
 
     def line(self, at: int) -> str:
         """The text of the line of a position."""

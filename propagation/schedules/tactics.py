@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from ...engine.language.sources import UnreadableError, read_text
+from ...engine.language.sources import UnreadableError, line_and_column, line_starts, read_text
 from ...errors import ShardlogError
 
 # A word has no mark outside of brackets; a comment starts where a word could.
@@ -181,5 +181,5 @@ class _Reader:
         raise ShardlogError(message, where=self.place(start), hint=hint)
 
     def place(self, start: int) -> str:
-        before = self.text[:start]
-        return f"{self.name}:{before.count(chr(10)) + 1}:{start - before.rfind(chr(10))}"
+        line, column = line_and_column(line_starts(self.text), start)
+        return f"{self.name}:{line}:{column}"
