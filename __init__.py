@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from .jitted import jit
     from .propagation.schedules.tactics import Tactic
     from .runs.options import Options
+    from .runs.records.saved import open_saved as open  # noqa: A004 - as a file is opened
     from .runs.result import Result
-    from .runs.saved import open_saved as open  # noqa: A004 - as a file is opened
 
 _FROM = {
     "Options": "runs.options",
@@ -56,5 +56,5 @@ def __getattr__(name: str) -> Any:
     if name in _FROM:
         return getattr(import_module(f".{_FROM[name]}", __name__), name)
     if name == "open":
-        return import_module(".runs.saved", __name__).open_saved
+        return import_module(".runs.records.saved", __name__).open_saved
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ from .errors import ShardlogError, closest
 from .explanations.explained import Explained
 from .importers.jax import lowered
 from .runs.options import NAMES, Options, described, listed
-from .runs.record import Record
+from .runs.records.record import Record
 from .runs.result import Result
 from .runs.running import run_with
 

@@ -20,7 +20,7 @@ from ..importers.source import Text, parse_module
 from ..outputs import write
 from ..program.meshes import quoted, symbol
 from ..program.shardings import Dimension, Sharding, Shardings
-from ..runs.record import Run, Value
+from ..runs.records.record import Run, Value
 from .expectations import Expectation, Expectations, line, read_expectations
 
 _INDEX = re.compile(r"\[\d+\]")

@@ -14,7 +14,7 @@ from ..explanations.questions.conflicts import conflicts
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
 from ..program.elements import UNITS, bytes_text, size_of
-from ..runs.record import Run, Value, record
+from ..runs.records.record import Run, Value, record
 
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(i?)B?")
 _MOST_REASONS = 20

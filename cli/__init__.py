@@ -93,8 +93,8 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
 
 def _check_saved(options: argparse.Namespace) -> None:
     """Raises ShardlogError where a saved run is not as shardlog writes it, whatever went wrong with it."""
-    from ..runs.saved import check_saved
-    from ..runs.saved_file import is_saved
+    from ..runs.records.saved import check_saved
+    from ..runs.records.saved_file import is_saved
 
     for path in (Path(getattr(options, name, "")) for name in ("module", "other")):
         if is_saved(path):

@@ -12,7 +12,7 @@ from .running import add_json, open_or_run, print_json
 
 if TYPE_CHECKING:
     from ..checks.lint import Lint
-    from ..runs.record import Run
+    from ..runs.records.record import Run
 
 _FAILED = 1
 

@@ -148,8 +148,8 @@ def _diff(options: argparse.Namespace) -> int:
     """Returns 1 where tensors are sharded otherwise."""
     from ..explanations.answers.diff_text import diff_text
     from ..explanations.questions.diff import diff
-    from ..runs.saved import open_saved
-    from ..runs.saved_file import is_saved
+    from ..runs.records.saved import open_saved
+    from ..runs.records.saved_file import is_saved
 
     runs = []
     for name, as_is in ((options.module, False), (options.other, options.as_is)):

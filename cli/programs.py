@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
 def _facts(options: argparse.Namespace) -> None:
     from ..outputs import refuse_loss
     from ..runs.facts import write_facts
-    from ..runs.record import record
+    from ..runs.records.record import record
 
     refuse_loss([("-o", options.output)], inputs(options))
     written = write_facts(record(open_or_run(options)).result, options.output)
@@ -93,7 +93,7 @@ def _facts(options: argparse.Namespace) -> None:
 
 def _query(options: argparse.Namespace) -> None:
     from ..runs.query import Query
-    from ..runs.record import record
+    from ..runs.records.record import record
 
     query = Query(options.body)  # errors in the query come before the work
     relation = record(open_or_run(options)).relation

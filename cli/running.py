@@ -13,7 +13,7 @@ from ..runs.options import NAMES, ON_MODULES, Described, Options
 from .colours import show
 
 if TYPE_CHECKING:
-    from ..runs.record import Run
+    from ..runs.records.record import Run
     from ..runs.result import Result
 
 MODULE = "StableHLO as MLIR text or bytecode, or the folder of an XLA dump; - is standard input"
@@ -123,8 +123,8 @@ def open_or_run(options: argparse.Namespace) -> Run:
 
     Raises ShardlogError where a saved run is asked to be another one.
     """
-    from ..runs.saved import open_saved
-    from ..runs.saved_file import is_saved
+    from ..runs.records.saved import open_saved
+    from ..runs.records.saved_file import is_saved
 
     if not is_saved(Path(options.module)):
         return result_of(options)

@@ -14,7 +14,7 @@ from ..explanations.explanation import Loss, Site
 from ..explanations.questions.diff import Tensor
 from ..propagation.fixpoint import Stage as Statistics
 from ..runs import accounts as stages
-from ..runs.record import Stage
+from ..runs.records.record import Stage
 from ..runs.result import UnknownOp
 
 Schema = dict[str, Any]

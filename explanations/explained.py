@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from ..runs.questions import Questions
-from ..runs.record import Run
+from ..runs.records.record import Run
 from ..runs.result import Result
 from .answers.text import conflicts_text
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..engine.provenance.proof import Proof
 from ..program.ids import NO_CELL, Cell, Place
-from ..runs.record import Annotation, Stage, rule_file
+from ..runs.records.record import Annotation, Stage, rule_file
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""A run as it is asked about: in memory, saved to a file, and read back.
+"""A run: its options, performing it, its result, and what is read off it.
 
-Comes in: a ``Result``, or a file. Goes out: ``Record``, the one interface that explanations read.
+Comes in: a program and options. Goes out: ``Result``: the module, relations, facts, JAX's shardings,
+accounts of tactics, an executable; and doors to the questions that explanations answer.
 """

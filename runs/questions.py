@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..explanations.questions.what_if import WhatIf
     from ..explanations.questions.why import Explainer
     from .query import Rows
-    from .record import Run
+    from .records.record import Run
 
     Progress = Callable[[str, float], None]
 
@@ -125,6 +125,6 @@ class Questions:
 
         Raises ShardlogError where the file cannot be written.
         """
-        from .save import save
+        from .records.save import save
 
         save(self._explainer.result, Path(path), progress)

@@ -25,7 +25,7 @@ from .questions import Questions
 if TYPE_CHECKING:
     from .accounts import Account
     from .executable import Executable
-    from .live import Live
+    from .records.live import Live
 
 Notation = Literal["sdy", "gspmd"]
 Bind = Literal["none", "all"]
@@ -133,7 +133,7 @@ class Result(RunData, Questions):
     @cached_property
     def record(self) -> Live:
         """The run as explanations read it."""
-        from .live import Live
+        from .records.live import Live
 
         return Live(RunData(*(getattr(self, field.name) for field in fields(RunData))))
 

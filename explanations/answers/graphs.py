@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...runs.record import Annotation
+from ...runs.records.record import Annotation
 from ..explanation import Explanation, Site, Step
 from .text import stage_text
 

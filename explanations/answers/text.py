@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ...engine.provenance.proof import Proof
-from ...runs.record import Annotation, Stage
+from ...runs.records.record import Annotation, Stage
 from ..explanation import Before, Explanation, Reason, Site, Step, WhyNot, rule_place, tuple_text
 from ..questions.conflicts import Conflict
 from .alike import groups, left_out, others

@@ -15,7 +15,7 @@ from ...errors import ShardlogError
 
 if TYPE_CHECKING:
     from ...program.meshes import Mesh, SubAxis
-    from ...runs.record import Record, Value
+    from ...runs.records.record import Record, Value
 
 _WIDTH = 100
 _MOST_ROWS = 64

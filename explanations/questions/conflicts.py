@@ -14,7 +14,7 @@ from typing import Any
 from ...program.elements import size_of
 from ...program.ids import Item, Place
 from ...rulebook.book import partition
-from ...runs.record import Annotation, Key, Op, Row, Run
+from ...runs.records.record import Annotation, Key, Op, Row, Run
 from .why import Explainer
 
 End = tuple[int, int, int]  # a slot, a dimension of it and an atom

@@ -16,8 +16,8 @@ from typing import Any
 from ...errors import ShardlogError
 from ...program.ids import Cell, first_place
 from ...program.meshes import Meshes
-from ...runs.history import Event
-from ...runs.record import Run, Value, record
+from ...runs.records.history import Event
+from ...runs.records.record import Run, Value, record
 from ..answers.text import short_why, short_why_not
 from ..explanation import Site
 from .match import matched

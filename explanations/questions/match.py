@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...rulebook.book import family
-from ...runs.record import Op, Record, Value
+from ...runs.records.record import Op, Record, Value
 
 _SSA = re.compile(r"(@[\w.$-]+(#\d+)?:)?%|result#\d+$")
 _TAKEN = ("operand", "returned", "source 0")

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import ShardlogError, closest
 from ...importers.given import Given
 from ...program.ids import Cell
-from ...runs.record import Record, Run, record
+from ...runs.records.record import Record, Run, record
 from .conflicts import Conflict, conflicts
 from .diff import Diff, diff
 from .replay import without

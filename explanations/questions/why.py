@@ -12,9 +12,9 @@ from ...program.factors import factor_name
 from ...program.ids import Cell, Place
 from ...rulebook import columns
 from ...rulebook.columns import Compatible, Gains, Loses, Sharded
-from ...runs.history import Event, History
-from ...runs.obstacles import Obstacles
-from ...runs.record import Annotation, Run, Value, record
+from ...runs.records.history import Event, History
+from ...runs.records.obstacles import Obstacles
+from ...runs.records.record import Annotation, Run, Value, record
 from ..explanation import Explanation, Loss, Site, Step, rule_place
 from .values import Values
 

@@ -16,8 +16,8 @@ from ...errors import ShardlogError
 from ...program.factors import factor_name
 from ...program.ids import NO_CELL, Cell, Item, first_place
 from ...rulebook.columns import AXIS, AnnotationWaits, Denied
-from ...runs.obstacles import telling
-from ...runs.record import Run, Value, record
+from ...runs.records.obstacles import telling
+from ...runs.records.record import Run, Value, record
 from ..explanation import Before, Reason, Site, Stop, WhyNot, rule_place
 from .why import Explainer
 

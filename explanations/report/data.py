@@ -12,7 +12,7 @@ from ... import __version__
 from ...program.elements import size_of
 from ...program.ids import Content, Item
 from ...program.meshes import axis_text
-from ...runs.record import Op, Run, Value
+from ...runs.records.record import Op, Run, Value
 from ..questions.conflicts import conflicts
 from ..questions.why import Explainer
 from .folding import PART, Group, fold, scope

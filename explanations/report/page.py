@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import ShardlogError
-from ...runs.record import Run, record
+from ...runs.records.record import Run, record
 from .data import collect
 
 try:

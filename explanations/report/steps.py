@@ -15,7 +15,7 @@ from ...engine.provenance.proof import Proof
 from ...program.factors import factor_name
 from ...program.ids import Item
 from ...rulebook.columns import SLOT, Loses
-from ...runs.history import Event
+from ...runs.records.history import Event
 from ..explanation import rule_place
 from ..questions.why import Explainer, factor_along, given
 

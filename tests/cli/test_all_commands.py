@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import shardlog
 from shardlog.cli import main
-from shardlog.runs.record import Record
+from shardlog.runs.records.record import Record
 
 from ..notations.test_gspmd import PROGRAMS, axes_of, lower
 from ..support.models.expert_parallel import expert_parallel

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import shardlog
 from shardlog import cli
-from shardlog.runs.saved import Saved
+from shardlog.runs.records.saved import Saved
 
 MODULE = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -171,7 +171,7 @@ def test_a_query_of_a_saved_run_reads_the_relations_that_it_speaks_of(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shardlog.run(PATHS).save("paths.shardlog")
-    monkeypatch.setattr("shardlog.runs.saved.Saved.result", None)
+    monkeypatch.setattr("shardlog.runs.records.saved.Saved.result", None)
     read = Saved.relation
     names: list[str] = []
 

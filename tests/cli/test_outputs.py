@@ -15,7 +15,7 @@ import shardlog
 from shardlog import ShardlogError
 from shardlog.cli import main
 from shardlog.outputs import output, output_folder
-from shardlog.runs.saved_file import is_saved
+from shardlog.runs.records.saved_file import is_saved
 
 MODULE = """\
 sdy.mesh @mesh = <["data"=2]>

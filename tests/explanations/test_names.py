@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import shardlog
 from shardlog.explanations.questions.values import Values
-from shardlog.runs.record import record
+from shardlog.runs.records.record import record
 
 MODULE = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>

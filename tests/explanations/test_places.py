@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import shardlog
 from shardlog.program.places import name_stack, source_location, tell_apart
-from shardlog.runs.record import Record
+from shardlog.runs.records.record import Record
 
 
 def call(name: str, *lines: int) -> str:

@@ -21,7 +21,7 @@ from shardlog.cli import main
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.report import report
 from shardlog.explanations.report.folding import MEMBER, REPEAT, fold, scope
-from shardlog.runs.obstacles import Obstacles
+from shardlog.runs.records.obstacles import Obstacles
 from shardlog.tests.support import models
 
 from ..support import tools

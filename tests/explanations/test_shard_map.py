@@ -17,7 +17,7 @@ from shardlog.explanations.questions.what_if import what_if
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import why_not
 from shardlog.explanations.report.data import collect
-from shardlog.runs.record import Record
+from shardlog.runs.records.record import Record
 
 MODULE = """
 sdy.mesh @mesh = <["a"=2, "b"=4]>

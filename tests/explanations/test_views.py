@@ -22,7 +22,7 @@ from shardlog.explanations.answers.graphs import dot, mermaid
 from shardlog.explanations.explained import Explained
 from shardlog.explanations.explanation import Explanation, Site
 from shardlog.program.ids import Cell, Place
-from shardlog.runs.record import Annotation
+from shardlog.runs.records.record import Annotation
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot")
 

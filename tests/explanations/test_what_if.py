@@ -13,7 +13,7 @@ from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
 from shardlog.explanations.questions.conflicts import conflicts
 from shardlog.explanations.questions.what_if import what_if
-from shardlog.runs.record import Run
+from shardlog.runs.records.record import Run
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>

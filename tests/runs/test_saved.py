@@ -18,9 +18,9 @@ from shardlog.explanations.questions.conflicts import conflicts
 from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import after_removal, why_not
-from shardlog.runs.record import Record
-from shardlog.runs.saved import check_saved, open_saved
-from shardlog.runs.saved_file import is_saved, seal
+from shardlog.runs.records.record import Record
+from shardlog.runs.records.saved import check_saved, open_saved
+from shardlog.runs.records.saved_file import is_saved, seal
 
 from ..support import models
 
@@ -81,7 +81,7 @@ def test_same_run_same_bytes(file: Path, tmp_path: Path) -> None:
 
 
 def test_no_turn_is_solved_again_for_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardlog.runs.saved.Saved.rules", None)
+    monkeypatch.setattr("shardlog.runs.records.saved.Saved.rules", None)
     (found,) = Explainer(shardlog.open(file)).why("%0", 0)
     assert [step.op for step in found.steps] == ["stablehlo.dot_general"]
     assert found.steps[0].sentence.startswith('Slot 0 (%arg0) has "data"')
@@ -269,7 +269,7 @@ def test_errors_of_ours_stay_errors(file: Path, monkeypatch: pytest.MonkeyPatch)
     def broken(*_: object) -> None:
         raise KeyError("ours")
 
-    monkeypatch.setattr("shardlog.runs.saved.Saved.slots", broken)
+    monkeypatch.setattr("shardlog.runs.records.saved.Saved.slots", broken)
     with pytest.raises(KeyError, match="ours"):
         main(["why", str(file), "%0"])
 
@@ -306,7 +306,7 @@ def test_checked_with_its_rules(tmp_path: Path) -> None:
 
 
 def test_what_unpacks_to_far_more(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardlog.runs.saved_file._UNPACKED", 1 << 20)
+    monkeypatch.setattr("shardlog.runs.records.saved_file._UNPACKED", 1 << 20)
     packed = zlib.compress(bytes(2 << 20)).hex()
     saved = open_saved(edited(file, tmp_path, f"UPDATE module SET data = x'{packed}'"))
     with pytest.raises(ShardlogError, match="a column has more than 1 MiB unpacked"):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import starmap
 
-from ..engine import Solver
-from ..engine.provenance.proof import Derivations, Proof
-from ..program.ids import Cell, Item
-from ..rulebook.columns import Loses, Maps
+from ...engine import Solver
+from ...engine.provenance.proof import Derivations, Proof
+from ...program.ids import Cell, Item
+from ...rulebook.columns import Loses, Maps
 from .history import Event, History
 from .record import Facts, Row, Stage
 

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..exporters.relations import value_names
-from ..importers.graph.graph import Instance
-from ..importers.graph.inside import values_inside
-from ..importers.source import parse_module
-from ..program.function import Function
-from ..program.ids import Cell, Content, Item, Place, first_place
-from ..program.modules import symbols
-from ..program.places import argument_path, frames, result_path, source_location, tell_apart
-from ..propagation.fixpoint import STATE
-from ..rulebook.book import reasons
+from ...exporters.relations import value_names
+from ...importers.graph.graph import Instance
+from ...importers.graph.inside import values_inside
+from ...importers.source import parse_module
+from ...program.function import Function
+from ...program.ids import Cell, Content, Item, Place, first_place
+from ...program.modules import symbols
+from ...program.places import argument_path, frames, result_path, source_location, tell_apart
+from ...propagation.fixpoint import STATE
+from ...rulebook.book import reasons
 from .record import Annotation, Change, Facts, Key, Op, Record, Stage, Value
 
 if TYPE_CHECKING:
-    from ..engine import Program
-    from ..importers.given import Given
-    from .result import Result, RunData
+    from ...engine import Program
+    from ...importers.given import Given
+    from ..result import Result, RunData
 
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule")
 
@@ -62,13 +62,13 @@ class Live(Record):
 
     @property
     def result(self) -> Result:
-        from .result import Result
+        from ..result import Result
 
         return Result(*(getattr(self.run, field.name) for field in fields(self.run)))
 
     def again(self, annotate: Given = ()) -> Result:
-        from ..importers.given import Several
-        from .running import run_with
+        from ...importers.given import Several
+        from ..running import run_with
 
         options = self.run.options
         return run_with(self.run.source, replace(options, annotate=Several((options.annotate, annotate))))

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Union
 
-from ..engine import Program
-from ..engine.plan.plan import Source
-from ..engine.provenance.proof import Proof
-from ..program.ids import Cell, Content, Item, Place
-from ..program.meshes import Meshes
-from .questions import Questions
+from ...engine import Program
+from ...engine.plan.plan import Source
+from ...engine.provenance.proof import Proof
+from ...program.ids import Cell, Content, Item, Place
+from ...program.meshes import Meshes
+from ..questions import Questions
 
 if TYPE_CHECKING:
-    from ..importers.given import Given
-    from .result import Result
+    from ...importers.given import Given
+    from ..result import Result
 
 Facts = dict[str, list[tuple[Any, ...]]]
 Row = tuple[Any, ...]

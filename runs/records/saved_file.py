@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import ShardlogError
+from ...errors import ShardlogError
 
 APPLICATION = 0x53684C67  # "ShLg", in the header of the file
 FORMAT = 5

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..engine import Solver
-from ..engine.provenance.proof import Derivations, Proof
-from ..engine.provenance.proof_check import Checker
-from ..program.ids import Cell, Content, Item, Place
+from ...engine import Solver
+from ...engine.provenance.proof import Derivations, Proof
+from ...engine.provenance.proof_check import Checker
+from ...program.ids import Cell, Content, Item, Place
 from .record import Facts, Key, Record, Row, Stage
 
 

@@ -37,15 +37,15 @@ from itertools import count, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
-from ..engine.plan.plan import Source
-from ..engine.provenance.proof import Proof
-from ..errors import ShardlogError
-from ..outputs import output
-from ..program.ids import Cell, Content, Item
-from ..program.places import frames
-from ..propagation.schedules.tactics import schedule_text
-from ..rulebook.priorities import compile_priorities
+from ... import __version__
+from ...engine.plan.plan import Source
+from ...engine.provenance.proof import Proof
+from ...errors import ShardlogError
+from ...outputs import output
+from ...program.ids import Cell, Content, Item
+from ...program.places import frames
+from ...propagation.schedules.tactics import schedule_text
+from ...rulebook.priorities import compile_priorities
 from .history import History
 from .live import Live
 from .obstacles import Obstacles
@@ -53,7 +53,7 @@ from .record import Change, Key, Row, rule_file
 from .saved_file import APPLICATION, FORMAT, INDICES, TABLES, seal
 
 if TYPE_CHECKING:
-    from .result import Result
+    from ..result import Result
 
 
 def save(result: Result, path: Path, progress: Callable[[str, float], None] | None = None) -> None:

@@ -12,20 +12,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
-from ..engine.evaluate.program import Program
-from ..engine.plan.plan import Source
-from ..engine.provenance.proof import Proof
-from ..errors import ShardlogError
-from ..program.ids import Cell, Content, Item, Place, first_place
-from ..program.meshes import Mesh, Meshes
-from ..rulebook.book import reasons
+from ... import __version__
+from ...engine.evaluate.program import Program
+from ...engine.plan.plan import Source
+from ...engine.provenance.proof import Proof
+from ...errors import ShardlogError
+from ...program.ids import Cell, Content, Item, Place, first_place
+from ...program.meshes import Mesh, Meshes
+from ...rulebook.book import reasons
 from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value
 from .saved_file import AGAIN, Database
 
 if TYPE_CHECKING:
-    from ..importers.given import Given
-    from .result import Result
+    from ...importers.given import Given
+    from ..result import Result
 
 
 def open_saved(path: str | Path) -> Saved:
@@ -290,11 +290,11 @@ class Saved(Record):
 
     def _again(self, folder: Path, annotate: Given = ()) -> Result:
         """The run again, with its rule files in a folder."""
-        from ..importers.given import Several
-        from ..importers.source import Text
-        from ..importers.vetting import vetted
-        from .options import Options
-        from .running import run_with
+        from ...importers.given import Several
+        from ...importers.source import Text
+        from ...importers.vetting import vetted
+        from ..options import Options
+        from ..running import run_with
 
         ((data, options),) = self._all("SELECT data, options FROM module")
         given = json.loads(options)
