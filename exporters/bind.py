@@ -7,37 +7,29 @@ ops are left out: XLA even refuses those of a loop that carries what it never ch
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..program.modules import main_function, symbols
+from ..program.modules import boundary_attributes, copy_of, main_function, ops_in, symbols, with_attributes
 from ..program.shardings import read_mesh
 from ..rulebook.book import family
 
-Wanted = Callable[[Any, int], bool]  # whether the sharding of a result of an op of the annotated module binds
 
-
-def bind(module: ir.Module, wanted: Wanted = lambda op, index: True) -> ir.Module:
-    """A copy of an annotated module in which shardings of values bind; those of all values unless ``wanted``
-    says otherwise."""
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
+def bind(module: ir.Module) -> ir.Module:
+    """A copy of an annotated module in which the shardings of all values bind."""
+    copy = copy_of(module)
     with module.context, ir.Location.unknown():
-        copy = ir.Module.parse(buffer.getvalue())
-        for op, original in zip(_ops(copy), _ops(module), strict=True):
+        for op in ops_in(copy):
             if "sdy.sharding" not in op.attributes:
                 continue
             shardings = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
             del op.attributes["sdy.sharding"]
             for index, sharding in enumerate(shardings):
-                if wanted(original, index):
-                    _bind(op, index, sharding)
+                _bind(op, index, sharding)
         _bind_boundary(copy)
-        return copy
+    return copy
 
 
 def _bind_boundary(module: ir.Module) -> None:
@@ -48,26 +40,13 @@ def _bind_boundary(module: ir.Module) -> None:
         return
     main = functions[main_function(functions)]
     for label, types in (("arg_attrs", main.type.inputs), ("res_attrs", main.type.results)):
-        entries: Any = main.attributes.get(label) or [ir.DictAttr.get({})] * len(types)
-        made = []
-        for entry, type_ in zip(entries, types, strict=True):
-            kept = {a.name: a.attr for a in entry}
-            if "sdy.sharding" not in kept and isinstance(type_, ir.RankedTensorType):
+        entries = boundary_attributes(main, label)
+        for i, (entry, type_) in enumerate(zip(entries, types, strict=True)):
+            if "sdy.sharding" not in entry and isinstance(type_, ir.RankedTensorType):
                 closed = [sdy.DimensionShardingAttr.get([], is_closed=True)] * type_.rank
-                kept["sdy.sharding"] = sdy.TensorShardingAttr.get(mesh, closed)
-            made.append(ir.DictAttr.get(kept))
-        main.attributes[label] = ir.ArrayAttr.get(made)
-
-
-def _ops(module: ir.Module) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> ir.WalkResult:
-        found.append(op.opview)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+                sharding = sdy.TensorShardingAttr.get(mesh, closed)
+                entries[i] = with_attributes(entry, {"sdy.sharding": sharding})
+        main.attributes[label] = ir.ArrayAttr.get(entries)
 
 
 def _bind(op: Any, index: int, sharding: Any) -> None:

@@ -12,6 +12,7 @@ from jaxlib.mlir.dialects import sdy
 from ..importers.graph.graph import Graph
 from ..program.classes import Classes
 from ..program.function import RESULT_SHARDING, sharding_of
+from ..program.modules import boundary_attributes
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version, choose_versions
 from .meshes import write_meshes
@@ -384,10 +385,7 @@ class Body:
         return [len(self.shapes[self.function.types[v]] or ()) for v in values]
 
     def set_values(self, label: str, values: Any, shardings: list[Sharding | None]) -> None:
-        attributes = self.func.attributes
-        old: list[Any] = (
-            list(attributes[label]) if label in attributes else [ir.DictAttr.get({})] * len(values)
-        )
+        attributes, old = self.func.attributes, boundary_attributes(self.func, label)
         shardings = shardings or [None] * len(values)
         new = []
         for value, entry, sharding in zip(values, old, shardings, strict=True):

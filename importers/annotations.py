@@ -17,7 +17,7 @@ from ..notations.xla_loops import simplify_loops
 from ..program.diagnostics import explain
 from ..program.function import RESULT_SHARDING
 from ..program.meshes import Mesh, symbol
-from ..program.modules import main_function, symbols
+from ..program.modules import boundary_attributes, main_function, symbols, with_attributes
 from ..program.places import argument_path, result_path
 from ..program.shardings import mesh_attribute
 from .source import Text
@@ -268,7 +268,7 @@ def _annotate(
 ) -> Callable[[], None]:
     """Gives a value or a result of the function a sharding; returns a function that undoes it."""
     if isinstance(target, int):
-        return _set(main, "res_attrs", _entry(main, "res_attrs", target, len(main.type.results), sharding))
+        return _set(main, "res_attrs", _entry(main, "res_attrs", target, sharding))
     owner: Any = target.owner
     if isinstance(owner, ir.Block):
         if owner != main.regions[0].blocks[0]:
@@ -278,7 +278,7 @@ def _annotate(
                 hint="annotate the result of the op around it",
             )
         number = ir.BlockArgument(target).arg_number
-        return _set(main, "arg_attrs", _entry(main, "arg_attrs", number, len(owner.arguments), sharding))
+        return _set(main, "arg_attrs", _entry(main, "arg_attrs", number, sharding))
     for label in RESULT_SHARDING:
         if owner.operation.name.startswith("sdy.") and label in owner.attributes:
             return _set(owner, label, sharding)
@@ -298,14 +298,10 @@ def _set(op: Any, name: str, attribute: ir.Attribute) -> Callable[[], None]:
     return back
 
 
-def _entry(main: Any, name: str, number: int, size: int, sharding: ir.Attribute) -> ir.Attribute:
+def _entry(main: Any, name: str, number: int, sharding: ir.Attribute) -> ir.Attribute:
     """The attributes of a function's arguments or results with a sharding for one of them."""
-    attributes = main.attributes
-    entries: list[Any] = (
-        list(attributes[name]) if name in attributes else [ir.DictAttr.get({}) for _ in range(size)]
-    )
-    others = {entry.name: entry.attr for entry in entries[number]}
-    entries[number] = ir.DictAttr.get({**others, "sdy.sharding": sharding})
+    entries = boundary_attributes(main, name)
+    entries[number] = with_attributes(entries[number], {"sdy.sharding": sharding})
     made: ir.Attribute = ir.ArrayAttr.get(entries)
     return made
 

@@ -1,6 +1,6 @@
-"""A process that compiles a module with XLA for as many devices as it needs, for the dump that this leaves.
+"""Compiling with XLA; and a process that does it for as many CPU devices as a module needs, for the dump.
 
-    python -m shardlog.importers.compiling FOLDER DEVICES < MODULE
+    python -m shardlog.importers.compiling DEVICES < MODULE
 
 XLA may end the process that it runs in, and the number of CPU devices has to be known before JAX starts.
 """
@@ -10,15 +10,35 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ShardlogError
 
 
-def dump(module: bytes, devices: int, folder: Path, options: dict[str, str], where: str) -> None:
-    """Compiles a module for CPU devices and leaves XLA's dump in a folder. Raises ShardlogError with XLA's
-    message where it does not compile."""
+def refused(message: object, where: str) -> ShardlogError:
+    """The error for a program that XLA does not compile, with the first line of what it says."""
+    first = str(message).partition("\n")[0]
+    return ShardlogError(f"XLA does not compile it: {first}", where=where)
+
+
+def load(module: Any, devices: Sequence[Any]) -> Any:
+    """Compiles a module (or its bytecode) with Shardy for devices. Raises what XLA raises."""
+    import numpy as np
+    from jaxlib import _jax, xla_client
+
+    options: Any = xla_client.CompileOptions()
+    options.num_replicas, options.num_partitions = 1, len(devices)
+    options.executable_build_options.use_spmd_partitioning = True
+    options.executable_build_options.use_shardy_partitioner = True
+    numbers = np.asarray([[device.id for device in devices]])
+    options.device_assignment = xla_client.DeviceAssignment.create(numbers)
+    return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options)
+
+
+def dump(module: bytes, devices: int, options: dict[str, str], where: str) -> None:
+    """Compiles a module for CPU devices with XLA's ``options``, which say where its dump goes. Raises
+    ShardlogError with XLA's message where it does not compile."""
     flags = [f"--{name}={value}" for name, value in options.items()]
     flags.append(f"--xla_force_host_platform_device_count={devices}")
     environment = os.environ | {
@@ -26,37 +46,28 @@ def dump(module: bytes, devices: int, folder: Path, options: dict[str, str], whe
         "JAX_PLATFORMS": "cpu",
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
-    command = [sys.executable, "-m", __name__, str(folder), str(devices)]
+    command = [sys.executable, "-m", __name__, str(devices)]
     done = subprocess.run(command, input=module, env=environment, capture_output=True, check=False)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         message = lines[-1] if lines else f"the compiler ended with {done.returncode}"
-        raise ShardlogError(f"XLA does not compile it: {message}", where=where)
+        raise refused(message, where)
 
 
 def _main() -> None:
-    devices = int(sys.argv[2])
+    count = int(sys.argv[1])
     import jax
-    import numpy as np
-    from jaxlib import _jax, xla_client
     from jaxlib.mlir import ir
 
     from .source import make_context
 
-    client: Any = jax.devices("cpu")[0].client  # JAX's, with what its linear algebra calls
-    options: Any = xla_client.CompileOptions()
-    options.num_replicas, options.num_partitions = 1, devices
-    options.executable_build_options.use_spmd_partitioning = True
-    options.executable_build_options.use_shardy_partitioner = True
-    chosen = client.devices()[:devices]
-    numbers = np.asarray([[device.id for device in chosen]])
-    options.device_assignment = xla_client.DeviceAssignment.create(numbers)
+    devices = jax.devices("cpu")[0].client.devices()[:count]  # JAX's, with what its linear algebra calls
     try:
         with make_context():
             module = ir.Module.parse(sys.stdin.buffer.read())
-            number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), devices)
+            number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
             module.operation.attributes["mhlo.num_partitions"] = number
-            client.compile_and_load(module, _jax.DeviceList(tuple(chosen)), options)
+            load(module, devices)
     except Exception as error:  # XLA's, of many classes
         sys.exit(str(error).partition("\n")[0])
 

@@ -10,6 +10,7 @@ With ``xla_dump_to=DIR`` and ``xla_dump_hlo_pass_re=.*shard.*`` a compile leaves
 
 from __future__ import annotations
 
+import glob
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from jaxlib.mlir import ir
 from ..errors import ShardlogError, closest
 from ..notations.frontend_attributes import read_frontend_attributes
 from ..notations.xla_loops import simplify_loops
-from ..program.modules import side_by_side, symbols
-from .source import Text, bytecode_of, parse_module, read_file
+from ..program.modules import bytecode_of, side_by_side, symbols
+from .source import Text, parse_module, read_file
 
 FLAGS = {"xla_dump_to": "DIR", "xla_dump_hlo_pass_re": ".*shard.*"}
 _BEFORE, _AFTER, _INPUT = "before_propagation", "after_propagation", "input_module"
@@ -65,12 +66,8 @@ def beside(text: Text, path: Path) -> Text:
     after = _stage(folder, _AFTER)
     if after is not None:
         text = replace(text, after=read_file(after).data)
-    sources = sorted(folder.parent.parent.glob(f"{_escaped(folder.name)}.*before_shardy-xla.txt"))
+    sources = sorted(folder.parent.parent.glob(f"{glob.escape(folder.name)}.*before_shardy-xla.txt"))
     return _with_lines(text, sources[0]) if sources else text
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
 
 
 def _modules(folder: Path) -> list[Path]:

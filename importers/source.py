@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import io
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from ..program.diagnostics import explain
+from ..program.modules import bytecode_of
 from ..program.places import source_location
 from .jax import Interface, read_jax
 from .vetting import BYTECODE, DAMAGED, vetted, with_names
@@ -147,13 +147,6 @@ def _check_kind(data: bytes, name: str) -> None:
     if "\0" in text:
         hint = "expected a .mlir or .mlirbc file"
         raise ShardlogError("neither MLIR text nor MLIR bytecode", where=name, hint=hint)
-
-
-def bytecode_of(module: ir.Module) -> bytes:
-    """A module as MLIR bytecode."""
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
-    return buffer.getvalue()
 
 
 def parse_module(text: Text) -> ir.Module:

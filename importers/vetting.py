@@ -205,7 +205,8 @@ def _read_names(op: Any) -> None:
 
 def child(name: str) -> None:
     """Reads a program from standard input; writes it, or what is wrong with it, to standard output."""
-    from .source import Text, bytecode_of, parse_module
+    from ..program.modules import bytecode_of
+    from .source import Text, parse_module
 
     data = sys.stdin.buffer.read()
     with suppress(ImportError, OSError, ValueError):  # another system, or a lower limit already

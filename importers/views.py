@@ -11,11 +11,18 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
-from ..program.modules import main_function, symbols
+from ..program.modules import (
+    boundary_attributes,
+    bytecode_of,
+    main_function,
+    ops_in,
+    symbols,
+    with_attributes,
+)
 from ..program.shardings import read_mesh
-from .compiling import dump
+from .compiling import dump, refused
 from .dumps import FLAGS, read_dump
-from .source import Text, bytecode_of, parse_module, read_source
+from .source import Text, parse_module, read_source
 
 
 def view_of(source: Any, view: str, module: str = "") -> Text:
@@ -61,10 +68,9 @@ def _compiled(source: Any, module: ir.Module, text: Text) -> Text | None:
             try:
                 source.compile(compiler_options=options)
             except Exception as error:  # XLA's, of many classes
-                message = str(error).partition("\n")[0]
-                raise ShardlogError(f"XLA does not compile it: {message}", where=text.name) from None
+                raise refused(error, text.name) from None
         else:
-            dump(bytecode_of(module), _devices(module), Path(folder), options, text.name)
+            dump(bytecode_of(module), _devices(module), options, text.name)
         if not (Path(folder) / "shardy").exists():
             return None
         return replace(read_dump(Path(folder)), name=text.name, interface=text.interface)
@@ -80,13 +86,10 @@ def _devices(module: ir.Module) -> int:
 def _name_ops(module: ir.Module) -> None:
     """Gives the ops of a module names where they have only a line: HLO has no lines without a name."""
 
-    def visit(op: Any) -> ir.WalkResult:
-        if str(op.location).startswith('loc("') and str(op.location).count(":") >= 2:
-            op.location = ir.Location.name(op.name, op.location)
-        return ir.WalkResult.ADVANCE
-
     with module.context:
-        module.operation.walk(visit)
+        for op in ops_in(module):
+            if str(op.location).startswith('loc("') and str(op.location).count(":") >= 2:
+                op.operation.location = ir.Location.name(op.operation.name, op.location)
 
 
 def _with_names(text: Text, original: ir.Module) -> Text:
@@ -100,12 +103,9 @@ def _with_names(text: Text, original: ir.Module) -> Text:
             for mine, given in zip(*arguments, strict=True):
                 mine.set_location(given.location)
         if len(main.type.results) == len(other.type.results) and "res_attrs" in other.attributes:
-            entries: list[Any] = [ir.DictAttr.get({})] * len(main.type.results)
-            if "res_attrs" in main.attributes:
-                entries = list(main.attributes["res_attrs"])
+            entries = boundary_attributes(main, "res_attrs")
             for i, given in enumerate(other.attributes["res_attrs"]):
-                kept = {a.name: a.attr for a in entries[i]}
                 names = {a.name: a.attr for a in given if a.name.startswith("jax.")}
-                entries[i] = ir.DictAttr.get(kept | names)
+                entries[i] = with_attributes(entries[i], names)
             main.attributes["res_attrs"] = ir.ArrayAttr.get(entries)
         return replace(text, data=bytecode_of(seen))

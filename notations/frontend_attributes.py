@@ -18,7 +18,7 @@ them, says no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -26,8 +26,9 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.modules import symbols
+from ..program.modules import boundary_attributes, is_custom_call, ops_in, symbols, with_attributes
 from ..program.signature import text_of
+from .gspmd.shard_map import give_body
 from .tuples import flatten_tuples
 
 MARK = b"xla.sdy."  # what a module has somewhere that is written so
@@ -59,7 +60,7 @@ def read_frontend_attributes(module: ir.Module) -> bool:
             _set(main, label, dict(enumerate(sdy.TensorShardingPerValueAttr(found).shardings)))
     for function in functions.values():
         _read_boundary(function)
-        for op in list(_walk(function)):
+        for op in ops_in(function):
             _read_op(op, function)
     _read_manual_computations(functions)
     try:
@@ -76,19 +77,8 @@ def _mentions(function: Any) -> bool:
     return any(_SHARDING in entry[_ATTRIBUTES] for entry in entries) or any(
         _ATTRIBUTES in op.attributes
         and any(a.name.startswith("xla.sdy.") for a in op.attributes[_ATTRIBUTES])
-        for op in _walk(function)
+        for op in ops_in(function)
     )
-
-
-def _walk(function: Any) -> Iterator[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> ir.WalkResult:
-        found.append(op.opview)
-        return ir.WalkResult.ADVANCE
-
-    function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return iter(found[1:])  # without the function
 
 
 def _read(op: Any, name: str, where: str) -> Any:
@@ -117,13 +107,9 @@ def _without(attributes: Any, *names: str) -> ir.DictAttr | None:
 
 def _set(function: Any, label: str, shardings: dict[int, Any]) -> None:
     """Sets shardings of arguments ("arg_attrs") or results ("res_attrs") of a function."""
-    count = len(function.type.inputs if label == "arg_attrs" else function.type.results)
-    entries: list[Any] = [ir.DictAttr.get({})] * count
-    if label in function.attributes:
-        entries = [*function.attributes[label]]
+    entries = boundary_attributes(function, label)
     for index, sharding in shardings.items():
-        rest = {entry.name: entry.attr for entry in entries[index]}
-        entries[index] = ir.DictAttr.get(rest | {"sdy.sharding": sharding})
+        entries[index] = with_attributes(entries[index], {"sdy.sharding": sharding})
     function.attributes[label] = ir.ArrayAttr.get(entries)
 
 
@@ -261,7 +247,7 @@ def _read_manual_computations(functions: dict[str, Any]) -> None:
         if name in done or name not in functions:
             return
         done.add(name)
-        for op in [op for op in _walk(functions[name]) if op.operation.name == "func.call"]:
+        for op in [op for op in ops_in(functions[name]) if op.operation.name == "func.call"]:
             callee = op.attributes["callee"].value
             visit(callee)
             if any(mark in callee for mark in _BODY) and callee in functions:
@@ -274,9 +260,9 @@ def _read_manual_computations(functions: dict[str, Any]) -> None:
 
 
 def _manual_computation(call: Any, body: Any) -> None:
-    enters = [op for operand in call.operands if _calls(op := operand.owner, _ENTERS)]
+    enters = [op for operand in call.operands if is_custom_call(op := operand.owner, _ENTERS)]
     users = [use.owner.opview for result in call.results for use in result.uses]
-    leaves = [op for op in users if _calls(op, _LEAVES)]
+    leaves = [op for op in users if is_custom_call(op, _LEAVES)]
     if bool(enters) != bool(len(call.operands)) or bool(leaves) != bool(len(call.results)):
         raise ShardlogError(
             f"the call of @{call.attributes['callee'].value} is not between @{_ENTERS} and @{_LEAVES}",
@@ -300,19 +286,9 @@ def _manual_computation(call: Any, body: Any) -> None:
         loc=call.location,
         ip=ir.InsertionPoint(call),
     )
-    copy = body.operation.clone()
-    copy.regions[0].blocks[0].append_to(made.regions[0])
-    last = list(made.regions[0].blocks[0].operations)[-1]
-    sdy.ReturnOp([*last.operands], loc=last.location, ip=ir.InsertionPoint(last))
-    last.operation.erase()
+    give_body(made, body, range(len(call.results)))
     if leaves:
         _replace(leaves[0], made.results)
     call.operation.erase()
     if enters:
         enters[0].operation.erase()
-
-
-def _calls(op: Any, target: str) -> bool:
-    if op is None or isinstance(op, ir.Block) or op.operation.name != "stablehlo.custom_call":
-        return False
-    return text_of(op.attributes["call_target_name"]) == target

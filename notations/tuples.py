@@ -6,6 +6,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ..program.modules import ops_in
+
 _PART = "stablehlo.get_tuple_element"
 
 
@@ -21,15 +23,13 @@ def flatten_tuples(module: ir.Module) -> None:
 
 def _makers(module: ir.Module) -> list[Any]:
     """The ops that return a tuple."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> ir.WalkResult:
-        if op.name != _PART and len(op.results) == 1 and isinstance(op.results[0].type, ir.TupleType):
-            found.append(op.opview)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return [
+        op
+        for op in ops_in(module)
+        if op.operation.name != _PART
+        and len(op.results) == 1
+        and isinstance(op.results[0].type, ir.TupleType)
+    ]
 
 
 def _parts(tuple_type: Any) -> list[ir.Type]:

@@ -7,37 +7,25 @@ sharding that is good for the whole program may not be good for the loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from ..program.modules import symbols
+from ..program.modules import ops_in, symbols
 
 
 def simplify_loops(module: ir.Module) -> None:
     """Changes the ``stablehlo.while``s of a module in place, inner ones first."""
     for function in symbols(module, "func.func").values():
-        for loop in [op for op in _inside(function, ir.WalkOrder.POST_ORDER) if _is_loop(op)]:
+        for loop in [op for op in ops_in(function, ir.WalkOrder.POST_ORDER) if _is_loop(op)]:
             _take_out(loop)
-        for loop in [op for op in _inside(function, ir.WalkOrder.PRE_ORDER) if _is_loop(op)]:
+        for loop in [op for op in ops_in(function) if _is_loop(op)]:
             _open(loop)
 
 
 def _is_loop(op: Any) -> bool:
     return bool(op.operation.name == "stablehlo.while")
-
-
-def _inside(op: Any, order: ir.WalkOrder) -> Iterator[Any]:
-    found: list[Any] = []
-
-    def visit(inner: Any) -> ir.WalkResult:
-        found.append(inner.opview)
-        return ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit, order)
-    return iter(found)
 
 
 def _take_out(loop: Any) -> None:
@@ -74,11 +62,10 @@ def _take_out(loop: Any) -> None:
 def _open(loop: Any) -> None:
     """Puts an open constraint before a loop for everything with a sharding that it uses from outside."""
     free: dict[Any, list[tuple[Any, int]]] = {}
-    inner = {op.operation for op in _inside(loop, ir.WalkOrder.PRE_ORDER)} - {loop.operation}
+    ops = ops_in(loop)
+    inner = {op.operation for op in ops}
     own = {block for op in (loop, *inner) for region in op.regions for block in region.blocks}
-    for op in _inside(loop, ir.WalkOrder.PRE_ORDER):
-        if op.operation == loop.operation:
-            continue
+    for op in ops:
         for index, value in enumerate(op.operands):
             home = value.owner
             if home not in own and (isinstance(home, ir.Block) or home not in inner):

@@ -1,7 +1,8 @@
-"""The ops of a module, by their symbols."""
+"""The ops of a module, by their symbols and in their order, and copies of modules."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
@@ -9,12 +10,59 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError, closest
+from .signature import text_of
 
 
 def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
     """The ops of a kind, such as "func.func", by their symbols."""
     ops = (op for op in module.body.operations if op.operation.name == kind)
     return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in ops}
+
+
+def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
+    """The ops inside an op or a module, at any depth."""
+    found: list[Any] = []
+
+    def visit(inner: Any) -> ir.WalkResult:
+        found.append(inner.opview)
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit, order)
+    found.pop(0 if order == ir.WalkOrder.PRE_ORDER else -1)  # the op itself
+    return found
+
+
+def is_custom_call(op: Any, target: str) -> bool:
+    """Whether the owner of a value is the custom call of a target."""
+    if op is None or isinstance(op, ir.Block) or op.operation.name != "stablehlo.custom_call":
+        return False
+    return text_of(op.attributes["call_target_name"]) == target
+
+
+def boundary_attributes(function: Any, label: str) -> list[Any]:
+    """The attributes of each argument ("arg_attrs") or result ("res_attrs") of a func.func."""
+    if label in function.attributes:
+        return list(function.attributes[label])
+    types = function.type.inputs if label == "arg_attrs" else function.type.results
+    return [ir.DictAttr.get({})] * len(types)
+
+
+def with_attributes(entry: Any, added: dict[str, Any]) -> ir.DictAttr:
+    """A dictionary of attributes with more of them, or with others in place of its own."""
+    return ir.DictAttr.get({attribute.name: attribute.attr for attribute in entry} | added)
+
+
+def bytecode_of(module: ir.Module) -> bytes:
+    """A module as MLIR bytecode."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def copy_of(module: ir.Module) -> ir.Module:
+    """A copy of a module, in the same context."""
+    with module.context:
+        return ir.Module.parse(bytecode_of(module))
 
 
 def public(function: Any) -> bool:

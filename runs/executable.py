@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
 from ..exporters.bind import bind
+from ..importers.compiling import load, refused
 from ..importers.jax import visible
-from ..importers.source import bytecode_of
-from ..program.modules import main_function, symbols
+from ..program.modules import bytecode_of, main_function, symbols
 from .jax import flat_shardings
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ def compiled(result: Result, devices: Sequence[Any] | None = None) -> Executable
     import jax
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
-    from jaxlib import _jax, xla_client
 
     shardings = flat_shardings(result)
     meshes = [s.mesh for part in shardings for s in part if s is not None]
@@ -85,19 +84,10 @@ def compiled(result: Result, devices: Sequence[Any] | None = None) -> Executable
             message = "the program has tokens, or constants that JAX hands to it"
             raise ShardlogError(message, where="compile", hint="give constants as arguments")
     mesh = Mesh(np.asarray(devices).reshape(tuple(shape.values())), tuple(shape)) if shape else None
-    options: Any = xla_client.CompileOptions()
-    options.num_replicas, options.num_partitions = 1, count
-    options.executable_build_options.use_spmd_partitioning = True
-    options.executable_build_options.use_shardy_partitioner = True
-    numbers = np.asarray([[device.id for device in devices]])
-    options.device_assignment = xla_client.DeviceAssignment.create(numbers)
-    bound = bind(result.module)
-    client: Any = devices[0].client
     try:
-        loaded = client.compile_and_load(bytecode_of(bound), _jax.DeviceList(tuple(devices)), options)
+        loaded = load(bytecode_of(bind(result.module)), devices)
     except Exception as error:  # XLA's, of many classes
-        message = str(error).partition("\n")[0]
-        raise ShardlogError(f"XLA does not compile it: {message}", where=result.source.name) from None
+        raise refused(error, result.source.name) from None
 
     def concrete_of(sharding: Any) -> Any:
         if mesh is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -16,6 +15,7 @@ from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
 from ..importers.program import Program
 from ..importers.source import Text
+from ..program.modules import bytecode_of
 from ..propagation.fixpoint import Fixpoint, Stage
 from ..propagation.schedules.schedule import Applied
 from ..rulebook.book import RuleBook
@@ -100,9 +100,7 @@ class Result(RunData, Questions):
 
     def bytecode(self, notation: Notation = "sdy", bind: Bind = "none") -> bytes:
         """The annotated module as MLIR bytecode, as ``text``."""
-        buffer = io.BytesIO()
-        self._in(notation, bind).operation.write_bytecode(buffer)
-        return buffer.getvalue()
+        return bytecode_of(self._in(notation, bind))
 
     def compile(self, devices: Sequence[Any] | None = None) -> Executable:
         """Compiles the program with exactly these shardings, for the devices of its mesh, or ``devices``.

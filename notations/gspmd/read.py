@@ -23,7 +23,7 @@ from ...errors import ShardlogError
 from ...program.diagnostics import explain
 from ...program.function import location
 from ...program.meshes import Mesh, Meshes
-from ...program.modules import symbols
+from ...program.modules import ops_in, symbols
 from ...program.shardings import Sharding, Shardings, mesh_attribute, read_mesh
 from ...program.signature import text_of
 from .hlo_sharding import HloSharding, parse
@@ -128,15 +128,7 @@ def read_gspmd(module: ir.Module) -> None:
 
 
 def _places(module: ir.Module) -> Iterator[_Place]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> ir.WalkResult:
-        if NAME in op.attributes or op.name == "func.func":
-            found.append(op.opview)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    for op in found:
+    for op in (op for op in ops_in(module) if NAME in op.attributes or op.operation.name == "func.func"):
         if NAME in op.attributes:
             yield _Place(op, op.attributes[NAME])
         for label in ("arg_attrs", "res_attrs") if op.operation.name == "func.func" else ():

@@ -11,6 +11,7 @@ This is what JAX's shard_map and XLA's exporter write. It becomes one ``sdy.manu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from jaxlib.mlir.dialects import sdy
 from ...errors import ShardlogError
 from ...program.function import location
 from ...program.meshes import Mesh
-from ...program.modules import symbols
+from ...program.modules import is_custom_call, ops_in, symbols
 from ...program.shardings import manual_axes
 from ...program.signature import text_of
 
@@ -60,22 +61,14 @@ def read_shard_maps(module: ir.Module, mesh: Mesh, manual: Manual) -> None:
         functions.pop(name).operation.erase()
     for function in functions.values():
         for op in _ops(function, "stablehlo.custom_call"):
-            if _calls(op, FULL_TO_SHARD) or _calls(op, SHARD_TO_FULL):
+            if is_custom_call(op, FULL_TO_SHARD) or is_custom_call(op, SHARD_TO_FULL):
                 target = text_of(op.attributes["call_target_name"])
                 message = f"@{target} does not enclose the call of a function"
                 raise ShardlogError(message, where=location(op), hint=_PATTERN)
 
 
 def _ops(function: Any, name: str) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> ir.WalkResult:
-        if op.name == name:
-            found.append(op.opview)
-        return ir.WalkResult.ADVANCE
-
-    function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return [op for op in ops_in(function) if op.operation.name == name]
 
 
 @dataclass(frozen=True)
@@ -86,12 +79,6 @@ class _Crossing:
     sharding: ir.Attribute
     axes: frozenset[str]  # manual inside but not outside
     ops: tuple[Any, ...]  # those in between, users first
-
-
-def _calls(op: Any, target: str) -> bool:
-    if op is None or isinstance(op, ir.Block) or op.operation.name != "stablehlo.custom_call":
-        return False
-    return text_of(op.attributes["call_target_name"]) == target
 
 
 def _constrains(op: Any) -> bool:
@@ -106,6 +93,15 @@ def _user(value: Any) -> Any:
 
 def _used(value: Any) -> bool:
     return any(True for _ in value.uses)
+
+
+def give_body(made: Any, function: Any, kept: Iterable[int]) -> None:
+    """Gives a manual computation a copy of a function's body, which returns the results in ``kept``."""
+    copy = function.operation.clone()
+    copy.regions[0].blocks[0].append_to(made.regions[0])
+    last = list(made.regions[0].blocks[0].operations)[-1]
+    sdy.ReturnOp([last.operands[i] for i in kept], loc=last.location, ip=ir.InsertionPoint(last))
+    last.operation.erase()
 
 
 class _Reader:
@@ -138,11 +134,7 @@ class _Reader:
             loc=call.location,
             ip=ir.InsertionPoint(call),
         )
-        copy = function.operation.clone()
-        copy.regions[0].blocks[0].append_to(made.regions[0])
-        last = list(made.regions[0].blocks[0].operations)[-1]
-        sdy.ReturnOp([last.operands[i] for i in kept], loc=last.location, ip=ir.InsertionPoint(last))
-        last.operation.erase()
+        give_body(made, function, kept)
         for crossing, result in zip(outs, made.results, strict=True):
             crossing.outside.replace_all_uses_with(result)
         between = [op for crossing in outs for op in crossing.ops]
@@ -157,7 +149,7 @@ class _Reader:
         if not isinstance(operand.type, ir.RankedTensorType):
             return _Crossing(operand, self.plain, frozenset(), ())
         shard = operand.owner
-        constraint: Any = shard.operands[0].owner if _calls(shard, FULL_TO_SHARD) else None
+        constraint: Any = shard.operands[0].owner if is_custom_call(shard, FULL_TO_SHARD) else None
         if not _constrains(constraint):
             return None
         outside = constraint.operands[0]
@@ -171,7 +163,7 @@ class _Reader:
             return _Crossing(result, self.plain, frozenset(), ())
         constraint = _user(result)
         full: Any = _user(constraint.results[0]) if _constrains(constraint) else None
-        if not _calls(full, SHARD_TO_FULL):
+        if not is_custom_call(full, SHARD_TO_FULL):
             return None
         (sharding,) = sdy.TensorShardingPerValueAttr(full.attributes["sdy.sharding"]).shardings
         axes = self.axes(constraint.results[0], full.results[0])

@@ -6,7 +6,6 @@ constraints are ``@Sharding`` custom calls, as JAX writes them.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from jaxlib.mlir.dialects import func, sdy
 from ...errors import ShardlogError
 from ...program.function import RESULT_SHARDING, location, sharding_of
 from ...program.meshes import Meshes, SubAxis
-from ...program.modules import symbols
+from ...program.modules import copy_of, ops_in, symbols
 from ...program.shardings import Dimension, Sharding, Shardings, read_mesh
 from ...rulebook.book import family
 from .hlo_sharding import tuple_text
@@ -32,10 +31,8 @@ def to_gspmd(module: ir.Module) -> ir.Module:
 
     Open dimensions and priorities are lost. Raises ShardlogError for ops that GSPMD has nothing for.
     """
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
+    copy = copy_of(module)
     with module.context, ir.Location.unknown():
-        copy = ir.Module.parse(buffer.getvalue())
         _Writer(module, copy).run()
         copy.operation.verify()
     return copy
@@ -63,14 +60,8 @@ class _Writer:
         self.taken = {*self.functions, *self.mesh_ops}
 
     def run(self) -> None:
-        called: set[str] = set()
-
-        def visit(op: Any) -> ir.WalkResult:
-            if op.name == "func.call":
-                called.add(op.attributes["callee"].value)
-            return ir.WalkResult.ADVANCE
-
-        self.module.operation.walk(visit)
+        calls = (op for op in ops_in(self.module) if op.operation.name == "func.call")
+        called = {op.attributes["callee"].value for op in calls}
         for name in [
             *(n for n in self.sources if n not in called),
             *(n for n in self.sources if n in called),

@@ -19,7 +19,7 @@ from ...errors import ShardlogError, closest
 from ...importers.program import Program
 from ...program.function import Function
 from ...program.meshes import SubAxis
-from ...program.modules import symbols
+from ...program.modules import boundary_attributes, symbols, with_attributes
 from ...program.places import argument_path, components, result_path, wildcard
 from ...program.shardings import Dimension, Sharding
 from ...rulebook.book import RuleBook
@@ -299,13 +299,12 @@ class _Scheduler:
             targets = [target for target in self.targets if target.list == label]
             if not any(target in self.annotations for target in targets):
                 continue
-            empty = [ir.DictAttr.get({})] * len(targets)
-            entries: list[Any] = list(attributes[label]) if label in attributes else list(empty)
+            entries = boundary_attributes(self.function.op, label)
             for target in targets:
                 if target in self.annotations:
-                    others = {entry.name: entry.attr for entry in entries[target.number]}
                     attribute = self.shardings.attribute(self.annotations[target], closed=False)
-                    entries[target.number] = ir.DictAttr.get({**others, "sdy.sharding": attribute})
+                    added = {"sdy.sharding": attribute}
+                    entries[target.number] = with_attributes(entries[target.number], added)
             attributes[label] = ir.ArrayAttr.get(entries)
 
 

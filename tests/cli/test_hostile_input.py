@@ -17,8 +17,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from shardlog import ShardlogError
 from shardlog.errors import closest
-from shardlog.importers.source import bytecode_of, make_context
+from shardlog.importers.source import make_context
 from shardlog.importers.vetting import depth
+from shardlog.program.modules import bytecode_of
 
 from ..support import models
 
