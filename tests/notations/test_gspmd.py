@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
-from hypothesis import HealthCheck, given, reject, seed, settings
+from hypothesis import HealthCheck, given, reject, settings
 from jax._src.config import use_shardy_partitioner
 from jax.experimental.shard_alike import shard_alike
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
@@ -302,8 +302,7 @@ def test_what_is_written_around_constraints() -> None:
     assert '<@mesh, [{"x", ?}, {?}]>' in shown(written, mesh="x=2,y=4", closed=False)
 
 
-@seed(0)
-@settings(max_examples=60, deadline=None, database=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
 @given(modules())
 def test_random_modules_are_written_as_they_are_read(text: str) -> None:
     try:
