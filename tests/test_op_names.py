@@ -24,7 +24,8 @@ STRUCTURE = {
 }
 ELSEWHERE = {  # ops that are written in another way somewhere
     "checks/agreement.py": {"sdy.constant", "stablehlo.constant", "sdy.reshard"},
-    "importers/dumps.py": {"sdy.constant", "stablehlo.constant"},
+    "exporters/bind.py": {"sdy.reshard"},
+    "importers/lines.py": {"sdy.constant", "stablehlo.constant", "stablehlo.reshape"},
     "notations/frontend_attributes.py": {
         f"stablehlo.{n}" for n in ("after_all", "infeed", "outfeed", "recv", "send")
     },
