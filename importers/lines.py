@@ -78,7 +78,7 @@ def _named_anew(op: Any) -> Any:
 
 
 def _name(op: Any) -> str:
-    return _SAME.get(op.name, op.name)
+    return str(_SAME.get(op.name, op.name))
 
 
 def _alike(ours: Any, theirs: Any) -> bool:
