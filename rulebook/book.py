@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +144,18 @@ def _propagation(name: str, key: str | None = None) -> Program:
     return load([RULES / f"propagation/{name}.dl"], key=key, include_from=[RULES])
 
 
+# What the op rules say about how an op becomes local; see ``rules/partition/local.dl``.
+LOCAL = (
+    *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
+    *("combined_by_region", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
+)
+
+
+@cache
+def _choosing(name: str) -> Program:
+    return load([RULES / f"partition/{name}.dl"], key="item", include_from=[RULES])
+
+
 @cache
 def _partition() -> Program:
     return load([RULES / "partition/partition.dl"], key="item", include_from=[RULES])
@@ -250,6 +262,28 @@ class RuleBook:
             if any(wrong):
                 self._invalid.add(key)
         return answers[key]
+
+    def localize(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """What the op rules say about how an op becomes local: ``LOCAL``."""
+        own = speak_of(self._about, signature)
+        return (self._ops if own else _answers()[0]).solve(signature, LOCAL)
+
+    @cached_property
+    def partition_looks_at(self) -> list[tuple[str, str]]:
+        """Which surroundings ``localize`` is told of, beside those of ``looks_at``."""
+        rows = self._ops.solve({}, ["partition_looks_at"])["partition_looks_at"]
+        return [(str(name), str(what)) for name, what in rows]
+
+    @staticmethod
+    def candidates(shared: Facts) -> Solver:
+        """A solver for the ways in which an op can be computed; ``shared`` are the facts about axes. See
+        ``rules/partition/candidates.dl``."""
+        return _choosing("candidates").solver(shared)
+
+    @staticmethod
+    def choice() -> Solver:
+        """A solver for which of these ways is taken; see ``rules/partition/choice.dl``."""
+        return _choosing("choice").solver({})
 
     def invalid(self, signature: Facts) -> tuple[Invalid, ...]:
         """The errors in the answer of a user's or a package's rules about a signature that was classified

@@ -61,8 +61,9 @@ class Executable:
         return tuple(found) if interface.results is None else interface.results.unflatten(found)
 
 
-def compiled(result: Result, devices: Sequence[Any] | None = None) -> Executable:
-    """Compiles what a run decided; see ``Result.compile``."""
+def compiled(result: Result, devices: Sequence[Any] | None = None, module: Any = None) -> Executable:
+    """Compiles what a run decided; see ``Result.compile``. ``module`` is the program if it is partitioned
+    already."""
     import jax
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
@@ -85,7 +86,7 @@ def compiled(result: Result, devices: Sequence[Any] | None = None) -> Executable
             raise ShardlogError(message, where="compile", hint="give constants as arguments")
     mesh = Mesh(np.asarray(devices).reshape(tuple(shape.values())), tuple(shape)) if shape else None
     try:
-        loaded = load(bytecode_of(bind(result.module)), devices)
+        loaded = load(bytecode_of(bind(result.module) if module is None else module), devices)
     except Exception as error:  # XLA's, of many classes
         raise refused(error, result.source.name) from None
 

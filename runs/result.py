@@ -23,6 +23,8 @@ from .options import Options
 from .questions import Questions
 
 if TYPE_CHECKING:
+    from ..partition.building import Form
+    from ..partition.partitioned import Partitioned
     from .accounts import Account
     from .executable import Executable
     from .records.live import Live
@@ -111,6 +113,21 @@ class Result(RunData, Questions):
         from .executable import compiled
 
         return compiled(self, devices)
+
+    def partition(self, form: Form = "sdy-manual") -> Partitioned:
+        """The program that each device runs, with these shardings; see ``docs/partitioning.md``.
+
+        ``form`` is how XLA takes it: as one manual computation, or as a program per device for its partitions
+        ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device.
+        """
+        from ..partition.partitioned import partition
+
+        shardings, options = self.program.shardings, self.options
+        try:
+            return partition(self.module, shardings, self.book, options.modes, form)
+        except ShardlogError as error:
+            where = self.source.line(error.where)
+            raise ShardlogError(error.message, where=where, hint=error.hint) from None
 
     def _in(self, notation: Notation, bind: Bind) -> ir.Module:
         module = self.module

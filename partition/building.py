@@ -1,0 +1,373 @@
+"""Writes ops and collectives of the program that each device runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from ..program.elements import bits_of
+from .layouts import Axes, Pieces
+
+Form = Literal["sdy-manual", "manual", "replica"]
+FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
+
+_EXTREMES = {
+    16: ("0xFC00", "0x7C00"),
+    32: ("0xFF800000", "0x7F800000"),
+    64: ("0xFFF0000000000000", "0x7FF0000000000000"),
+}
+
+
+@dataclass
+class Scope:
+    """What has been computed in a block and is known in it and in those inside of it."""
+
+    block: Any
+    parent: Scope | None = None
+    known: dict[Any, Any] = field(default_factory=dict)
+
+    def find(self, key: Any) -> Any:
+        """What is known under a key, or None."""
+        scope: Scope | None = self
+        while scope is not None:
+            if key in scope.known:
+                return scope.known[key]
+            scope = scope.parent
+        return None
+
+
+@dataclass
+class Sent:
+    """A collective as it was written: the op, its kind, the pieces of axes it goes over (none for a
+    permutation of parts), the devices of a group, the bytes that a device sends, and what it is for."""
+
+    op: Any
+    kind: str
+    pieces: Pieces
+    group: int
+    bytes: int
+    purpose: Any
+
+
+class Builder:
+    """Writes at the end of a block, and remembers the collectives."""
+
+    def __init__(self, axes: Axes, form: Form, channel: int) -> None:
+        self.axes, self.form = axes, form
+        self.scope = Scope(None)
+        self.loc: Any = ir.Location.unknown()
+        self.sent: list[Sent] = []
+        self.purpose: Any = None
+        self.channel = channel
+        self.i32 = ir.IntegerType.get_signless(32)
+        self.i64 = ir.IntegerType.get_signless(64)
+        self.scalar = ir.RankedTensorType.get([], self.i32)
+        self._groups: dict[Any, Any] = {}
+        self._attributes: dict[Any, Any] = {}
+        self._types: dict[Any, Any] = {}
+
+    # ---- Ops --------------------------------------------------------------------------------------------
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Any],
+        types: Sequence[Any],
+        attributes: dict[str, Any] | None = None,
+        regions: int = 0,
+    ) -> Any:
+        """An op at the end of the block."""
+        return ir.Operation.create(
+            name,
+            results=types,
+            operands=operands,
+            attributes=attributes,
+            regions=regions,
+            loc=self.loc,
+            ip=ir.InsertionPoint(self.scope.block),
+        )
+
+    def one(
+        self, name: str, operands: Sequence[Any], type_: Any, attributes: dict[str, Any] | None = None
+    ) -> Any:
+        """The only result of an op."""
+        return self.op(name, operands, [type_], attributes).results[0]
+
+    def tensor(self, shape: Sequence[int], element: Any) -> Any:
+        """A type of tensor."""
+        key = tuple(shape), element
+        if key not in self._types:
+            self._types[key] = ir.RankedTensorType.get(list(shape), element)
+        return self._types[key]
+
+    def integers(self, values: Sequence[int]) -> Any:
+        """A list of integers as an attribute."""
+        key = tuple(values)
+        if key not in self._attributes:
+            self._attributes[key] = ir.DenseI64ArrayAttr.get(list(values))
+        return self._attributes[key]
+
+    def integer(self, value: int) -> Any:
+        """An integer as an attribute."""
+        return ir.IntegerAttr.get(self.i64, value)
+
+    # ---- Constants and places ---------------------------------------------------------------------------
+
+    def known(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What is known in the block under a key, made where it is not."""
+        found = self.scope.find(key)
+        if found is None:
+            found = self.scope.known[key] = make()
+        return found
+
+    def splat(self, text: str, element: Any, shape: Sequence[int] = ()) -> Any:
+        """A tensor of one element repeated, as MLIR writes the element."""
+        type_ = self.tensor(shape, element)
+
+        def make() -> Any:
+            value = ir.Attribute.parse(f"dense<{text}> : {type_}")
+            return self.one("stablehlo.constant", [], type_, {"value": value})
+
+        return self.known(("splat", text, type_), make)
+
+    def zero(self, element: Any, shape: Sequence[int] = ()) -> Any:
+        """Zeros, or false."""
+        return self.splat(_zero(element), element, shape)
+
+    def number(self, value: int) -> Any:
+        """A scalar of type i32."""
+        return self.splat(str(value), self.i32)
+
+    def neutral(self, combine: str, element: Any, shape: Sequence[int] = ()) -> Any:
+        """What an op of combination takes without effect. Raises KeyError where there is no such thing."""
+        return self.splat(neutral(combine, element), element, shape)
+
+    def device(self) -> Any:
+        """The number of the device, i32."""
+
+        def make() -> Any:
+            name = "stablehlo.replica_id" if self.form == "replica" else "stablehlo.partition_id"
+            unsigned = self.tensor((), ir.IntegerType.get_unsigned(32))
+            return self.one("stablehlo.convert", [self.one(name, [], unsigned)], self.scalar)
+
+        return self.known("device", make)
+
+    def lookup(self, table: npt.NDArray[np.int64]) -> Any:
+        """The number, i32, that a table has for this device."""
+        if (table == table[0]).all():
+            return self.number(int(table[0]))
+
+        def make() -> Any:
+            if (table == np.arange(len(table))).all():
+                return self.device()
+            values: Any = _dense(table.astype(np.int32))
+            held = self.one("stablehlo.constant", [], values.type, {"value": values})
+            sizes = {"slice_sizes": self.integers([1])}
+            one = self.tensor((1,), self.i32)
+            found = self.one("stablehlo.dynamic_slice", [held, self.device()], one, sizes)
+            return self.one("stablehlo.reshape", [found], self.scalar)
+
+        return self.known(("table", table.tobytes()), make)
+
+    def start(self, size: int, pieces: Pieces) -> Any:
+        """Where this device's part of a dimension starts, i32."""
+        return self.lookup(self.axes.index(pieces) * self.axes.tile(size, pieces))
+
+    # ---- Small programs ---------------------------------------------------------------------------------
+
+    def cut(self, value: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+        """A part of a tensor, at places that are scalars of type i32, or integers."""
+        type_ = ir.RankedTensorType(value.type)
+        if all(isinstance(start, int) for start in starts):
+            if list(sizes) == list(type_.shape):
+                return value
+            ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+            attributes = {
+                "start_indices": self.integers(starts),
+                "limit_indices": self.integers(ends),
+                "strides": self.integers([1] * len(sizes)),
+            }
+            return self.one("stablehlo.slice", [value], self.tensor(sizes, type_.element_type), attributes)
+        places = [self.number(start) if isinstance(start, int) else start for start in starts]
+        attributes = {"slice_sizes": self.integers(sizes)}
+        result = self.tensor(sizes, type_.element_type)
+        return self.one("stablehlo.dynamic_slice", [value, *places], result, attributes)
+
+    def put(self, value: Any, part: Any, starts: Sequence[Any]) -> Any:
+        """A tensor in which a part is written."""
+        places = [self.number(start) if isinstance(start, int) else start for start in starts]
+        return self.one("stablehlo.dynamic_update_slice", [value, part, *places], value.type)
+
+    def pad(self, value: Any, low: Sequence[int], high: Sequence[int], fill: Any = None) -> Any:
+        """A tensor with more elements before and after those of each dimension."""
+        if not any(low) and not any(high):
+            return value
+        type_ = ir.RankedTensorType(value.type)
+        shape = [a + n + b for a, n, b in zip(low, type_.shape, high, strict=True)]
+        fill = self.zero(type_.element_type) if fill is None else fill
+        attributes = {
+            "edge_padding_low": self.integers(low),
+            "edge_padding_high": self.integers(high),
+            "interior_padding": self.integers([0] * len(shape)),
+        }
+        return self.one("stablehlo.pad", [value, fill], self.tensor(shape, type_.element_type), attributes)
+
+    def binary(self, name: str, a: Any, b: Any) -> Any:
+        """An op of two operands of one type."""
+        return self.one(name, [a, b], a.type)
+
+    def compare(self, direction: str, a: Any, b: Any) -> Any:
+        """Whether elements (integers) compare so: LT, GE, EQ ..."""
+        kind = ir.RankedTensorType(a.type)
+        unsigned = "UNSIGNED" if str(kind.element_type).startswith("ui") else "SIGNED"
+        attributes = {
+            "comparison_direction": ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>"),
+            "compare_type": ir.Attribute.parse(f"#stablehlo<comparison_type {unsigned}>"),
+        }
+        type_ = self.tensor(kind.shape, ir.IntegerType.get_signless(1))
+        return self.one("stablehlo.compare", [a, b], type_, attributes)
+
+    def spread(self, scalar: Any, shape: Sequence[int]) -> Any:
+        """A scalar repeated."""
+        type_ = self.tensor(shape, ir.RankedTensorType(scalar.type).element_type)
+        if not shape:
+            return scalar
+        attributes = {"broadcast_dimensions": self.integers([])}
+        return self.one("stablehlo.broadcast_in_dim", [scalar], type_, attributes)
+
+    def select(self, where: Any, one: Any, other: Any) -> Any:
+        """Elements of one where it holds, and else of the other."""
+        return self.one("stablehlo.select", [where, one, other], one.type)
+
+    def places(self, shape: Sequence[int], dim: int, start: Any, element: Any = None) -> Any:
+        """The place of every element along a dimension, from ``start`` on."""
+        type_ = self.tensor(shape, element or self.i32)
+        attributes = {"iota_dimension": self.integer(dim)}
+        iota = self.one("stablehlo.iota", [], type_, attributes)
+        return self.binary("stablehlo.add", iota, self.spread(start, shape))
+
+    def mask(self, value: Any, size: int, pieces: Pieces, dim: int, fill: Any) -> Any:
+        """A part in whose padding along a dimension stands ``fill``, a scalar."""
+        shape = ir.RankedTensorType(value.type).shape
+        if shape[dim] * self.axes.product(pieces) == size:
+            return value
+        places = self.places(shape, dim, self.start(size, pieces))
+        inside = self.compare("LT", places, self.splat(str(size), self.i32, shape))
+        return self.select(inside, value, self.spread(fill, shape))
+
+    # ---- Collectives ------------------------------------------------------------------------------------
+
+    def collective(
+        self,
+        kind: str,
+        value: Any,
+        type_: Any,
+        pieces: Pieces,
+        sends: float,
+        attributes: dict[str, Any] | None = None,
+        combine: str = "",
+        pairs: npt.NDArray[np.int64] | None = None,
+    ) -> Any:
+        """The result of a collective over the groups along pieces, or between pairs of devices. ``sends``: in
+        elements."""
+        attributes = dict(attributes or {})
+        if pairs is None:
+            groups = self.axes.groups(pieces)
+            attributes["replica_groups"] = self._table(groups)
+            group = groups.shape[1]
+        else:
+            attributes["source_target_pairs"] = self._table(pairs)
+            group = len(pairs)
+        if self.form != "replica":
+            attributes["channel_handle"] = self.next_channel()
+            if kind in ("all_gather", "all_reduce", "reduce_scatter"):
+                attributes["use_global_device_ids"] = ir.UnitAttr.get()
+        op = self.op(f"stablehlo.{kind}", [value], [type_], attributes, 1 if combine else 0)
+        if combine:
+            self.combination(op.regions[0], combine, ir.RankedTensorType(value.type).element_type)
+        width = -(-bits_of(str(ir.RankedTensorType(value.type).element_type)) // 8)
+        self.sent.append(Sent(op, kind, pieces, group, round(sends * width), self.purpose))
+        return op.results[0]
+
+    def next_channel(self) -> Any:
+        """A channel that no other collective has."""
+        self.channel += 1
+        return ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {self.channel}, type = 1>")
+
+    def combination(self, region: Any, combine: str, element: Any) -> None:
+        """A region that combines two scalars by an op."""
+        scalar = self.tensor((), element)
+        block = region.blocks.append(scalar, scalar, arg_locs=[self.loc, self.loc])
+        ip = ir.InsertionPoint(block)
+        done = ir.Operation.create(
+            combine, results=[scalar], operands=list(block.arguments), loc=self.loc, ip=ip
+        )
+        ir.Operation.create("stablehlo.return", operands=list(done.results), loc=self.loc, ip=ip)
+
+    def _table(self, table: npt.NDArray[np.int64]) -> Any:
+        key = table.shape, table.tobytes()
+        if key not in self._groups:
+            self._groups[key] = _dense(np.ascontiguousarray(table))
+        return self._groups[key]
+
+
+def shape_of(value: Any) -> list[int]:
+    """The shape of a tensor."""
+    return list(ir.RankedTensorType(value.type).shape)
+
+
+def element_of(value: Any) -> Any:
+    """The type of a tensor's elements."""
+    return ir.RankedTensorType(value.type).element_type
+
+
+def neutral(combine: str, element: Any) -> str:
+    """The element that an op of combination takes without effect, as MLIR writes it. Raises KeyError where it
+    is not known."""
+    text = str(element)
+    name = combine.partition(".")[2]
+    if name in ("add", "or"):
+        return _zero(element)
+    if name == "multiply":
+        return (
+            "(1.0, 0.0)"
+            if text.startswith("complex")
+            else "true"
+            if text == "i1"
+            else "1.0"
+            if _floats(element)
+            else "1"
+        )
+    if name == "and":
+        return "true" if text == "i1" else "-1" if not text.startswith("ui") else str(2 ** bits_of(text) - 1)
+    if name not in ("maximum", "minimum") or text.startswith("complex"):
+        raise KeyError(combine)
+    which = 0 if name == "maximum" else 1
+    if text == "i1":
+        return ("false", "true")[which]
+    bits = bits_of(text)
+    if _floats(element):
+        return (("0xFF80", "0x7F80") if text == "bf16" else _EXTREMES[bits])[which]
+    if text.startswith("ui"):
+        return ("0", str(2**bits - 1))[which]
+    return (str(-(2 ** (bits - 1))), str(2 ** (bits - 1) - 1))[which]
+
+
+def _floats(element: Any) -> bool:
+    return str(element).startswith(("f", "bf"))
+
+
+def _zero(element: Any) -> str:
+    text = str(element)
+    if text.startswith("complex"):
+        return "(0.0, 0.0)"
+    return "false" if text == "i1" else "0.0" if _floats(element) else "0"
+
+
+def _dense(table: Any) -> Any:
+    return ir.DenseElementsAttr.get(table)

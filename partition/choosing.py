@@ -1,0 +1,251 @@
+"""How ops are computed: what the rules of ``rules/partition`` say, asked once for equal neighbourhoods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import prod
+from typing import Any
+
+from ..program.elements import bits_of
+from ..program.signature import describe, looks_at
+from ..rulebook.book import RuleBook
+from .layouts import Axes, Dims, Layout, Pieces, Shape, replicated
+from .planning import Planner
+
+Rows = list[tuple[Any, ...]]
+_OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
+# Of ops so named the rules are told more than propagation needs; see ``rules/partition/local.dl``.
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What the rules say about ops of one signature."""
+
+    lowering: str
+    refused: str  # why it cannot run on each device
+    roles: tuple[str, ...]
+    shapes: tuple[Shape | None, ...]  # per slot; None: not a tensor of static shape
+    widths: tuple[int, ...]  # bytes of an element, per slot
+    maps: tuple[tuple[tuple[int, ...], ...], ...]  # slot -> dimension -> factors, major to minor
+    sizes: Mapping[int, int]  # of factors
+    splits: frozenset[int]
+    partial: frozenset[int]  # factors along which results are partial
+    combine: str
+    combined_by_region: bool
+    multiplies: bool
+    fills: Mapping[tuple[int, int], str]  # (slot, factor) -> what must stand in the padding
+    local_sizes: tuple[tuple[str, int, int, int], ...]  # attribute, index, slot, dimension
+    counts: tuple[tuple[str, int], ...]  # attribute, factor
+    starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
+    facts: Mapping[str, Rows]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to compute an op: the pieces that each factor is split on, and the layout of each slot.
+
+    ``sends`` are the bytes that a device sends for each slot.
+    """
+
+    factors: tuple[tuple[int, Pieces], ...]
+    layouts: tuple[Layout, ...]
+    sends: tuple[float, ...]
+
+    def of(self, factor: int) -> Pieces:
+        """The pieces of a factor."""
+        return dict(self.factors).get(factor, ())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How an op is computed: the candidate that is taken, all of them, and what each costs, in bytes."""
+
+    taken: Candidate
+    candidates: tuple[Candidate, ...]
+    costs: tuple[float, ...]
+
+
+class Chooser:
+    """Asks the rules."""
+
+    def __init__(self, book: RuleBook, axes: Axes, planner: Planner, modes: Sequence[str] = ()) -> None:
+        self.book, self.axes, self.planner = book, axes, planner
+        self._looks_at = looks_at([*book.looks_at, *book.partition_looks_at])
+        self._modes: dict[str, Rows] = {mode: [()] for mode in modes}
+        self._tensors: dict[Any, Any] = {}
+        self._known: dict[Any, Knowledge] = {}
+        rows = [(n, p.mesh, p.axis, p.pre, p.pre * p.size) for n, p in enumerate(axes.pieces)]
+        self._candidates, self._choice = book.candidates({"axis": rows}), book.choice()
+        self._choices: dict[Any, Choice] = {}
+
+    # ---- Signatures -------------------------------------------------------------------------------------
+
+    def knowledge(self, op: Any) -> Knowledge:
+        """What the rules say about an op. One that carries a sharding rule is known by it only where the
+        rules know nothing: the rule says how shardings propagate, and not what is computed."""
+        facts = describe(op, False, self._looks_at, self._tensors)
+        key = tuple((name, tuple(rows)) for name, rows in facts.items())
+        if key not in self._known:
+            plain = {name: rows for name, rows in facts.items() if name not in _OWN_RULE} | self._modes
+            if len(plain) != len(facts) + len(self._modes):
+                plain["attribute_number"] = [
+                    row for row in facts["attribute_number"] if row[0] != "sdy.sharding_rule"
+                ]
+            said = self.book.localize(plain)
+            if (not said["known"] or said["no_rule"]) and "rule_factor" in facts:
+                said = self.book.localize({**facts, **self._modes})
+            self._known[key] = self._read(op, facts, said)
+        return self._known[key]
+
+    @staticmethod
+    def _read(op: Any, facts: Mapping[str, Rows], said: Mapping[str, Rows]) -> Knowledge:
+        slots = facts.get("slot", [])
+        ranks = [rank for *_, rank in slots]
+        dims: list[list[int]] = [[0] * max(rank, 0) for rank in ranks]
+        for t, d, size in facts.get("dim", ()):
+            dims[t][d] = size
+        bits = {t: width for t, _, width in facts.get("element", ())}
+        maps: list[list[list[int]]] = [[[] for _ in range(max(rank, 0))] for rank in ranks]
+        if not said["no_rule"]:
+            for t, d, _, factor in said["maps"]:
+                maps[t][d].append(factor)
+        splits = frozenset(factor for (factor,) in said["splits"]) if not said["no_rule"] else frozenset()
+        return Knowledge(
+            lowering=said["lowers"][0][0],
+            refused=said["refuses"][0][0] if said["refuses"] else "",
+            roles=tuple(role for _, role, *_ in slots),
+            shapes=tuple(tuple(d) if r >= 0 else None for d, r in zip(dims, ranks, strict=True)),
+            widths=tuple(-(-bits.get(t, 0) // 8) for t in range(len(slots))),
+            maps=tuple(tuple(map(tuple, slot)) for slot in maps),
+            sizes=dict(said["factor"]),
+            splits=splits,
+            partial=frozenset(factor for (factor,) in said["leaves_partial"]) & splits,
+            combine=said["combined_by"][0][0] if said["combined_by"] else "",
+            combined_by_region=bool(said["combined_by_region"]),
+            multiplies=bool(said["multiplies"]),
+            fills={(t, factor): what for t, factor, what in said["fills"]},
+            local_sizes=tuple(said["local_size"]),
+            counts=tuple(said["counts"]),
+            starts=frozenset(said["starts"]),
+            facts=said,
+        )
+
+    # ---- Choices ----------------------------------------------------------------------------------------
+
+    def choose(self, known: Knowledge, held: tuple[Layout | None, ...], free: frozenset[int]) -> Choice:
+        """How an op is computed whose slots have these layouts; the operands in ``free`` can be computed
+        in any layout."""
+        key = known, held, free
+        if key not in self._choices:
+            self._choices[key] = self._choose(known, held, free)
+        return self._choices[key]
+
+    def _choose(self, known: Knowledge, held: tuple[Layout | None, ...], free: frozenset[int]) -> Choice:
+        tensors = [(t, role) for t, role in enumerate(known.roles)]
+        sharded = [
+            (t, d, position, piece)
+            for t, layout in enumerate(held)
+            if layout is not None
+            for d, pieces in enumerate(layout.dims)
+            for position, piece in enumerate(pieces)
+        ]
+        maps = [
+            (t, d, position, factor)
+            for t, slot in enumerate(known.maps)
+            for d, factors in enumerate(slot)
+            for position, factor in enumerate(factors)
+        ]
+        ways: list[dict[int, Pieces]] = [{}]
+        parts_if_stays = 1
+        if sharded and known.splits:
+            facts: dict[str, Rows] = {
+                "tensor": tensors,
+                "maps": maps,
+                "factor": list(known.sizes.items()),
+                "splits": [(factor,) for factor in sorted(known.splits)],
+                "sharded": sharded,
+            }
+            found = self._candidates.solve(facts)
+            axes: dict[tuple[int, int], list[int]] = {}
+            for factor, option, _, piece in found["option_axis"]:
+                axes.setdefault((factor, option), []).append(piece)
+            ways = [_factors(choice, axes) for (choice,) in found["candidate"]] or ways
+            parts_if_stays = self.axes.product(piece for _, _, piece in found["stays"])
+        candidates = [self._candidate(known, held, free, way) for way in ways]
+        return self._cheapest(known, [c for c, _ in candidates], [n for _, n in candidates], parts_if_stays)
+
+    def _candidate(
+        self, known: Knowledge, held: tuple[Layout | None, ...], free: frozenset[int], way: dict[int, Pieces]
+    ) -> tuple[Candidate, int]:
+        """A candidate, and how many collectives it takes."""
+        loose = tuple(sorted(chain.from_iterable(p for f, p in way.items() if f in known.partial)))
+        layouts, sends, count = list[Layout](), list[float](), 0
+        for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
+            if shape is None or has is None:
+                layouts.append(replicated(0))
+                sends.append(0.0)
+                continue
+            dims: Dims = tuple(
+                tuple(chain.from_iterable(way.get(f, ()) for f in factors)) for factors in known.maps[t]
+            )
+            partial = loose if role == "result" else self._started(known, t, way)
+            layout = Layout(dims, partial, known.combine or "region") if partial else Layout(dims)
+            layouts.append(layout)
+            ends = (layout, has) if role == "result" else (has, layout)
+            if role == "result" and partial and known.combined_by_region:
+                ends = (layout.complete, has)  # combined by the lowering itself
+                sends.append(2.0 * prod(self.axes.local(shape, dims)) * known.widths[t])
+                count += 1
+            elif t in free:
+                sends.append(0.0)
+                continue
+            else:
+                sends.append(0.0)
+            plan = self.planner.plan(shape, *ends)
+            sends[-1] += plan.price * known.widths[t]
+            count += sum(step.price > 0 for step in plan.steps)
+        factors = tuple(sorted((f, p) for f, p in way.items() if p))
+        return Candidate(factors, tuple(layouts), tuple(sends)), count
+
+    @staticmethod
+    def _started(known: Knowledge, slot: int, way: dict[int, Pieces]) -> Pieces:
+        pieces = (way.get(factor, ()) for t, factor in known.starts if t == slot)
+        return tuple(sorted(chain.from_iterable(pieces)))
+
+    def _cheapest(
+        self, known: Knowledge, candidates: list[Candidate], counts: list[int], parts_if_stays: int
+    ) -> Choice:
+        if len(candidates) == 1:
+            return Choice(candidates[0], tuple(candidates), (sum(candidates[0].sends),))
+        numbers = range(len(candidates))
+        facts: dict[str, Rows] = {
+            "sends": [(n, t, cost) for n in numbers for t, cost in enumerate(candidates[n].sends)],
+            "collectives": [(n, counts[n]) for n in numbers],
+            "parts": [(n, self.axes.product(chain(*(p for _, p in candidates[n].factors)))) for n in numbers],
+            "parts_if_stays": [(parts_if_stays,)],
+            "touched": [
+                (float(sum(w * prod(s or ()) for w, s in zip(known.widths, known.shapes, strict=True))),)
+            ],
+            "multiplied": [(float(prod(known.sizes.values())),)] if known.multiplies else [],
+        }
+        found = self._choice.solve(facts)
+        (number,) = found["cheapest"][0]
+        costs: dict[int, float] = dict(found["costs"])
+        return Choice(candidates[number], tuple(candidates), tuple(costs[n] for n in numbers))
+
+
+def _factors(choice: Any, axes: Mapping[tuple[int, int], list[int]]) -> dict[int, Pieces]:
+    """The pieces of each factor by a choice as the rules write it: [factor, option, before]."""
+    found: dict[int, Pieces] = {}
+    while choice is not None:
+        factor, option, choice = choice
+        if option:
+            found[factor] = tuple(axes[factor, option])
+    return found
+
+
+def bytes_of(element: Any) -> int:
+    """The bytes of an element."""
+    return -(-bits_of(str(element)) // 8)

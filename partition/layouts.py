@@ -1,0 +1,193 @@
+"""How a tensor lies on the devices of a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ..program.meshes import Mesh, Meshes, SubAxis
+from ..program.shardings import Sharding
+
+Pieces = tuple[int, ...]
+Dims = tuple[Pieces, ...]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the elements of a tensor are: per dimension the pieces of mesh axes it is split on, major to
+    minor.
+
+    A dimension of size N in n parts has parts of ceil(N / n) elements; what is past the end is padding. A
+    value that is ``partial`` on pieces is the combination, by the op ``combine``, of what the devices
+    along them hold.
+    """
+
+    dims: Dims
+    partial: Pieces = ()
+    combine: str = ""
+
+    @property
+    def pieces(self) -> Iterator[int]:
+        """All pieces that the layout uses."""
+        for dim in self.dims:
+            yield from dim
+        yield from self.partial
+
+    @property
+    def whole(self) -> bool:
+        """Whether every device has the whole tensor."""
+        return not self.partial and not any(self.dims)
+
+    @property
+    def complete(self) -> Layout:
+        """The layout after its partial values are combined."""
+        return Layout(self.dims)
+
+
+@cache
+def replicated(rank: int) -> Layout:
+    """The layout of a tensor that every device has."""
+    return Layout(((),) * rank)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A sub-axis that layouts are made of: a digit in the position of a device along its axis."""
+
+    mesh: int
+    axis: str
+    pre: int
+    size: int
+
+
+class Axes:
+    """The meshes of a module, their axes cut into the pieces that its shardings use.
+
+    Of two cuts of an axis one must divide the other, or else the pieces between them are no sub-axes (2
+    and 3 of 6); a sharding that cuts an axis otherwise than those before it is taken as far as it fits.
+    """
+
+    def __init__(self, meshes: Meshes, shardings: Iterable[Sharding]) -> None:
+        self.meshes = meshes
+        cuts: dict[tuple[int, str], list[int]] = {}
+        for number, mesh in enumerate(meshes.meshes):
+            if meshes.same[number] == number:
+                cuts |= {(number, axis): [1, size] for axis, size in mesh.axes}
+        for sharding in shardings:
+            mesh_number = meshes.same[sharding.mesh]
+            for dimension in sharding.dimensions:
+                for axis in dimension.axes:
+                    known = cuts[mesh_number, axis.name]
+                    for cut in (axis.pre, axis.pre * axis.size):
+                        if cut not in known and all(cut % c == 0 or c % cut == 0 for c in known):
+                            known.append(cut)
+        self.pieces: list[Piece] = []
+        self._runs: dict[tuple[int, str], list[int]] = {}
+        for (number, name), known in cuts.items():
+            run = [
+                Piece(number, name, low, high // low)
+                for low, high in pairwise(sorted(set(known)))
+                if high > low
+            ]
+            self._runs[number, name] = list(range(len(self.pieces), len(self.pieces) + len(run)))
+            self.pieces.extend(run)
+        self.sizes = [piece.size for piece in self.pieces]
+        used = [n for n, mesh in enumerate(meshes.meshes) if mesh.axes]
+        self.main = used[0] if used else -1
+        self.count = prod(size for _, size in meshes.meshes[self.main].axes) if used else 1
+
+    @property
+    def mesh(self) -> Mesh | None:
+        """The mesh whose positions number the devices."""
+        return self.meshes.meshes[self.main] if self.main >= 0 else None
+
+    def of(self, mesh: int, axes: Sequence[SubAxis]) -> tuple[Pieces, bool]:
+        """The pieces of a list of sub-axes, and whether these are all of them."""
+        found: list[int] = []
+        for axis in axes:
+            run = self._runs[self.meshes.same[mesh], axis.name]
+            inside = [
+                p for p in run if axis.pre <= self.pieces[p].pre and self._end(p) <= axis.pre * axis.size
+            ]
+            if self.product(inside) != axis.size:
+                return tuple(found), False
+            found.extend(inside)
+        return tuple(found), True
+
+    def layout(self, sharding: Sharding | None, shape: Shape) -> Layout:
+        """The layout of a tensor with a sharding; without elements there is nothing to split."""
+        if sharding is None or 0 in shape or len(sharding.dimensions) != len(shape):
+            return replicated(len(shape))
+        dims = tuple(self.of(sharding.mesh, dimension.axes)[0] for dimension in sharding.dimensions)
+        return Layout(dims)
+
+    def product(self, pieces: Iterable[int]) -> int:
+        """How many parts the pieces make."""
+        return prod(self.sizes[p] for p in pieces)
+
+    def tile(self, size: int, pieces: Iterable[int]) -> int:
+        """The elements of a part of a dimension."""
+        return -(-size // self.product(pieces))
+
+    def local(self, shape: Shape, dims: Dims) -> Shape:
+        """The shape of the part of a tensor that a device holds."""
+        return tuple(
+            self.tile(size, pieces) if pieces else size for size, pieces in zip(shape, dims, strict=True)
+        )
+
+    def sub_axes(self, pieces: Sequence[int]) -> list[SubAxis]:
+        """The sub-axes that pieces make up, adjacent ones merged."""
+        found: list[SubAxis] = []
+        for piece in (self.pieces[p] for p in pieces):
+            last = found[-1] if found else None
+            if last is not None and last.name == piece.axis and last.pre * last.size == piece.pre:
+                found[-1] = SubAxis(last.name, last.pre, last.size * piece.size)
+            else:
+                found.append(SubAxis(piece.axis, piece.pre, piece.size))
+        return found
+
+    def _end(self, piece: int) -> int:
+        return self.pieces[piece].pre * self.pieces[piece].size
+
+    # ---- Devices ----------------------------------------------------------------------------------------
+
+    def positions(self, mesh: int) -> npt.NDArray[np.int64]:
+        """The devices of a mesh by position; devices are numbered by their positions in the main mesh."""
+        ids = self.meshes.meshes[mesh].device_ids
+        order = np.asarray(ids or range(self.count), dtype=np.int64)
+        base = self.meshes.meshes[self.main].device_ids
+        if base:
+            place = np.empty(self.count, dtype=np.int64)
+            place[np.asarray(base)] = np.arange(self.count)
+            order = place[order]
+        return order
+
+    def grid(self, mesh: int) -> tuple[npt.NDArray[np.int64], list[int]]:
+        """The devices of a mesh as an array with a dimension for each piece, and these pieces."""
+        pieces = [
+            p for axis, _ in self.meshes.meshes[mesh].axes for p in self._runs[self.meshes.same[mesh], axis]
+        ]
+        return self.positions(mesh).reshape([self.sizes[p] for p in pieces]), pieces
+
+    def groups(self, pieces: Sequence[int]) -> npt.NDArray[np.int64]:
+        """The devices that differ only along pieces: a row per group, in the order of the pieces."""
+        grid, order = self.grid(self.pieces[pieces[0]].mesh)
+        moved = np.moveaxis(grid, [order.index(p) for p in pieces], range(-len(pieces), 0))
+        return moved.reshape(-1, self.product(pieces))
+
+    def index(self, pieces: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Which part each device has of a dimension that is split on pieces."""
+        found = np.zeros(self.count, dtype=np.int64)
+        if pieces:
+            grid, order = self.grid(self.pieces[pieces[0]].mesh)
+            for p in pieces:
+                digit = np.indices(grid.shape)[order.index(p)]
+                found[grid.ravel()] = found[grid.ravel()] * self.sizes[p] + digit.ravel()
+        return found

@@ -1,0 +1,357 @@
+"""What a device computes of an op: one function for each way of lowering that
+``rules/partition/local.dl`` names.
+
+Each takes the op, how it is computed, and its operands in the layouts that this needs, and gives the
+results in theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from .building import Builder, element_of, shape_of
+from .choosing import Candidate, Knowledge
+from .layouts import Pieces
+
+_OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # what is no part of the op
+
+
+@dataclass(frozen=True)
+class Site:
+    """An op that is lowered: what the rules know, the candidate taken, and what is captured in its
+    regions."""
+
+    builder: Builder
+    op: Any
+    known: Knowledge
+    taken: Candidate
+    captured: Callable[[Any], Any | None]
+
+    def type(self, slot: int) -> Any:
+        """The type of a slot's local part."""
+        operands = len(self.op.operands)
+        type_ = (self.op.operands[slot] if slot < operands else self.op.results[slot - operands]).type
+        shape = self.known.shapes[slot]
+        if shape is None:
+            return type_
+        local = self.builder.axes.local(shape, self.taken.layouts[slot].dims)
+        return self.builder.tensor(local, ir.RankedTensorType(type_).element_type)
+
+    def pieces(self, slot: int, dim: int) -> Pieces:
+        """The pieces that a dimension of a slot is split on."""
+        return self.taken.layouts[slot].dims[dim]
+
+    def size(self, slot: int, dim: int) -> int:
+        """The size of a dimension of the whole tensor."""
+        shape = self.known.shapes[slot]
+        assert shape is not None
+        return shape[dim]
+
+    def items(self, name: str) -> list[int]:
+        """A list of integers of the op, as the rules call it."""
+        container, _, field = name.partition(".")
+        attribute: Any = self.op.attributes[container]
+        if field:
+            for kind in (_GATHER, _SCATTER):
+                if kind.isinstance(attribute):
+                    return list(getattr(kind(attribute), field))
+        return list(attribute)
+
+
+def _kinds() -> tuple[Any, Any]:
+    from jaxlib.mlir.dialects import stablehlo
+
+    return stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers
+
+
+_GATHER, _SCATTER = _kinds()
+
+
+def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
+    """The op on other operands, with other attributes, its results in their local shapes."""
+    builder, op = site.builder, site.op
+    made = op.operation.clone(ir.InsertionPoint(builder.scope.block))
+    for i, value in enumerate(operands):
+        made.operands[i] = value
+    count, held = len(operands), made.attributes
+    for name in _OUTSIDE:
+        if name in held:
+            del held[name]
+    for i, result in enumerate(made.results):
+        if site.known.shapes[count + i]:
+            result.set_type(site.type(count + i))
+    for name, value in (attributes or {}).items():
+        held[name] = value
+    if len(made.regions):
+        _recapture(made, site.captured)
+    return list(made.results)
+
+
+def _recapture(made: Any, captured: Callable[[Any], Any | None]) -> None:
+    """Values from outside of the regions of an op become those of the new program."""
+
+    def visit(inner: Any) -> ir.WalkResult:
+        for i, value in enumerate(inner.operands):
+            if inner != made and (found := captured(value)) is not None:
+                inner.operands[i] = found
+        return ir.WalkResult.ADVANCE
+
+    made.walk(visit)
+
+
+def parts(site: Site, operands: list[Any]) -> list[Any]:
+    """The same op on parts, with sizes of parts among its attributes."""
+    return clone(site, [_filled(site, operands, t) for t in range(len(operands))], _attributes(site))
+
+
+def _attributes(site: Site) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    lists: dict[str, list[int]] = {}
+    for name, index, slot, dim in site.known.local_sizes:
+        if site.pieces(slot, dim):
+            values = lists.setdefault(name, list(site.op.attributes[name]))
+            values[index] = site.builder.axes.tile(site.size(slot, dim), site.pieces(slot, dim))
+    for name, values in lists.items():
+        found[name] = site.builder.integers(values)
+    for name, factor in site.known.counts:
+        if pieces := site.taken.of(factor):
+            attribute: Any = site.op.attributes[name]
+            parts_ = site.builder.axes.product(pieces)
+            found[name] = ir.IntegerAttr.get(attribute.type, attribute.value // parts_)
+    return found
+
+
+def _filled(site: Site, operands: list[Any], slot: int) -> Any:
+    """An operand in whose padding stands what changes nothing."""
+    value = operands[slot]
+    for dim, factors in enumerate(site.known.maps[slot]):
+        for factor in factors:
+            what = site.known.fills.get((slot, factor))
+            if what is not None and site.taken.of(factor):
+                initial = what == "initial"
+                fill = (
+                    operands[slot + len(operands) // 2] if initial else site.builder.zero(element_of(value))
+                )
+                value = site.builder.mask(value, site.size(slot, dim), site.pieces(slot, dim), dim, fill)
+    return value
+
+
+# ---- Reductions
+# -----------------------------------------------------------------------------------------------
+
+
+def reduce(site: Site, operands: list[Any]) -> list[Any]:
+    """Each device reduces its part; where no collective does what the region does, all partial results are
+    gathered and reduced once more."""
+    results = parts(site, operands)
+    partial = site.taken.layouts[len(operands)].partial
+    if not partial or not site.known.combined_by_region:
+        return results
+    builder, gathered = site.builder, []
+    for value in results:
+        shape, element = shape_of(value), element_of(value)
+        row = builder.one("stablehlo.reshape", [value], builder.tensor([1, *shape], element))
+        n, sends = builder.axes.product(partial), float(_count(shape))
+        type_ = builder.tensor([n, *shape], element)
+        attributes = {"all_gather_dim": builder.integer(0)}
+        gathered.append(builder.collective("all_gather", row, type_, partial, sends * (n - 1), attributes))
+    initial = operands[len(operands) // 2 :]
+    made = site.op.operation.clone(ir.InsertionPoint(builder.scope.block))
+    for i, value in enumerate([*gathered, *initial]):
+        made.operands[i] = value
+    made.attributes["dimensions"] = builder.integers([0])
+    for name in _OUTSIDE:
+        if name in made.attributes:
+            del made.attributes[name]
+    for result, value in zip(made.results, results, strict=True):
+        result.set_type(value.type)
+    return list(made.results)
+
+
+def _count(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+# ---- Places known at run time
+# ---------------------------------------------------------------------------------
+
+
+def gather(site: Site, operands: list[Any]) -> list[Any]:
+    """A device takes what lies in its part of the operand, and nothing for other places."""
+    builder, (operand, indices) = site.builder, operands
+    numbers = "dimension_numbers"
+    columns = site.items(f"{numbers}.start_index_map")
+    shared = {f for f, _ in site.taken.factors if f in site.known.partial}
+    dims = [d for d, factors in enumerate(site.known.maps[0]) if shared.intersection(factors)]
+    if not dims:
+        return parts(site, operands)
+    vector = _vector_dim(site, numbers)
+    indices = _wide(builder, indices)
+    local, insides = {}, []
+    for dim in dims:
+        place = _column(builder, indices, vector, columns.index(dim))
+        size, pieces = site.size(0, dim), site.pieces(0, dim)
+        inside, at = _own_places(builder, _clamped(builder, place, size - 1), size, pieces)
+        local[columns.index(dim)] = at
+        insides.append(inside)
+    indices = _with_columns(builder, indices, vector, local)
+    (result,) = parts(site, [operand, indices])
+    inside = insides[0]
+    for other in insides[1:]:
+        inside = builder.binary("stablehlo.and", inside, other)
+    offsets = site.items(f"{numbers}.offset_dims")
+    shape = shape_of(result)
+    loops = [d for d in range(len(shape)) if d not in offsets]
+    inside = builder.one(
+        "stablehlo.reshape", [inside], builder.tensor([shape[d] for d in loops], element_of(inside))
+    )
+    attributes = {"broadcast_dimensions": builder.integers(loops)}
+    inside = builder.one(
+        "stablehlo.broadcast_in_dim", [inside], builder.tensor(shape, element_of(inside)), attributes
+    )
+    return [builder.select(inside, result, builder.zero(element_of(result), shape))]
+
+
+def scatter(site: Site, operands: list[Any]) -> list[Any]:
+    """A device writes what falls into its part; a place outside of the operand is written nowhere."""
+    builder, numbers = site.builder, "scatter_dimension_numbers"
+    inputs = len(site.op.results)
+    columns = site.items(f"{numbers}.scattered_dims_to_operand_dims")
+    inserted = site.items(f"{numbers}.inserted_window_dims")
+    slot, vector = inputs, _vector_dim(site, numbers)
+    indices = operands[slot]
+    split = [d for d in inserted if site.pieces(0, d)]
+    padded = [
+        d
+        for d in range(len(shape_of(indices)))
+        if site.pieces(slot, d)
+        and shape_of(indices)[d] * builder.axes.product(site.pieces(slot, d)) != site.size(slot, d)
+    ]
+    if split or padded:
+        indices = _wide(builder, indices)
+    if split:
+        local = {}
+        for d in split:
+            place = _column(builder, indices, vector, columns.index(d))
+            start = _start(builder, site.size(0, d), site.pieces(0, d), element_of(indices), shape_of(place))
+            local[columns.index(d)] = builder.binary("stablehlo.subtract", place, start)
+        indices = _with_columns(builder, indices, vector, local)
+    for d in padded:
+        outside = builder.splat("-1", element_of(indices))
+        indices = builder.mask(indices, site.size(slot, d), site.pieces(slot, d), d, outside)
+    return parts(site, [*operands[:slot], indices, *operands[slot + 1 :]])
+
+
+def update(site: Site, operands: list[Any]) -> list[Any]:
+    """The update is written at its place as seen from this device's part, which margins as large as the
+    update surround: what falls into them is cut off."""
+    builder, (value, part, *starts) = site.builder, operands
+    split = [d for d in range(len(starts)) if site.pieces(0, d) and site.size(0, d) != site.size(1, d)]
+    if not split:
+        return parts(site, operands)
+    shape, margin = shape_of(value), [0] * len(starts)
+    places = list[Any]()
+    for d, start in enumerate(starts):
+        place = _clamped(builder, _wide(builder, start), site.size(0, d) - site.size(1, d))
+        if d in split:
+            margin[d] = site.size(1, d)
+            own = _start(builder, site.size(0, d), site.pieces(0, d), element_of(place), ())
+            place = builder.binary("stablehlo.subtract", place, own)
+            place = builder.binary("stablehlo.add", place, builder.splat(str(margin[d]), element_of(place)))
+            place = _clamped(builder, place, shape[d] + margin[d])
+        elif site.pieces(0, d):
+            place = builder.zero(element_of(place))
+        places.append(place)
+    wide = {str(element_of(place)) for place in places}
+    if len(wide) > 1:
+        i64 = builder.tensor((), builder.i64)
+        places = [builder.one("stablehlo.convert", [place], i64) for place in places]
+    written = builder.put(builder.pad(value, margin, margin), part, places)
+    return [builder.cut(written, margin, shape)]
+
+
+def _vector_dim(site: Site, numbers: str) -> int:
+    attribute: Any = site.op.attributes[numbers]
+    kind = _GATHER if _GATHER.isinstance(attribute) else _SCATTER
+    return int(kind(attribute).index_vector_dim)
+
+
+def _wide(builder: Builder, indices: Any) -> Any:
+    """Indices of a type in which places can be subtracted: signed, of 32 bits or more."""
+    text = str(element_of(indices))
+    if text in ("i32", "i64"):
+        return indices
+    wide = builder.i64 if text in ("ui32", "ui64") else builder.i32
+    return builder.one("stablehlo.convert", [indices], builder.tensor(shape_of(indices), wide))
+
+
+def _column(builder: Builder, indices: Any, vector: int, column: int) -> Any:
+    """A column of the index vectors; the dimension stays, with size one, where there is one."""
+    shape = shape_of(indices)
+    if vector == len(shape):
+        return indices
+    starts = [column if d == vector else 0 for d in range(len(shape))]
+    return builder.cut(indices, starts, [1 if d == vector else n for d, n in enumerate(shape)])
+
+
+def _with_columns(builder: Builder, indices: Any, vector: int, columns: Mapping[int, Any]) -> Any:
+    shape = shape_of(indices)
+    if vector == len(shape):
+        return columns[0]
+    found = [
+        columns[j] if j in columns else _column(builder, indices, vector, j) for j in range(shape[vector])
+    ]
+    if len(found) == 1:
+        return found[0]
+    attributes = {"dimension": builder.integer(vector)}
+    return builder.one("stablehlo.concatenate", found, indices.type, attributes)
+
+
+def _clamped(builder: Builder, places: Any, last: int) -> Any:
+    shape, element = shape_of(places), element_of(places)
+    low, high = builder.zero(element), builder.splat(str(max(last, 0)), element)
+    return builder.one("stablehlo.clamp", [low, places, high], builder.tensor(shape, element))
+
+
+def _start(builder: Builder, size: int, pieces: Pieces, element: Any, shape: Sequence[int]) -> Any:
+    start = builder.start(size, pieces)
+    if element != builder.i32:
+        start = builder.one("stablehlo.convert", [start], builder.tensor((), element))
+    return builder.spread(start, shape)
+
+
+def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tuple[Any, Any]:
+    """Whether places lie in this device's part, and where they are in it (0 where they are not)."""
+    shape, element = shape_of(places), element_of(places)
+    tile = builder.axes.tile(size, pieces)
+    local = builder.binary("stablehlo.subtract", places, _start(builder, size, pieces, element, shape))
+    zero = builder.zero(element, shape)
+    end = builder.splat(str(tile), element, shape)
+    inside = builder.binary(
+        "stablehlo.and", builder.compare("GE", local, zero), builder.compare("LT", local, end)
+    )
+    return inside, builder.select(inside, local, zero)
+
+
+COMPUTED: dict[str, Callable[[Site, list[Any]], list[Any]]] = {
+    "parts": parts,
+    "reduce": reduce,
+    "gather": gather,
+    "scatter": scatter,
+    "update": update,
+    "slice": parts,
+    "pad": parts,
+    "reverse": parts,
+    "concatenate": parts,
+    "windows": parts,
+    "spread": parts,
+    "collective": parts,
+    "device": parts,
+}

@@ -1,0 +1,81 @@
+"""A partitioned program: the module that each device runs, and what it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..program.modules import bytecode_of, ops_in
+from ..program.shardings import Sharding, Shardings
+from ..rulebook.book import RuleBook
+from .building import Form, Sent
+from .choosing import Chooser
+from .layouts import Axes
+from .planning import Planner
+from .program import Partitioner
+
+
+class Partitioned:
+    """The program that each device runs. ``sent`` are its collectives, in order."""
+
+    def __init__(self, module: ir.Module, sent: list[Sent], axes: Axes, form: Form) -> None:
+        self.module, self.sent, self.axes, self.form = module, sent, axes, form
+
+    def text(self) -> str:
+        """The module as MLIR text."""
+        return str(self.module)
+
+    def bytecode(self) -> bytes:
+        """The module as MLIR bytecode."""
+        return bytecode_of(self.module)
+
+
+def partition(
+    module: ir.Module,
+    shardings: Shardings,
+    book: RuleBook,
+    modes: Sequence[str] = (),
+    form: Form = "sdy-manual",
+) -> Partitioned:
+    """Partitions an annotated module, every value as its sharding says. ``modes`` are those of the run.
+
+    Raises ShardlogError for ops that cannot run on each device.
+    """
+    with module.context, ir.Location.unknown():
+        axes = Axes(shardings.meshes, _used(module, shardings))
+        planner = Planner(axes)
+        chooser = Chooser(book, axes, planner, modes)
+        made, sent = Partitioner(module, shardings, axes, chooser, planner, form).run()
+        made.operation.verify()
+    return Partitioned(made, sent, axes, form)
+
+
+def _used(module: ir.Module, shardings: Shardings) -> Sequence[Sharding]:
+    """All shardings of a module, in order."""
+    found: dict[Any, Sharding] = {}
+
+    def read(attribute: Any) -> None:
+        if isinstance(attribute, sdy.TensorShardingAttr) and attribute not in found:
+            found[attribute] = shardings.read(attribute)
+
+    def each(entry: Any) -> None:
+        if isinstance(entry, sdy.TensorShardingPerValueAttr):
+            for sharding in entry.shardings:
+                read(sharding)
+        else:
+            read(entry)
+
+    for op in ops_in(module):
+        attributes = op.attributes
+        for label in ("sdy.sharding", "sharding", "out_sharding", "in_shardings", "out_shardings"):
+            if label in attributes:
+                each(attributes[label])
+        for label in ("arg_attrs", "res_attrs"):
+            if label in attributes:
+                for entry in attributes[label]:
+                    if "sdy.sharding" in entry:
+                        each(entry["sdy.sharding"])
+    return list(found.values())

@@ -1,0 +1,131 @@
+"""Carries out plans: a value in one layout becomes that value in another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .building import Builder, element_of, shape_of
+from .layouts import Axes, Layout, Shape
+from .planning import Plan, Step
+
+
+def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, plan: Plan) -> Any:
+    """The tensor of ``shape`` of which ``value`` is a part, after the steps of a plan."""
+    for step in plan.steps:
+        value = _STEPS[step.kind](builder, value, shape, start, step)
+        start = step.after
+    return value
+
+
+def _slice(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+    d, axes = step.dim, builder.axes
+    new = step.after.dims[d]
+    tile, held = axes.tile(shape[d], new), shape_of(value)
+    value = _filled_up(builder, value, d, tile * axes.product(step.pieces) - held[d])
+    sizes = [*held[:d], tile, *held[d + 1 :]]
+    starts: list[Any] = [0] * len(held)
+    starts[d] = builder.lookup(axes.index(step.pieces) * tile)
+    return builder.cut(value, starts, sizes)
+
+
+def _filled_up(builder: Builder, value: Any, d: int, more: int) -> Any:
+    rank = len(shape_of(value))
+    high = [more if e == d else 0 for e in range(rank)]
+    return builder.pad(value, [0] * rank, high)
+
+
+def _all_gather(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+    d, held = step.dim, shape_of(value)
+    n = builder.axes.product(step.pieces)
+    type_ = builder.tensor([*held[:d], held[d] * n, *held[d + 1 :]], element_of(value))
+    attributes = {"all_gather_dim": builder.integer(d)}
+    value = builder.collective("all_gather", value, type_, step.pieces, step.price, attributes)
+    return _trimmed(builder, value, shape, step)
+
+
+def _trimmed(builder: Builder, value: Any, shape: Shape, step: Step) -> Any:
+    """Without the padding of a dimension that is whole again."""
+    sizes = list(builder.axes.local(shape, step.after.dims))
+    return builder.cut(value, [0] * len(sizes), sizes)
+
+
+def _all_reduce(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+    return builder.collective("all_reduce", value, value.type, step.pieces, step.price, combine=start.combine)
+
+
+def _reduce_scatter(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+    d, axes = step.dim, builder.axes
+    tile = axes.tile(shape[d], step.after.dims[d])
+    held = shape_of(value)
+    value = _filled_up(builder, value, d, tile * axes.product(step.pieces) - held[d])
+    type_ = builder.tensor([*held[:d], tile, *held[d + 1 :]], element_of(value))
+    attributes = {"scatter_dimension": builder.integer(d)}
+    return builder.collective(
+        "reduce_scatter", value, type_, step.pieces, step.price, attributes, combine=start.combine
+    )
+
+
+def _all_to_all(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+    d, other, axes = step.dim, step.to, builder.axes
+    n, tile = axes.product(step.pieces), axes.tile(shape[other], step.after.dims[other])
+    value = _filled_up(builder, value, other, tile * n - shape_of(value)[other])
+    sizes = shape_of(value)
+    sizes[d], sizes[other] = sizes[d] * n, tile
+    attributes = {
+        "split_dimension": builder.integer(other),
+        "concat_dimension": builder.integer(d),
+        "split_count": builder.integer(n),
+    }
+    type_ = builder.tensor(sizes, element_of(value))
+    value = builder.collective("all_to_all", value, type_, step.pieces, step.price, attributes)
+    return _trimmed(builder, value, shape, step)
+
+
+def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+    """Every device gets the part that it has afterwards from a device that has it before, near to itself."""
+    axes = builder.axes
+    has, wants = (_parts(axes, layout) for layout in (start, step.after))
+    owners: dict[tuple[int, ...], list[int]] = {}
+    for device, part in enumerate(has):
+        owners.setdefault(part, []).append(device)
+    takers: dict[tuple[int, ...], list[int]] = {}
+    for device, part in enumerate(wants):
+        takers.setdefault(part, []).append(device)
+    pairs = []
+    for part, devices in takers.items():
+        stay = [device for device in owners[part] if device in devices]
+        givers = [device for device in owners[part] if device not in stay]
+        pairs += [(device, device) for device in stay]
+        pairs += zip(givers, [device for device in devices if device not in stay], strict=True)
+    table = np.asarray(sorted(pairs, key=lambda pair: pair[1]), dtype=np.int64)
+    return builder.collective("collective_permute", value, value.type, (), step.price, pairs=table)
+
+
+def _parts(axes: Axes, layout: Layout) -> list[tuple[int, ...]]:
+    """The part of a tensor that each device has, and which share of it where it is partial."""
+    indices = [axes.index(pieces) for pieces in layout.dims] + [axes.index((p,)) for p in layout.partial]
+    if not indices:
+        return [()] * axes.count
+    return [tuple(part) for part in np.stack(indices, axis=1).tolist()]
+
+
+def _mask(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+    """One device keeps the value, and the others have nothing to combine with it."""
+    first = builder.lookup(builder.axes.index(step.pieces))
+    held = shape_of(value)
+    nothing = builder.neutral(step.after.combine, element_of(value), held)
+    keeps = builder.compare("EQ", first, builder.number(0))
+    return builder.select(builder.spread(keeps, held), value, nothing)
+
+
+_STEPS = {
+    "slice": _slice,
+    "mask": _mask,
+    "all_gather": _all_gather,
+    "all_reduce": _all_reduce,
+    "reduce_scatter": _reduce_scatter,
+    "all_to_all": _all_to_all,
+    "collective_permute": _collective_permute,
+}
