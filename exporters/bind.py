@@ -18,39 +18,62 @@ from ..rulebook.book import family
 
 
 def bind(module: ir.Module) -> ir.Module:
-    """A copy of an annotated module in which the shardings of all values bind."""
+    """A copy of an annotated module in which the shardings of all values bind. A value without one is
+    replicated; XLA would decide otherwise."""
     copy = copy_of(module)
+    meshes = symbols(copy, "sdy.mesh")
+    mesh = next((n for n, op in meshes.items() if read_mesh(n, op.attributes["mesh"]).axes), None)
+    if mesh is None:
+        return copy
     with module.context, ir.Location.unknown():
         for op in ops_in(copy):
-            if "sdy.sharding" not in op.attributes:
-                continue
-            shardings = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
-            del op.attributes["sdy.sharding"]
-            for index, sharding in enumerate(shardings):
-                _bind(op, index, sharding)
-        _bind_boundary(copy)
+            if op.operation.name == "sdy.reshard":  # XLA takes none
+                _constrain_instead(op)
+            elif "sharding" not in op.attributes and "out_shardings" not in op.attributes:
+                for index, sharding in enumerate(_shardings(op, mesh)):
+                    _bind(op, index, sharding)
+        _bind_boundary(copy, mesh)
     return copy
 
 
-def _bind_boundary(module: ir.Module) -> None:
-    """What enters or leaves without a sharding is replicated; XLA would decide otherwise."""
-    functions, meshes = symbols(module, "func.func"), symbols(module, "sdy.mesh")
-    mesh = next((n for n, op in meshes.items() if read_mesh(n, op.attributes["mesh"]).axes), None)
-    if mesh is None:
-        return
+def _shardings(op: Any, mesh: str) -> list[Any]:
+    """The shardings of the results of an op, which has none of them any more."""
+    if "sdy.sharding" not in op.attributes:
+        return [_replicated(result.type, mesh) for result in op.results]
+    found = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
+    del op.attributes["sdy.sharding"]
+    return list(found)
+
+
+def _replicated(type_: Any, mesh: str) -> Any:
+    rank = type_.rank if isinstance(type_, ir.RankedTensorType) else 0
+    return sdy.TensorShardingAttr.get(mesh, [sdy.DimensionShardingAttr.get([], is_closed=True)] * rank)
+
+
+def _constrain_instead(reshard: Any) -> None:
+    made = sdy.ShardingConstraintOp(
+        reshard.operands[0],
+        reshard.attributes["sharding"],
+        loc=reshard.location,
+        ip=ir.InsertionPoint(reshard),
+    )
+    reshard.results[0].replace_all_uses_with(made.operation.results[0])
+    reshard.operation.erase()
+
+
+def _bind_boundary(module: ir.Module, mesh: str) -> None:
+    functions = symbols(module, "func.func")
     main = functions[main_function(functions)]
     for label, types in (("arg_attrs", main.type.inputs), ("res_attrs", main.type.results)):
         entries = boundary_attributes(main, label)
         for i, (entry, type_) in enumerate(zip(entries, types, strict=True)):
             if "sdy.sharding" not in entry and isinstance(type_, ir.RankedTensorType):
-                closed = [sdy.DimensionShardingAttr.get([], is_closed=True)] * type_.rank
-                sharding = sdy.TensorShardingAttr.get(mesh, closed)
-                entries[i] = with_attributes(entry, {"sdy.sharding": sharding})
+                entries[i] = with_attributes(entry, {"sdy.sharding": _replicated(type_, mesh)})
         main.attributes[label] = ir.ArrayAttr.get(entries)
 
 
 def _bind(op: Any, index: int, sharding: Any) -> None:
-    """Puts constraints on a result of an op, and on what a loop carries for it."""
+    """Puts constraints on a result of an op, on what a loop carries and on what a region returns for it."""
     if not isinstance(op.results[index].type, ir.RankedTensorType) or not op.results[index].type.rank:
         return
     if op.operation.name in family("carries_op"):
@@ -58,8 +81,10 @@ def _bind(op: Any, index: int, sharding: Any) -> None:
         for region in op.regions:
             block = region.blocks[0]
             _follow(block.arguments[index], sharding, ir.InsertionPoint.at_block_begin(block))
-        if op.regions:
-            _before(list(op.regions[-1].blocks[0].operations)[-1], index, sharding)
+    for region in op.regions:
+        last = list(region.blocks[0].operations)[-1]
+        if index < len(last.operands) and last.operands[index].type == op.results[index].type:
+            _before(last, index, sharding)
     _follow(op.results[index], sharding, ir.InsertionPoint.after(op))
 
 

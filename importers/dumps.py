@@ -13,26 +13,22 @@ from __future__ import annotations
 import glob
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from jaxlib.mlir import ir
 
 from ..errors import ShardlogError, closest
-from ..notations.frontend_attributes import read_frontend_attributes
-from ..notations.xla_loops import simplify_loops
-from ..program.modules import bytecode_of, side_by_side, symbols
-from .source import Text, parse_module, read_file
+from .lines import with_lines
+from .source import Text, read_file
+from .vetting import from_hlo
 
 FLAGS = {"xla_dump_to": "DIR", "xla_dump_hlo_pass_re": ".*shard.*"}
 _BEFORE, _AFTER, _INPUT = "before_propagation", "after_propagation", "input_module"
 _HOW = "compile with XLA_FLAGS='" + " ".join(f"--{name}={value}" for name, value in FLAGS.items()) + "'"
 
 
-def read_dump(folder: Path, module: str = "") -> Text:
+def read_dump(folder: Path, module: str = "", *, own: bool = False) -> Text:
     """The program of a dump that was given to propagation.
 
-    ``module`` is the name of one where the dump has several: ``jit_step``, or that of its folder. Raises
-    ShardlogError where the dump has none or several.
+    ``module`` is the name of one where the dump has several: ``jit_step``, or that of its folder. ``own``:
+    the dump is of a compile of this process. Raises ShardlogError where the dump has none or several.
     """
     found = _modules(folder)
     if not found:
@@ -53,12 +49,12 @@ def read_dump(folder: Path, module: str = "") -> Text:
     if before is None:
         message = f"neither {_BEFORE} nor {_INPUT} is there"
         raise ShardlogError(message, where=str(chosen[0]), hint=_HOW)
-    return beside(read_file(before), before)
+    return beside(read_file(before), before, own=own)
 
 
-def beside(text: Text, path: Path) -> Text:
-    """A program from a file. If the file belongs to a dump, the program has its source lines and XLA's own
-    result, where the files beside it have them."""
+def beside(text: Text, path: Path, *, own: bool = False) -> Text:
+    """A program from a file. If the file belongs to a dump (``own``: of a compile of this process), the
+    program has its source lines and XLA's own result, where the files beside it have them."""
     stage = path.name.partition(".")[2].removesuffix(".mlir")
     if stage not in (_BEFORE, _INPUT):
         return text
@@ -67,7 +63,8 @@ def beside(text: Text, path: Path) -> Text:
     if after is not None:
         text = replace(text, after=read_file(after).data)
     sources = sorted(folder.parent.parent.glob(f"{glob.escape(folder.name)}.*before_shardy-xla.txt"))
-    return _with_lines(text, sources[0]) if sources else text
+    hlo = from_hlo(sources[0].read_bytes(), own=own) if sources else b""
+    return with_lines(text, hlo) if hlo else text
 
 
 def _modules(folder: Path) -> list[Path]:
@@ -84,35 +81,3 @@ def _stage(folder: Path, stage: str) -> Path | None:
     """The file of a stage; its number differs between versions."""
     found = sorted(folder.glob(f"[0-9]*.{stage}.mlir"))
     return found[0] if found else None
-
-
-def _with_lines(text: Text, hlo: Path) -> Text:
-    """A program with the locations of the same program as HLO; as it is where the two are not alike."""
-    module = parse_module(text)
-    try:
-        from jaxlib import _hlo, _jax  # type: ignore[attr-defined] # without stubs
-
-        proto = _hlo.hlo_module_from_text(hlo.read_text()).as_serialized_hlo_module_proto()
-        with module.context, ir.Location.unknown():
-            named = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(proto))
-            read_frontend_attributes(named)
-            simplify_loops(named)
-    except (ImportError, AttributeError, OSError, RuntimeError, ValueError, ShardlogError):
-        return text  # of another version: what it says would be no more than lines
-    ours, theirs = symbols(module, "func.func"), symbols(named, "func.func")
-    for name in ours.keys() & theirs.keys():
-        pairs = list(side_by_side(ours[name], theirs[name]))
-        if all(a is not None and b is not None and _alike(a, b) for a, b in pairs):
-            for a, b in pairs:
-                if isinstance(a, ir.Value):
-                    ir.BlockArgument(a).set_location(b.location)
-                else:
-                    a.operation.location = b.location
-    return replace(text, data=bytecode_of(module))
-
-
-def _alike(ours: Any, theirs: Any) -> bool:
-    if isinstance(ours, ir.Value):
-        return bool(ours.type == theirs.type)
-    names = [op.operation.name.replace("sdy.constant", "stablehlo.constant") for op in (ours, theirs)]
-    return bool(names[0] == names[1])

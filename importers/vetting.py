@@ -43,7 +43,8 @@ _LONGEST = 1 << 26  # characters of what an alias stands for
 _SECONDS, _BYTES_A_SECOND = 60, 100_000
 _MEMORY, _TIMES = 8 << 30, 32  # bytes, and how many more for each of the program
 _CHILD = (
-    "import sys; sys.path[:] = sys.argv[2:]; from shardlog.importers.vetting import child; child(sys.argv[1])"
+    "import sys; sys.path[:] = sys.argv[3:]; "
+    "from shardlog.importers.vetting import child; child(*sys.argv[1:3])"
 )
 
 
@@ -73,6 +74,24 @@ def with_names(data: bytes, name: str) -> bytes:
     except UnicodeDecodeError:  # of a name, or of a string, which may be anything
         return _in_child(data, name, where=name, hint=_NAMES)
     return data
+
+
+def from_hlo(text: bytes, *, own: bool = False) -> bytes:
+    """The module that a text of HLO stands for, as bytecode; nothing where this jaxlib cannot read it.
+
+    HLO of another process (not ``own``) is read in a child: XLA's parser may end its process.
+    """
+    try:
+        return _stablehlo_of(text) if own else _in_child(text, "HLO", where="HLO", hint="", kind="hlo")
+    except (ShardlogError, ImportError, AttributeError, RuntimeError, ValueError):  # of another version
+        return b""
+
+
+def _stablehlo_of(hlo: bytes) -> bytes:
+    from jaxlib import _hlo, _jax  # type: ignore[attr-defined] # without stubs
+
+    proto = _hlo.hlo_module_from_text(hlo.decode()).as_serialized_hlo_module_proto()
+    return bytes(_jax.mlir.hlo_to_stablehlo(proto))
 
 
 def _strings(data: bytes) -> bytes:
@@ -151,11 +170,11 @@ def _not_text(data: bytes) -> int:
     return 0
 
 
-def _in_child(data: bytes, name: str, *, where: str, hint: str) -> bytes:
+def _in_child(data: bytes, name: str, *, where: str, hint: str, kind: str = "mlir") -> bytes:
     if not sys.executable:  # Python in another program
         return data
     seconds = _SECONDS + len(data) // _BYTES_A_SECOND
-    process = children.start([sys.executable, "-c", _CHILD, name, *sys.path])
+    process = children.start([sys.executable, "-c", _CHILD, name, kind, *sys.path])
     try:
         answer, _ = process.communicate(data, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -203,8 +222,11 @@ def _read_names(op: Any) -> None:
             _ = [sdy.MeshAxisAttr(axis).name for axis in sdy.MeshAttr(attribute).axes]
 
 
-def child(name: str) -> None:
-    """Reads a program from standard input; writes it, or what is wrong with it, to standard output."""
+def child(name: str, kind: str) -> None:
+    """Reads a program from standard input; writes it, or what is wrong with it, to standard output.
+
+    ``kind`` is "mlir", or "hlo" for text that is written as bytecode of MLIR.
+    """
     from ..program.modules import bytecode_of
     from .source import Text, parse_module
 
@@ -215,6 +237,8 @@ def child(name: str) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY + _TIMES * len(data),) * 2)
     try:
+        if kind == "hlo":
+            data = _stablehlo_of(data)
         text = Text(data, name)
         module = parse_module(text)
         _check_names(module, text)

@@ -73,7 +73,7 @@ def _compiled(source: Any, module: ir.Module, text: Text) -> Text | None:
             dump(bytecode_of(module), _devices(module), options, text.name)
         if not (Path(folder) / "shardy").exists():
             return None
-        return replace(read_dump(Path(folder)), name=text.name, interface=text.interface)
+        return replace(read_dump(Path(folder), own=True), name=text.name, interface=text.interface)
 
 
 def _devices(module: ir.Module) -> int:

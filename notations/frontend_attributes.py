@@ -164,7 +164,7 @@ def _only(op: Any) -> Any:
     if found is None or len(sdy.TensorShardingPerValueAttr(found).shardings) != 1:
         target = text_of(op.attributes["call_target_name"])
         raise ShardlogError(f"@{target} has no sharding", where=location(op), hint=f"expected {_SHARDING}")
-    return sdy.TensorShardingPerValueAttr(found).shardings[0]
+    return sdy.TensorShardingAttr(sdy.TensorShardingPerValueAttr(found).shardings[0])
 
 
 def _replace(op: Any, values: Any) -> None:

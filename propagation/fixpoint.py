@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.agenda.agenda import Agenda, Outcome, Pass
+from ..engine.agenda.agenda import Agenda, Outcome, Pass, PassStatistics
 from ..engine.agenda.agenda import Graph as AgendaGraph
 from ..engine.agenda.retirement import Lists, joined, lists, nobody
 from ..importers.program import Program
@@ -304,9 +304,11 @@ class _Propagation:
 def _statistics(
     stages: list[tuple[int, int | None, str]], stage_of: list[int], outcome: Outcome
 ) -> tuple[Stage, ...]:
+    rows_of: list[list[PassStatistics]] = [[] for _ in stages]
+    for row, stage in zip(outcome.statistics, stage_of, strict=True):
+        rows_of[stage].append(row)
     found = []
-    for number, (priority, level, strategy) in enumerate(stages):
-        rows = [row for row, stage in zip(outcome.statistics, stage_of, strict=True) if stage == number]
+    for (priority, level, strategy), rows in zip(stages, rows_of, strict=True):
         found.append(
             Stage(
                 priority,

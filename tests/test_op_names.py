@@ -32,7 +32,8 @@ WRITTEN = {  # by the partitioner, which does not ask what an op is called
 } | {"sdy.return"}
 ELSEWHERE = {  # ops that are written in another way somewhere
     "checks/agreement.py": {"sdy.constant", "stablehlo.constant", "sdy.reshard"},
-    "importers/dumps.py": {"sdy.constant", "stablehlo.constant"},
+    "exporters/bind.py": {"sdy.reshard"},
+    "importers/lines.py": {"sdy.constant", "stablehlo.constant", "stablehlo.reshape"},
     "notations/frontend_attributes.py": {
         f"stablehlo.{n}" for n in ("after_all", "infeed", "outfeed", "recv", "send")
     },

@@ -37,8 +37,10 @@ class Kinds:
         self.steps: list[tuple[Any, ...]] = []
         self._kinds: dict[tuple[Any, ...], int] = {}
         self._steps: dict[tuple[Any, ...], int] = {}
-        passes = range(len(self.record.stage_of))
-        self._statics = cache(lambda item: tuple(self.record.static(item, turns) for turns in passes))
+        taken: dict[tuple[tuple[int, int], ...], int] = {}  # numbers of the static facts of all passes
+        self._statics = cache(
+            lambda class_: taken.setdefault(tuple(self.record.statics(class_).items()), len(taken))
+        )
         self._besides = cache(lambda item: tuple(self._what_else(item)))
         self._prioritised = cache(
             lambda cell: any(item >= self.record.items for item, _ in self.record.turns(cell))
@@ -67,7 +69,7 @@ class Kinds:
     def _what_else(self, item: Item) -> Iterator[Any]:
         """The part of a reason that is not in the neighbourhood: the other stages, annotations with
         priorities."""
-        yield self._statics(item)
+        yield self._statics(self.record.class_of(item))
         cells = map(self.history.cell, self.history.slots(item))
         yield tuple(cell for cell in cells if self._prioritised(cell))
 

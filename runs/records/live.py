@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ class Live(Record):
         self._log = fixpoint.outcome.log
         self._values: dict[int, Value] = {}
         self._arguments: dict[str, dict[int, int]] = {}
+        self._statics: dict[int, Mapping[int, int]] = {}
         self._agenda_graph = fixpoint.graph
         # Those that an item had before others retired were for turns that changed nothing.
         self._classes = fixpoint.graph.settled
@@ -398,10 +399,28 @@ class Live(Record):
     def facts(self, content: Content) -> Facts:
         return self._fixpoint.agenda.facts(content)
 
-    def static(self, item: Item, turns: int) -> int:
-        if not self._fixpoint.passes:
-            return -1
-        return int(self._fixpoint.passes[turns].statics[self._classes[item]])
+    def class_of(self, item: Item) -> int:
+        return int(self._classes[item])
+
+    def statics(self, class_: int) -> Mapping[int, int]:
+        if class_ not in self._statics:
+            taken = self._taken.get(class_, ())
+            rows = ((turns, int(statics[class_])) for statics, passes in taken for turns in passes)
+            self._statics[class_] = dict(sorted(rows))
+        return self._statics[class_]
+
+    @cached_property
+    def _taken(self) -> dict[int, list[tuple[npt.NDArray[np.int32], list[int]]]]:
+        """The passes in which a class takes turns, by the static facts that they share: every stage has
+        passes, but most priorities have only annotations of their own."""
+        shared: dict[int, tuple[npt.NDArray[np.int32], list[int]]] = {}
+        for number, turns in enumerate(self._fixpoint.passes):
+            shared.setdefault(id(turns.statics), (turns.statics, []))[1].append(number)
+        found: dict[int, list[tuple[npt.NDArray[np.int32], list[int]]]] = {}
+        for statics, passes in shared.values():
+            for class_ in np.flatnonzero(statics >= 0).tolist():
+                found.setdefault(class_, []).append((statics, passes))
+        return found
 
     def given(self, static: int, slots: int) -> Facts:
         return self._fixpoint.agenda.explain(static, [0] * slots, self._inputs)

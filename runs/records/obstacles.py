@@ -23,7 +23,8 @@ class Obstacles:
 
     def __init__(self, history: History) -> None:
         self._history, self._record = history, history.record
-        self._statics: dict[tuple[Item, int], int] = {}
+        self._statics: dict[int, dict[int, int]] = {}  # class -> stage -> static facts
+        self._opened: dict[int, list[Row]] = {}  # by class
         self._turns: dict[object, Derivations] = {}  # by what was given
         self._taken: dict[tuple[Item, int, int], Derivations] = {}
         self._losing: dict[int, dict[int, list[Loses]]] = {}  # first change of a turn -> slot -> ``loses``
@@ -123,30 +124,31 @@ class Obstacles:
         return strategy | {name: known[name] for name in ("tensor", *_FROM_OP) if name in known}
 
     def _static(self, item: Item, stage: int) -> int:
-        if (item, stage) not in self._statics:
-            passes = self._passes.get(stage, ())
-            self._statics[item, stage] = max((self._record.static(item, p) for p in passes), default=-1)
-        return self._statics[item, stage]
+        return self._by_stage(self._record.class_of(item)).get(stage, -1)
 
-    @cached_property
-    def _passes(self) -> dict[int, list[int]]:
-        """The passes of each stage that has any."""
-        found: dict[int, list[int]] = {}
-        for number, stage in enumerate(self._record.stage_of):
-            found.setdefault(stage, []).append(number)
-        return found
+    def _by_stage(self, class_: int) -> dict[int, int]:
+        """The static facts of a class in the stages in which it takes turns."""
+        if class_ not in self._statics:
+            found = self._statics[class_] = {}
+            for turns, static in self._record.statics(class_).items():
+                stage = self._record.stage_of[turns]
+                found[stage] = max(static, found.get(stage, -1))
+        return self._statics[class_]
 
     def _opens(self, item: Item) -> list[Row]:
         """From which level on shardings flow along a factor from slots of a role."""
-        slots = len(self._history.slots(item))
-        levels = dict[int, int]()  # by static facts, which many stages share
-        for number, stage in enumerate(self._record.stages):
-            levels.setdefault(self._static(item, number), _level(stage))
-        found: dict[Row, int] = {}
-        for static, level in levels.items():
-            for row in self._history.given(static, slots).get("flows", ()) if static >= 0 else ():
-                found.setdefault(row, level)
-        return [(*row, level) for row, level in found.items()]
+        class_ = self._record.class_of(item)
+        if class_ not in self._opened:
+            slots = len(self._history.slots(item))
+            levels = dict[int, int]()  # by static facts, which many stages share
+            for stage, static in self._by_stage(class_).items():
+                levels.setdefault(static, _level(self._record.stages[stage]))
+            found: dict[Row, int] = {}
+            for static, level in levels.items():
+                for row in self._history.given(static, slots).get("flows", ()):
+                    found.setdefault(row, level)
+            self._opened[class_] = [(*row, level) for row, level in found.items()]
+        return self._opened[class_]
 
     def _later(self, cell: Cell, priority: int) -> Iterator[tuple[int, int, int]]:
         """(dimension, atom, priority) of what the annotation of a cell has at later priorities."""

@@ -194,8 +194,16 @@ class Record(Questions, ABC):
         """The facts of a content."""
 
     @abstractmethod
+    def class_of(self, item: Item) -> int:
+        """The number of an item's class: items of a class have the same static facts in every pass."""
+
+    @abstractmethod
+    def statics(self, class_: int) -> Mapping[int, int]:
+        """The numbers of the static facts of a class by the passes in which it takes turns, in order."""
+
     def static(self, item: Item, turns: int) -> int:
-        """The number of an item's static facts in a pass; -1: it takes no turns. -1 is the last pass."""
+        """The number of an item's static facts in a pass; -1: it takes no turns."""
+        return self.statics(self.class_of(item)).get(turns, -1)
 
     @abstractmethod
     def given(self, static: int, slots: int) -> Facts:

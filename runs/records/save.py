@@ -207,14 +207,10 @@ class _Tables:
         graph = self.result.fixpoint.graph
         lengths = (graph.slots.offsets[1:] - graph.slots.offsets[:-1]).tolist()
         slots = dict(zip(graph.classes.tolist(), lengths, strict=True))  # class -> its number of slots
-        rows, facts = [], dict[int, int]()
-        for number, turns in enumerate(self.result.fixpoint.passes):
-            statics = turns.statics.tolist()
-            for class_ in sorted(slots):
-                if statics[class_] >= 0:
-                    rows.append((number, class_, statics[class_]))
-                    facts[statics[class_]] = slots[class_]
+        statics = {class_: self.record.statics(class_) for class_ in sorted(slots)}
+        facts = {static: slots[class_] for class_, given in statics.items() for static in given.values()}
         yield "static", ((s, _json(self.record.given(s, n))) for s, n in sorted(facts.items()))
+        rows = ((turns, class_, s) for class_, given in statics.items() for turns, s in given.items())
         yield "turn", rows
 
     # ---- Proofs -----------------------------------------------------------------------------------------

@@ -73,6 +73,8 @@ class Saved(Record):
         self.unknown_ops = tuple(dict(zip(names, row, strict=True)) for row in unknown)
         self._values: dict[int, tuple[Value, Cell]] = {}
         self._slots: dict[Item, list[Place]] = {}
+        self._classes: dict[Item, int] = {}
+        self._statics: dict[int, Mapping[int, int]] = {}
         self._proofs: dict[Key, Mapping[Row, Proof]] = {}
         self._sources: dict[int, Source] = {}
 
@@ -176,11 +178,17 @@ class Saved(Record):
         ((facts,),) = self._all("SELECT facts FROM content WHERE number = ?", content)
         return _facts(facts)
 
-    def static(self, item: Item, turns: int) -> int:
-        number = turns if turns >= 0 else len(self.stage_of) + turns
-        query = "SELECT static FROM op JOIN turn USING (class) WHERE number = ? AND pass = ?"
-        found = self._one(query, item, number)
-        return -1 if found is None else int(found[0])
+    def class_of(self, item: Item) -> int:
+        if item not in self._classes:
+            found = self._one("SELECT class FROM op WHERE number = ?", item)
+            self._classes[item] = -1 if found is None else int(found[0])
+        return self._classes[item]
+
+    def statics(self, class_: int) -> Mapping[int, int]:
+        if class_ not in self._statics:
+            query = "SELECT pass, static FROM turn WHERE class = ? ORDER BY pass"
+            self._statics[class_] = dict(self._all(query, class_))
+        return self._statics[class_]
 
     def given(self, static: int, slots: int) -> Facts:
         ((facts,),) = self._all("SELECT facts FROM static WHERE number = ?", static)

@@ -49,7 +49,7 @@ PRIMARY KEY (op, slot)) WITHOUT ROWID
     cell(number INTEGER PRIMARY KEY, first INTEGER, last INTEGER)
     annotation(cell INTEGER PRIMARY KEY, value TEXT, location TEXT, sharding TEXT, given_by TEXT)
     static(number INTEGER PRIMARY KEY, facts TEXT)
-    turn(pass INTEGER, class INTEGER, static INTEGER, PRIMARY KEY (pass, class)) WITHOUT ROWID
+    turn(pass INTEGER, class INTEGER, static INTEGER, PRIMARY KEY (class, pass)) WITHOUT ROWID
     change(number INTEGER PRIMARY KEY, pass INTEGER, op INTEGER, slot INTEGER, cell INTEGER, old INTEGER, \
 new INTEGER, lost INTEGER)
     loss(number INTEGER PRIMARY KEY, steps TEXT)

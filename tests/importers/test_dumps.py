@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import shardlog
 from shardlog.importers.dumps import FLAGS
+from shardlog.program.modules import ops_in
 
 from ..support.programs import lowered
 
@@ -15,7 +16,7 @@ from ..support.programs import lowered
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dump")
-    for name in ("scan", "shard_map"):
+    for name in ("train step", "scan", "shard_map"):
         lowered(name, 3).compile(compiler_options={**FLAGS, "xla_dump_to": str(folder)})
     return folder
 
@@ -33,7 +34,7 @@ def test_a_file(scan: Path, stage: str) -> None:
 
 
 def test_a_module_of_a_folder(dump: Path, scan: Path) -> None:
-    with pytest.raises(shardlog.ShardlogError, match="the dump has 2 modules") as error:
+    with pytest.raises(shardlog.ShardlogError, match="the dump has 3 modules") as error:
         shardlog.run(dump)
     assert "take one with --module: module_" in error.value.hint
     for folder, name in ((dump, "jit__scan"), (dump / "shardy", scan.name), (scan, "")):
@@ -41,6 +42,22 @@ def test_a_module_of_a_folder(dump: Path, scan: Path) -> None:
         assert "programs.py" in str(result.why("result#0"))  # the source, which only the HLO has
     with pytest.raises(shardlog.ShardlogError, match="there is no module jit_scam"):
         shardlog.run(dump, dumped="jit_scam")
+
+
+def test_every_op_has_its_line(dump: Path) -> None:
+    """Also where ops stand in another order in HLO."""
+    result = shardlog.run(dump, dumped="jit__step")
+    ops = [op for op in ops_in(result.module) if op.operation.name.startswith("stablehlo.dot")]
+    assert len(ops) == 5
+    assert all("programs.py" in str(op.location) for op in ops)
+
+
+def test_hlo_that_is_not_understood(scan: Path, dump: Path, tmp_path: Path) -> None:
+    """It is read in another process, and there are no lines."""
+    shutil.copytree(scan, tmp_path / "shardy" / scan.name)
+    (tmp_path / f"{scan.name}.0001.before_shardy-xla.txt").write_text("HloModule what, is={this\n")
+    result = shardlog.run(tmp_path)
+    assert "01.before_propagation.mlir:" in str(result.why("result#0"))
 
 
 def test_without_hlo_there_are_lines_of_the_module(scan: Path, tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""The lines of a user's source in a module of an XLA dump: only the HLO beside it has them.
+
+Shardy's modules are dumped without locations. The HLO of the same program has them, but its ops may stand in
+another order; so ops are matched from what each block returns back to what that is computed from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError
+from ..notations.frontend_attributes import read_frontend_attributes
+from ..notations.xla_loops import simplify_loops
+from ..program.modules import bytecode_of, symbols
+from .source import Text, parse_module
+
+_SAME = {"sdy.constant": "stablehlo.constant"}
+_ADDED = ("sdy.sharding_constraint", "stablehlo.reshape")  # only one of the two may have them
+
+
+def with_lines(text: Text, hlo: bytes) -> Text:
+    """A program with the locations of the same program as it comes back from HLO (bytecode); as it is where
+    that is not understood: it would say no more than lines."""
+    module = parse_module(text)
+    try:
+        with module.context, ir.Location.unknown():
+            named = ir.Module.parse(hlo)
+            read_frontend_attributes(named)
+            simplify_loops(named)
+    except (ir.MLIRError, ShardlogError):
+        return text
+    ours, theirs = symbols(module, "func.func"), symbols(named, "func.func")
+    for name in ours.keys() & theirs.keys():
+        _give_lines(ours[name], theirs[name])
+    return replace(text, data=bytecode_of(module))
+
+
+def _give_lines(ours: Any, theirs: Any) -> None:
+    done: set[ir.Operation] = set()
+    waiting: list[tuple[Any, Any]] = [(ours, theirs)]
+    while waiting:
+        a, b = _without_added(*(op.operation for op in waiting.pop()))
+        if a in done or not _alike(a, b):
+            continue
+        done.add(a)
+        a.location = b.location
+        for mine, other in zip(a.operands, b.operands, strict=True):
+            if not isinstance(mine.owner, ir.Block) and not isinstance(other.owner, ir.Block):
+                waiting.append((mine.owner, other.owner))
+        for one, two in zip(_blocks(a), _blocks(b), strict=True):
+            for argument, named in zip(one.arguments, two.arguments, strict=False):
+                argument.set_location(named.location)
+            ends = ([op for op in block.operations if not op.results] for block in (one, two))
+            waiting.extend(zip(*ends, strict=False))
+
+
+def _without_added(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two ops, or where only one is there to name or shape a value anew, what it has that from."""
+    while _name(a) != _name(b):
+        if (before := _named_anew(b)) is not None:
+            b = before
+        elif (before := _named_anew(a)) is not None:
+            a = before
+        else:
+            break
+    return a, b
+
+
+def _named_anew(op: Any) -> Any:
+    """The op whose result an op only names or shapes anew; None where it does more."""
+    if op.name not in _ADDED or op.operands[0].type != op.results[0].type:
+        return None
+    owner = op.operands[0].owner
+    return None if isinstance(owner, ir.Block) else owner
+
+
+def _name(op: Any) -> str:
+    return str(_SAME.get(op.name, op.name))
+
+
+def _alike(ours: Any, theirs: Any) -> bool:
+    counts = [(len(op.operands), len(op.results), len(op.regions)) for op in (ours, theirs)]
+    return _name(ours) == _name(theirs) and counts[0] == counts[1]
+
+
+def _blocks(op: Any) -> list[Any]:
+    return [block for region in op.regions for block in region.blocks]
