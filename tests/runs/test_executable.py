@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh, NamedSharding
 
+from ..support.models import common, dense
 from ..support.programs import PROGRAMS, P, lowered, mesh
 
 
@@ -68,11 +69,6 @@ def loss(params: Any, x: Any) -> Any:
     return jnp.mean(jax.lax.scan(layer, x, params["layers"])[0] ** 2)
 
 
-def step(params: Any, x: Any) -> Any:
-    value, grads = jax.value_and_grad(loss)(params, x)
-    return value, jax.tree.map(lambda p, g: p - 0.5 * g, params, grads)
-
-
 def inputs() -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
 
@@ -84,14 +80,29 @@ def inputs() -> tuple[Any, Any]:
 
 
 def test_jit_trains_as_jax_does() -> None:
-    mine = theirs = inputs()[0]
-    x = inputs()[1]
-    ours = shardlog.jit(step)
+    """Three steps of a transformer, whose layers are scanned, with Adam."""
+    devices = Mesh(np.array(jax.devices("cpu")[:8]).reshape(2, 2, 2), common.MESH.axis_names)
+    rng = np.random.default_rng(0)
+
+    def put(values: Any, like: Any) -> Any:
+        return jax.device_put(values.astype(like.dtype), NamedSharding(devices, like.sharding.spec))
+
+    embedding = common.array((dense.VOCABULARY, dense.WIDTH), "model", "fsdp")
+    kinds = {"embedding": embedding, "layers": common.stack(dense.LAYER, 3)}
+    params = jax.tree.map(lambda kind: put(rng.normal(size=kind.shape) / 10, kind), kinds)
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    batch = common.array((dense.BATCH_SIZE, dense.SEQUENCE + 1), common.BATCH, dtype=jnp.int32)
+    tokens = put(rng.integers(0, dense.VOCABULARY, batch.shape), batch)
+    step = common.adam(dense.loss)
+    ours, theirs = shardlog.jit(step), jax.jit(step)
+    mine = expected = (params, zeros, zeros, put(np.zeros(()), batch.update(shape=(), sharding=common.sharding())))
     for _ in range(3):
-        value, mine = ours(mine, x)
-        expected, theirs = jax.jit(step)(theirs, x)
-        np.testing.assert_allclose(value, expected, rtol=1e-5)
-    assert mine["layers"].sharding.spec == P(None, None, "model")  # type: ignore[no-untyped-call]
+        loss, *mine = ours(*mine, tokens)
+        other, *expected = theirs(*expected, tokens)
+        np.testing.assert_allclose(loss, other, rtol=1e-5)
+    for one, two in zip(jax.tree.leaves(mine), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
+    assert mine[0]["layers"]["up"].sharding.spec == P(None, "fsdp", "model")  # type: ignore[no-untyped-call]
 
 
 def test_jit_is_differentiable() -> None:
