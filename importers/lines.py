@@ -53,8 +53,18 @@ def _give_lines(ours: Any, theirs: Any) -> None:
         for one, two in zip(_blocks(a), _blocks(b), strict=True):
             for argument, named in zip(one.arguments, two.arguments, strict=False):
                 argument.set_location(named.location)
-            ends = ([op for op in block.operations if not op.results] for block in (one, two))
-            waiting.extend(zip(*ends, strict=False))
+            ours_ends, their_ends = _ends(one), _ends(two)
+            for kind in ours_ends.keys() & their_ends.keys():
+                waiting.extend(zip(ours_ends[kind], their_ends[kind], strict=False))
+
+
+def _ends(block: Any) -> dict[str, list[Any]]:
+    """The ops of a block whose results nothing uses, if they have any, by name."""
+    found: dict[str, list[Any]] = {}
+    for op in block.operations:
+        if not any(True for result in op.results for _ in result.uses):
+            found.setdefault(op.operation.name, []).append(op)
+    return found
 
 
 def _without_added(a: Any, b: Any) -> tuple[Any, Any]:

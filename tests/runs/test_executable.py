@@ -95,7 +95,12 @@ def test_jit_trains_as_jax_does() -> None:
     tokens = put(rng.integers(0, dense.VOCABULARY, batch.shape), batch)
     step = common.adam(dense.loss)
     ours, theirs = shardlog.jit(step), jax.jit(step)
-    mine = expected = (params, zeros, zeros, put(np.zeros(()), batch.update(shape=(), sharding=common.sharding())))
+    mine = expected = (
+        params,
+        zeros,
+        zeros,
+        put(np.zeros(()), batch.update(shape=(), sharding=common.sharding())),
+    )
     for _ in range(3):
         loss, *mine = ours(*mine, tokens)
         other, *expected = theirs(*expected, tokens)

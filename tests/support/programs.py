@@ -112,9 +112,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Shapes]] = {
 
 def lowered(name: str, seed: int) -> jax.stages.Lowered:
     """A program for eight CPU devices; ``seed`` decides the shardings of its arguments."""
-    function, shapes = PROGRAMS[name]
+    return jax.jit(PROGRAMS[name][0]).lower(*arguments(name, seed))
+
+
+def arguments(name: str, seed: int) -> list[jax.ShapeDtypeStruct]:
+    """Abstract arguments for a program, with random shardings."""
     rng = random.Random(f"{name} {seed}")
-    return jax.jit(function).lower(*(_argument(rng, shape) for shape in shapes))
+    return [_argument(rng, shape) for shape in PROGRAMS[name][1]]
 
 
 def array(shape: tuple[int, ...], *spec: str | None) -> jax.ShapeDtypeStruct:
