@@ -12,6 +12,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ..notations.frontend_attributes import calls_back
 from ..program.modules import boundary_attributes, copy_of, main_function, ops_in, symbols, with_attributes
 from ..program.shardings import read_mesh
 from ..rulebook.book import family
@@ -40,9 +41,11 @@ def _shardings(op: Any, mesh: str) -> list[Any]:
     """The shardings of the results of an op, which has none of them any more."""
     if "sdy.sharding" not in op.attributes:
         return [_replicated(result.type, mesh) for result in op.results]
-    found = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
+    found = [*sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings]
+    if calls_back(op):  # on one device, for which its own sharding binds
+        return []
     del op.attributes["sdy.sharding"]
-    return list(found)
+    return found
 
 
 def _replicated(type_: Any, mesh: str) -> Any:

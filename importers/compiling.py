@@ -11,9 +11,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 
 def refused(message: object, where: str) -> ShardlogError:
@@ -22,8 +25,9 @@ def refused(message: object, where: str) -> ShardlogError:
     return ShardlogError(f"XLA does not compile it: {first}", where=where)
 
 
-def load(module: Any, devices: Sequence[Any]) -> Any:
-    """Compiles a module (or its bytecode) with Shardy for devices. Raises what XLA raises."""
+def load(module: ir.Module, devices: Sequence[Any], callbacks: Sequence[Any] = ()) -> Any:
+    """Compiles a module with Shardy for devices; ``callbacks`` are what it calls back.
+    Raises what XLA raises."""
     import numpy as np
     from jaxlib import _jax, xla_client
 
@@ -33,7 +37,8 @@ def load(module: Any, devices: Sequence[Any]) -> Any:
     options.executable_build_options.use_shardy_partitioner = True
     numbers = np.asarray([[device.id for device in devices]])
     options.device_assignment = xla_client.DeviceAssignment.create(numbers)
-    return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options)
+    called: dict[str, Any] = {"host_callbacks": [*callbacks]} if callbacks else {}
+    return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options, **called)
 
 
 def dump(module: bytes, devices: int, options: dict[str, str], where: str) -> None:

@@ -24,7 +24,9 @@ class Interface:
     None where only a module is known. The module has those of the flat arguments that are ``kept``, in order:
     ``jax.jit`` drops unused ones. ``ranks`` are those of all flat arguments and results as the function has
     them (an array of random keys has one dimension more in the module), and ``meshes`` the ``Mesh``es and
-    ``AbstractMesh``es of the program, concrete ones first.
+    ``AbstractMesh``es of the program, concrete ones first. ``constants`` are arrays that JAX hands to the
+    module before the arguments, ``callbacks`` the functions that it calls back, and ``keys`` the kinds of
+    random keys that the flat results are: "" is an array of numbers.
     """
 
     arguments: Any = None
@@ -32,6 +34,9 @@ class Interface:
     kept: tuple[int, ...] = ()
     ranks: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     meshes: tuple[Any, ...] = ()
+    constants: tuple[Any, ...] = ()
+    callbacks: tuple[Any, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 def lowered(source: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
@@ -86,18 +91,22 @@ def _lowered(source: Any) -> Interface:
     infos = tree.leaves(source.args_info)
     lowering = source._lowering
     compiled = lowering.compile_args
-    hoisted = len(getattr(lowering, "const_args", ()))  # come first, and count as kept
-    kept = sorted(i - hoisted for i in compiled["kept_var_idx"] if i >= hoisted)
+    constants = tuple(getattr(lowering, "const_args", ()))  # come first, and count as kept
+    kept = sorted(i - len(constants) for i in compiled["kept_var_idx"] if i >= len(constants))
     shardings = [*compiled["in_shardings"], *compiled["out_shardings"], *compiled["intermediate_shardings"]]
     avals = [*compiled["global_in_avals"], *compiled["global_out_avals"]]
     shardings += [aval.sharding for aval in avals if hasattr(aval, "sharding")]
     meshes = [getattr(sharding, "mesh", None) for sharding in shardings]
+    results = compiled["global_out_avals"][: source.out_tree.num_leaves]
     return Interface(
         source.in_tree,
         source.out_tree,
         tuple(kept),
-        (_ranks(infos), _ranks(tree.leaves(source.out_info))),
+        (_ranks(infos), _ranks(results)),
         _meshes([compiled["context_mesh"], *meshes]),
+        constants,
+        tuple(compiled["host_callbacks"]),
+        _keys(results),
     )
 
 
@@ -109,7 +118,12 @@ def _exported(source: Any) -> Interface:
         tuple(source.module_kept_var_idx),
         (_ranks(source.in_avals), _ranks(source.out_avals)),
         _meshes(getattr(sharding, "mesh", None) for sharding in named),
+        keys=_keys(source.out_avals),
     )
+
+
+def _keys(avals: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(getattr(getattr(aval.dtype, "_impl", None), "name", "") for aval in avals)
 
 
 def _ranks(arrays: Iterable[Any]) -> tuple[int, ...]:

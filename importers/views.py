@@ -102,10 +102,13 @@ def _with_names(text: Text, original: ir.Module) -> Text:
         if len(arguments[0]) == len(arguments[1]):
             for mine, given in zip(*arguments, strict=True):
                 mine.set_location(given.location)
-        if len(main.type.results) == len(other.type.results) and "res_attrs" in other.attributes:
-            entries = boundary_attributes(main, "res_attrs")
-            for i, given in enumerate(other.attributes["res_attrs"]):
-                names = {a.name: a.attr for a in given if a.name.startswith("jax.")}
-                entries[i] = with_attributes(entries[i], names)
-            main.attributes["res_attrs"] = ir.ArrayAttr.get(entries)
+        for label in ("arg_attrs", "res_attrs"):
+            entries = boundary_attributes(main, label), boundary_attributes(other, label)
+            if len(entries[0]) == len(entries[1]):
+                main.attributes[label] = ir.ArrayAttr.get(list(map(_with_jax, *entries)))
         return replace(text, data=bytecode_of(seen))
+
+
+def _with_jax(entry: Any, original: Any) -> ir.DictAttr:
+    """The attributes of an argument or result, with those that JAX gave the original."""
+    return with_attributes(entry, {a.name: a.attr for a in original if a.name.startswith("jax.")})

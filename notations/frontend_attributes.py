@@ -39,6 +39,11 @@ _ENTERS, _LEAVES = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
 _CALLBACKS = tuple(f"xla{ffi}_python_{kind}_callback" for ffi in ("", "_ffi") for kind in ("cpu", "gpu"))
 
 
+def calls_back(op: Any) -> bool:
+    """Whether an op calls a function of Python."""
+    return any(is_custom_call(op, target) for target in _CALLBACKS)
+
+
 def read_frontend_attributes(module: ir.Module) -> bool:
     """Gives a module sdy's meshes, shardings and ops in place of XLA's strings and custom calls; returns
     whether there were any.
@@ -149,7 +154,7 @@ def _read_op(op: Any, function: Any) -> None:
     sharding = _read(op, _SHARDING, location(op))
     if rule is not None:
         op.attributes["sdy.sharding_rule"] = rule
-    sends = name in ("stablehlo.send", "stablehlo.recv", "stablehlo.after_all") or target in _CALLBACKS
+    sends = name in ("stablehlo.send", "stablehlo.recv", "stablehlo.after_all") or calls_back(op)
     if sharding is not None and sends:
         op.attributes["sdy.sharding"] = sharding
     rest = _without(op.attributes[_ATTRIBUTES], _SHARDING, "xla.sdy.sharding_rule")

@@ -11,7 +11,9 @@ from ..errors import ShardlogError
 from ..exporters.bind import bind
 from ..importers.compiling import load, refused
 from ..importers.jax import visible
-from ..program.modules import bytecode_of, main_function, symbols
+from ..notations.frontend_attributes import calls_back
+from ..program.function import location
+from ..program.modules import main_function, ops_in, symbols
 from .jax import flat_shardings
 
 if TYPE_CHECKING:
@@ -48,17 +50,24 @@ class Executable:
                 message = f"arguments like {tree}"
                 hint = f"expected what was lowered: {interface.arguments}"
                 raise ShardlogError(message, where="executable", hint=hint)
-            leaves = [given[i] for i in interface.kept]
+            leaves = [*interface.constants, *(given[i] for i in interface.kept)]
         if len(leaves) != len(self._arguments):
             message = f"{len(leaves)} arguments"
             raise ShardlogError(message, where="executable", hint=f"expected {len(self._arguments)}")
+        keys = [jax.numpy.issubdtype(jax.typeof(leaf).dtype, jax.dtypes.prng_key) for leaf in leaves]
+        leaves = [jax.random.key_data(leaf) if key else leaf for leaf, key in zip(leaves, keys, strict=True)]
         placed = [jax.device_put(leaf, to) for leaf, to in zip(leaves, self._arguments, strict=True)]
         parts = self._loaded.execute_sharded(placed).disassemble_into_single_device_arrays()
         found = [
             jax.make_array_from_single_device_arrays(shape, sharding, list(arrays))
             for (sharding, shape), arrays in zip(self._results, parts, strict=True)
         ]
-        return tuple(found) if interface.results is None else interface.results.unflatten(found)
+        if interface.results is None:
+            return tuple(found)
+        kinds = zip(found, interface.keys, strict=True)
+        return interface.results.unflatten(
+            [jax.random.wrap_key_data(array, impl=key) if key else array for array, key in kinds]
+        )
 
 
 def compiled(result: Result, devices: Sequence[Any] | None = None, module: Any = None) -> Executable:
@@ -80,13 +89,11 @@ def compiled(result: Result, devices: Sequence[Any] | None = None, module: Any =
         raise ShardlogError(f"{len(devices)} devices for a mesh of {count}", where="compile", hint=hint)
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
-    for label, kind in (("arg_attrs", main.type.inputs), ("res_attrs", main.type.results)):
-        if len(visible(main, label)) != len(kind):
-            message = "the program has tokens, or constants that JAX hands to it"
-            raise ShardlogError(message, where="compile", hint="give constants as arguments")
+    _check(result, main)
     mesh = Mesh(np.asarray(devices).reshape(tuple(shape.values())), tuple(shape)) if shape else None
     try:
-        loaded = load(bytecode_of(bind(result.module) if module is None else module), devices)
+        bound = bind(result.module) if module is None else module
+        loaded = load(bound, devices, result.source.interface.callbacks)
     except Exception as error:  # XLA's, of many classes
         raise refused(error, result.source.name) from None
 
@@ -103,3 +110,18 @@ def compiled(result: Result, devices: Sequence[Any] | None = None, module: Any =
         tuple((concrete_of(s), shape) for s, shape in zip(shardings[1], shapes, strict=True)),
         result.source.interface,
     )
+
+
+def _check(result: Result, main: Any) -> None:
+    """Raises ShardlogError for programs that only JAX itself can call."""
+    interface = result.source.interface
+    hidden = len(main.type.inputs) - len(visible(main, "arg_attrs")) - len(interface.constants)
+    if hidden or len(visible(main, "res_attrs")) != len(main.type.results):
+        message = "the program hands on tokens, for effects in order, or constants of its own"
+        hint = "leave out ordered=True, and compile what jax.jit(f).lower(...) gives"
+        raise ShardlogError(message, where="compile", hint=hint)
+    if interface.results is not None and interface.results.num_leaves != len(main.type.results):
+        raise ShardlogError("the program changes its arguments in place", where="compile", hint="return them")
+    if not interface.callbacks and (called := next(filter(calls_back, ops_in(result.module)), None)):
+        message, hint = "the program calls back into Python", "compile what jax.jit(f).lower(...) gives"
+        raise ShardlogError(message, where=result.source.line(location(called)), hint=hint)

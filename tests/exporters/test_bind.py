@@ -97,11 +97,9 @@ def test_random_annotations(name: str) -> None:
         assert check(result) >= 3
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_random_annotations_of_a_gradient(seed: int) -> None:
-    """Functions that are called with several shardings, and random numbers in a loop."""
-    for name in ("gradient of a scan", "random"):
-        assert check(shardlog.run(randomly_annotated(lowered(name, seed), seed))) > 10
+@pytest.mark.parametrize("name", ["gradient of a scan", "random"])
+def test_functions_that_are_called_with_several_shardings(name: str) -> None:
+    assert check(shardlog.run(randomly_annotated(lowered(name, 1), 1))) > 10
 
 
 RULES = """

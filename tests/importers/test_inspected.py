@@ -71,10 +71,11 @@ def decided(value: Any) -> Any:
     owner: Any = value.owner
     if isinstance(owner, ir.Block):
         number, op = ir.BlockArgument(value).arg_number, owner.owner
+        attributes: Any = op.attributes
         if op.operation.name == "func.func":
-            held = op.attributes["arg_attrs"][number]["sdy.sharding"]
+            held = attributes["arg_attrs"][number]["sdy.sharding"]
         else:
-            held = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings[number]
+            held = sdy.TensorShardingPerValueAttr(attributes["sdy.sharding"]).shardings[number]
     elif "sharding" in owner.attributes:
         held = owner.attributes["sharding"]
     else:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -13,7 +16,7 @@ import shardlog
 from jax.sharding import Mesh, NamedSharding
 
 from ..support.models import common, dense
-from ..support.programs import PROGRAMS, P, lowered, mesh
+from ..support.programs import PROGRAMS, P, array, lowered, mesh
 
 
 def arrays(name: str) -> list[Any]:
@@ -95,12 +98,8 @@ def test_jit_trains_as_jax_does() -> None:
     tokens = put(rng.integers(0, dense.VOCABULARY, batch.shape), batch)
     step = common.adam(dense.loss)
     ours, theirs = shardlog.jit(step), jax.jit(step)
-    mine = expected = (
-        params,
-        zeros,
-        zeros,
-        put(np.zeros(()), batch.update(shape=(), sharding=common.sharding())),
-    )
+    count = jax.device_put(np.int32(0), NamedSharding(devices, P()))  # type: ignore[no-untyped-call]
+    mine = expected = (params, zeros, zeros, count)
     for _ in range(3):
         loss, *mine = ours(*mine, tokens)
         other, *expected = theirs(*expected, tokens)
@@ -134,6 +133,71 @@ def test_jit_takes_what_jax_takes() -> None:
     assert shardlog.jit(jnp.sin, in_shardings=sharding)(x).sharding.spec == spec
     with pytest.raises(shardlog.ShardlogError, match="there is no option anotate"):
         shardlog.jit(scaled, anotate="x")
+
+
+def test_random_keys() -> None:
+    def f(key: Any, x: Any) -> Any:
+        key, used = jax.random.split(key)
+        return key, x + jax.random.normal(used, x.shape)
+
+    key, x = jax.random.key(1), inputs()[1]
+    ours, theirs = shardlog.jit(f)(key, x), jax.jit(f)(key, x)
+    assert ours[0] == theirs[0]
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-6)
+    gradient = jax.grad(lambda x: shardlog.jit(f)(key, x)[1].sum())(x)
+    np.testing.assert_allclose(gradient, np.ones(x.shape))
+
+
+def test_calls_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        jax.debug.print("{} in all", x.sum())
+        kind = jax.ShapeDtypeStruct(x.shape, x.dtype)  # type: ignore[no-untyped-call]
+        return jax.pure_callback(np.sin, kind, x)
+
+    x = np.ones((8, 16), np.float32)
+    program = jax.jit(f).lower(array((8, 16)))
+    np.testing.assert_allclose(shardlog.run(program).compile()(x), np.sin(x))
+    jax.effects_barrier()  # type: ignore[no-untyped-call]
+    assert "128.0 in all" in capsys.readouterr().out
+    with pytest.raises(shardlog.ShardlogError, match="the program calls back into Python") as error:
+        shardlog.run(program.as_text()).compile()
+    assert error.value.where.startswith("<text>:")
+
+
+HOISTED = """
+import jax, jax.numpy as jnp, numpy as np, shardlog
+from shardlog.tests.support.programs import array
+numbers = jnp.arange(256.0).reshape(16, 16)
+def f(x, y):
+    return x @ numbers
+program = jax.jit(f).lower(array((8, 16), "data"), array((4,)))
+assert program._lowering.const_args
+x, y = np.ones((8, 16), np.float32), np.ones(4, np.float32)
+for view in ("lowered", "roundtrip", "compiled"):
+    np.testing.assert_allclose(shardlog.run(program, view=view).compile()(x, y), f(x, y))
+"""
+
+
+def test_constants_that_jax_hands_over() -> None:
+    """As arguments, which new versions of JAX make of arrays that a function closes over."""
+    environment = os.environ | {"JAX_USE_SIMPLIFIED_JAXPR_CONSTANTS": "1"}
+    subprocess.run([sys.executable, "-c", HOISTED], env=environment, check=True)
+
+
+def test_what_only_jax_can_call() -> None:
+    def ordered(x: Any) -> Any:
+        jax.debug.print("{}", x, ordered=True)
+        return x
+
+    def changes(ref: Any, x: Any) -> Any:
+        ref[...] = x
+        return x
+
+    x = np.ones(3, np.float32)
+    with pytest.raises(shardlog.ShardlogError, match="the program hands on tokens"):
+        shardlog.run(jax.jit(ordered).lower(x)).compile()
+    with pytest.raises(shardlog.ShardlogError, match="the program changes its arguments in place"):
+        shardlog.run(jax.jit(changes).lower(jax.new_ref(jnp.zeros(3)), x)).compile()
 
 
 def test_what_cannot_be_called() -> None:
