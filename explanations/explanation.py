@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -85,7 +85,7 @@ class Explanation:
     axis: str
     place: Place
     atoms: tuple[int, ...]
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
     origin: Annotation
     needs: tuple[Annotation, ...]
 

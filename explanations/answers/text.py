@@ -26,13 +26,12 @@ def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) ->
     lines = [why_title(explanation)]
     left_out = 0 if full else max(0, len(steps) - _MOST_STEPS)
     head = (len(steps) - left_out + 1) // 2
-    for i, step in enumerate(steps):
-        if i < head or i >= head + left_out:
-            lines += step_lines(step, full=full)
-            if depth or full:
-                lines += [f"        {line}" for line in proof_lines(step, None if full else depth)]
-        elif i == head:
+    for i in (*range(head), *range(head + left_out, len(steps))):
+        if left_out and i == head + left_out:
             lines.append(f"  ... {_more(left_out, 'step')}")
+        lines += step_lines(steps[i], full=full)
+        if depth or full:
+            lines += [f"        {line}" for line in proof_lines(steps[i], None if full else depth)]
     lines.append(annotation_text(origin, "  "))
     others = [annotation for annotation in explanation.needs if annotation.cell != origin.cell]
     if others:

@@ -17,6 +17,7 @@ from ...runs.records.obstacles import Obstacles
 from ...runs.records.record import Annotation, Run, Value, record
 from ..explanation import Explanation, Loss, Site, Step, rule_place
 from .values import Values
+from .ways import Steps, Way, Ways
 
 if TYPE_CHECKING:
     from ...runs.result import Result
@@ -36,7 +37,8 @@ class Explainer:
         self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
         self._checked: dict[Proof, int] = {}
         # What values behind each other have in common: without these, a chain of them takes its square.
-        self._changes: dict[Held, tuple[Event, Held | None] | None] = {}
+        self._ways: dict[Held, Way] = {}
+        self._new_ways = Ways()
         # Steps refer to the explainer: those that nobody holds any more are gone.
         self._steps: WeakValueDictionary[tuple[int, int, tuple[int, ...]], Step] = WeakValueDictionary()
         self._used: dict[Held, tuple[frozenset[Cell], list[Held]]] = {}
@@ -91,8 +93,7 @@ class Explainer:
         for d, _, atom in sorted(history.facts(content).get("sharded", ())):
             name = self.meshes.atoms[atom].axis
             if (dim is None or d == dim) and axis in (None, name):
-                way, origin = self.way(cell, d, atom)
-                key = (d, name, origin, *(event.number for event, _ in way))
+                key = (d, name, self.way(cell, d, atom).number)
                 together.setdefault(key, []).append(atom)
         for (d, *_), atoms in together.items():
             assert isinstance(d, int)
@@ -101,7 +102,8 @@ class Explainer:
     def explain(self, value: Value, dim: int, atoms: Sequence[int]) -> Explanation:
         """Why dimension ``dim`` of a value is sharded on atoms of an axis that went the same way."""
         cell, end = self.history.cell(value.place), self.history.end
-        way, origin = self.way(cell, dim, atoms[0])
+        way = self.way(cell, dim, atoms[0])
+        origin = way.origin
         needs = sorted({n for atom in atoms for n in self.needs((cell, dim, atom, end))} - {origin})
         axis = self.axes(atoms)
         return Explanation(
@@ -109,7 +111,7 @@ class Explainer:
             axis,
             value.place,
             tuple(atoms),
-            tuple(self._step(event, d, tuple(atoms)) for event, d in way),
+            Steps(way, lambda event, d: self._step(event, d, tuple(atoms))),
             self.annotation(origin),
             tuple(map(self.annotation, (origin, *needs))),
         )
@@ -118,28 +120,27 @@ class Explainer:
 
     def origin(self, cell: Cell, dim: int, atom: int) -> tuple[int, Cell]:
         """The number of changes by which a dimension got an atom, and the annotated cell they begin at."""
-        way, origin = self.way(cell, dim, atom)
-        return len(way), origin
+        way = self.way(cell, dim, atom)
+        return len(way), way.origin
 
-    def way(self, cell: Cell, dim: int, atom: int) -> tuple[list[tuple[Event, int]], Cell]:
-        """The changes that brought an atom to a dimension, with the dimension that got it, latest first."""
-        way = []
-        at = (cell, dim, atom, self.history.end)
-        while (change := self._change(at)) is not None:
-            event, before = change
-            way.append((event, at[1]))
+    def way(self, cell: Cell, dim: int, atom: int) -> Way:
+        """The changes that brought an atom to a dimension."""
+        waiting: list[tuple[Held, Event]] = []
+        held: Held = (cell, dim, atom, self.history.end)
+        while held not in self._ways:
+            event = self.history.gained(*held)
+            before = None if event is None else self._before(event, *held[1:3])
+            if event is not None:
+                waiting.append((held, event))
             if before is None:
+                way = self._new_ways.beginning(held[0])
                 break
-            at = before
-        return way, at[0]
-
-    def _change(self, sharded: Held) -> tuple[Event, Held | None] | None:
-        """The change that put an atom where it is, and where it came from."""
-        if sharded not in self._changes:
-            _, dim, atom, _ = sharded
-            event = self.history.gained(*sharded)
-            self._changes[sharded] = None if event is None else (event, self._before(event, dim, atom))
-        return self._changes[sharded]
+            held = before
+        else:
+            way = self._ways[held]
+        for got, event in reversed(waiting):
+            way = self._ways[got] = self._new_ways.longer(way, event, got[1])
+        return way
 
     def _before(self, event: Event, dim: int, atom: int) -> Held | None:
         source = self.source(event, dim, atom)

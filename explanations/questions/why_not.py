@@ -268,7 +268,7 @@ class Search:
         start, stage = history.start(came), explainer.record.stage_of[came.turns]
         # Annotations take their turns at the beginning of a stage: before is the end of the last one.
         then = stage - 1 if came.item >= explainer.record.items else stage
-        way, _ = explainer.way(history.cell(history.slots(item)[near[0]]), near[1], atom)
+        way = explainer.way(history.cell(history.slots(item)[near[0]]), near[1], atom)
         late = [(event, d) for event, d in way if event.number >= start]
         site = self.site(item, to[0], self.dim(item, *to))
         if late:  # the first turn on its way that was taken only after that

@@ -77,7 +77,7 @@ def test_names(name: str, values: list[str]) -> None:
 
 def test_an_annotation_explains_itself() -> None:
     found = explain(DOT, "%arg0")
-    assert found.steps == ()
+    assert not found.steps
     assert found.origin.value == "%arg0"
 
 

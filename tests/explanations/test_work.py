@@ -9,6 +9,7 @@ import pytest
 import shardlog
 from shardlog.engine.evaluate.limits import Budget
 from shardlog.engine.provenance.matching import _Matcher
+from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.report import report
 from shardlog.runs.records.live import Live
 
@@ -42,6 +43,21 @@ func.func @main({arguments}) -> tensor<8xf32> {{
 """
 
 
+def chain(ops: int) -> str:
+    """A chain of ops that all come from one line."""
+    lines = [
+        f'%{i} = stablehlo.tanh %{i - 1 if i else "x"} : tensor<8xf32> loc("m.py":7:1)' for i in range(ops)
+    ]
+    text = "\n  ".join(lines)
+    return f"""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}) -> tensor<8xf32> {{
+  {text}
+  return %{ops - 1} : tensor<8xf32>
+}}
+"""
+
+
 class Counter:
     """Counts calls of methods."""
 
@@ -63,6 +79,12 @@ class Counter:
         report(result)
         return self.calls
 
+    def why(self, module: str, line: str) -> int:
+        """The calls that explaining all values of a line takes."""
+        explanations, self.calls = shardlog.run(module).why(line), 0
+        assert all(map(str, explanations))
+        return self.calls
+
 
 def test_ops_of_many_operands(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Counter(monkeypatch, (Budget, "look"), (_Matcher, "unified"))
@@ -73,3 +95,13 @@ def test_many_priorities(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every priority is a stage of several passes: items do not ask for each of them."""
     asked = Counter(monkeypatch, (Live, "class_of"), (Live, "statics"), (Live, "given"))
     assert asked.report(priorities(64)) < 5 * asked.report(priorities(16))
+
+
+def test_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every value's chain has that of the one before it: only the steps that are shown are looked at."""
+    steps = Counter(monkeypatch, (Explainer, "_step"))
+    assert steps.why(chain(80), "m.py:7") < 5 * steps.why(chain(20), "m.py:7")
+    (*_, last) = shardlog.run(chain(80)).why("m.py:7")
+    assert [step.site.value for step in last.steps] == [f"%{i}" for i in reversed(range(80))]
+    assert [step.site.value for step in last.steps[77:]] == ["%2", "%1", "%0"]
+    assert last.steps[-1].source.value == "%arg0"
