@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +42,13 @@ _ALIAS = re.compile(rb"\n[ \t]*((?:#(?!loc)|!)[\w.$-]+)[ \t]*=")
 _USED = re.compile(rb"[#!][\w.$-]+")
 _ALIAS_ENDS = 1 << 16  # characters, in which an alias has the others that it names
 _LONGEST = 1 << 26  # characters of what an alias stands for
-_SECONDS, _BYTES_A_SECOND = 60, 100_000
+_SECONDS, _BYTES_A_SECOND = 10, 100_000  # of processor time, and how many bytes take one more
+_WAITING = 6  # times as many, which pass before a child is given up
 _MEMORY, _TIMES = 8 << 30, 32  # bytes, and how many more for each of the program
+_ENDLESS = -getattr(signal, "SIGXCPU", 0) or -1  # the status of a child that takes longer
 _CHILD = (
-    "import sys; sys.path[:] = sys.argv[3:]; "
-    "from shardlog.importers.vetting import child; child(*sys.argv[1:3])"
+    "import sys; sys.path[:] = sys.argv[4:]; "
+    "from shardlog.importers.vetting import child; child(*sys.argv[1:4])"
 )
 
 
@@ -174,17 +178,20 @@ def _in_child(data: bytes, name: str, *, where: str, hint: str, kind: str = "mli
     if not sys.executable:  # Python in another program
         return data
     seconds = _SECONDS + len(data) // _BYTES_A_SECOND
-    process = children.start([sys.executable, "-c", _CHILD, name, kind, *sys.path])
+    process = children.start([sys.executable, "-c", _CHILD, name, kind, str(seconds), *sys.path])
     try:
-        answer, _ = process.communicate(data, timeout=seconds)
+        answer, _ = process.communicate(data, timeout=_WAITING * seconds)
+        status = process.returncode
     except subprocess.TimeoutExpired:
-        raise ShardlogError(f"MLIR has not read this in {seconds} seconds", where=where, hint=hint) from None
+        status = _ENDLESS
     finally:
         children.end(process)
-    if process.returncode == 0:
+    if status == 0:
         return answer
-    if process.returncode == 2:
+    if status == 2:
         raise ShardlogError(**json.loads(answer))
+    if status == _ENDLESS:
+        raise ShardlogError(f"MLIR has not read this in {seconds} seconds", where=where, hint=hint)
     raise ShardlogError("MLIR crashes on this", where=where, hint=hint)
 
 
@@ -222,10 +229,11 @@ def _read_names(op: Any) -> None:
             _ = [sdy.MeshAxisAttr(axis).name for axis in sdy.MeshAttr(attribute).axes]
 
 
-def child(name: str, kind: str) -> None:
+def child(name: str, kind: str, seconds: str) -> None:
     """Reads a program from standard input; writes it, or what is wrong with it, to standard output.
 
-    ``kind`` is "mlir", or "hlo" for text that is written as bytecode of MLIR.
+    ``kind`` is "mlir", or "hlo" for text that is written as bytecode of MLIR; ``seconds`` of processor time
+    are the most that it may take.
     """
     from ..program.modules import bytecode_of
     from .source import Text, parse_module
@@ -235,6 +243,8 @@ def child(name: str, kind: str) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        last = int(time.process_time()) + int(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (last, last + 1))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY + _TIMES * len(data),) * 2)
     try:
         if kind == "hlo":

@@ -3,6 +3,7 @@ stays."""
 
 from __future__ import annotations
 
+import base64
 import os
 import random
 import re
@@ -17,6 +18,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from shardlog import ShardlogError
 from shardlog.errors import closest
+from shardlog.importers import vetting
 from shardlog.importers.source import make_context
 from shardlog.importers.vetting import depth
 from shardlog.program.modules import bytecode_of
@@ -150,6 +152,25 @@ def test_aliases_that_stand_for_too_much() -> None:
 def test_attributes_nest_deeply(opening: str, closing: str) -> None:
     nested = opening * 2000 + "[]" + closing * 2000
     assert nested in shardlog.run(CALL.format('"my.op"', f" {{a = {nested}}}")).text()
+
+
+# Of a tanh, with some bytes changed: jaxlib 0.10.2 reads it without an end.
+ENDLESS = base64.b64decode(
+    b"TUzvUg1NTElSMjMuMC4wZ2l0AAEnCQEFCQ0LAQMTAwMXBQULGwcDHwNjSwkBOQsLCwsPCxMTCxMLExsLDxsLDwcTCwsLExMTExMD"
+    b"ExsXDw8XDxcPDwEJFw8XBwIiAgURBRMFFQULAQMnBRcXAQEBAwMREwUZAwMVFwUbAQUZFwMFAxsFHQUdEQMhAwUDIQUjBR8RAxEf"
+    b"AwMLOQkHDQUFIRcBAwMXAQMjAwMLSRcBBREXAQcHDSkFQUUBBQU9PwEDHSEDHxELA0MBAQkfAQsDRwEBCR0BDwM5GwUhIQcBAgQF"
+    b"AwEDAQsEWQUBUA0BBwRJAwEJA0ElDwMFUC8FBwQrAwULAwMxAAlHNTMHAwEDAQcENwMDBgMBBQEAFgIjCw8PCx8bCwsFCw8LDxUL"
+    b"CRFidWlsdGluAHNkeQBmdW5jAHN0YWJsZWhsbwBtb2R1bGUAbWVzaAByZXR1cm4AdGFuaAAtAG5hbWUAc2l6ZQBzZHkuc2hhcmRp"
+    b"bmcAc3RhYmxlaGxvLm1lc2gAYXhlcwBheGlzXzAAYXhpc18xAG1haW4ACCEJBQEBBTsHDRMrARMtAQMB"
+)
+
+
+def test_bytecode_that_is_read_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vetting, "_SECONDS", 3)
+    assert refused(ENDLESS).endswith(
+        "error: MLIR has not read this in 3 seconds\n"
+        "  hint: the bytecode is damaged, or newer than this jaxlib can read"
+    )
 
 
 def test_damaged_bytecode() -> None:
