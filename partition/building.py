@@ -278,10 +278,10 @@ class Builder:
         attributes = dict(attributes or {})
         if pairs is None:
             groups = self.axes.groups(pieces)
-            attributes["replica_groups"] = self._table(groups)
+            attributes["replica_groups"] = self.dense(groups)
             group = groups.shape[1]
         else:
-            attributes["source_target_pairs"] = self._table(pairs)
+            attributes["source_target_pairs"] = self.dense(pairs)
             group = len(pairs)
         if self.form != "replica":
             attributes["channel_handle"] = self.next_channel()
@@ -309,7 +309,8 @@ class Builder:
         )
         ir.Operation.create("stablehlo.return", operands=list(done.results), loc=self.loc, ip=ip)
 
-    def _table(self, table: npt.NDArray[np.int64]) -> Any:
+    def dense(self, table: npt.NDArray[np.int64]) -> Any:
+        """A table of integers as an attribute."""
         key = table.shape, table.tobytes()
         if key not in self._groups:
             self._groups[key] = _dense(np.ascontiguousarray(table))

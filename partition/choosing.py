@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from math import prod
 from typing import Any
@@ -11,12 +12,55 @@ from typing import Any
 from ..program.elements import bits_of
 from ..program.signature import describe, looks_at
 from ..rulebook.book import RuleBook
+from .exchange import Exchange, plan_exchange
 from .layouts import Axes, Dims, Layout, Pieces, Shape, replicated
 from .planning import Planner
 
 Rows = list[tuple[Any, ...]]
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
 # Of ops so named the rules are told more than propagation needs; see ``rules/partition/local.dl``.
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a dimension of a result reads of one of an operand; see ``reads`` in
+    ``rules/partition/local.dl``."""
+
+    slot: int
+    dim: int
+    result_dim: int
+    stride: int
+    low: int
+    dilation: int
+    extent: int
+    backwards: bool
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What a part of a result needs of an operand's dimension: an exchange of its rows. Between them
+    others stand where ``dilation`` is more than 1; then the part begins at ``offsets`` in what is made
+    so, with ``length``."""
+
+    exchange: Exchange
+    dilation: int
+    offsets: tuple[int, ...]
+    length: int
+
+
+@cache
+def stretch(read: Read, size: int, result_size: int, parts: int) -> Stretch:
+    """The stretches that parts of a result dimension of ``result_size`` need of an operand's dimension of
+    ``size``."""
+    tile = -(-result_size // parts)
+    length = (tile - 1) * read.stride + read.extent
+    begins = [part * tile * read.stride - read.low for part in range(parts)]
+    if read.backwards:
+        begins = [size - (part + 1) * tile for part in range(parts)]
+    starts = tuple(begin // read.dilation for begin in begins)
+    rows = length if read.dilation == 1 else (length + read.dilation - 2) // read.dilation + 1
+    offsets = tuple(b - s * read.dilation for b, s in zip(begins, starts, strict=True))
+    return Stretch(plan_exchange(size, parts, starts, rows), read.dilation, offsets, length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +82,7 @@ class Knowledge:
     fills: Mapping[tuple[int, int], str]  # (slot, factor) -> what must stand in the padding
     local_sizes: tuple[tuple[str, int, int, int], ...]  # attribute, index, slot, dimension
     counts: tuple[tuple[str, int], ...]  # attribute, factor
+    reads: tuple[Read, ...]
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
     facts: Mapping[str, Rows]
 
@@ -128,6 +173,7 @@ class Chooser:
             fills={(t, factor): what for t, factor, what in said["fills"]},
             local_sizes=tuple(said["local_size"]),
             counts=tuple(said["counts"]),
+            reads=tuple(Read(*(*row, row[:2] in said["reads_backwards"])) for row in sorted(said["reads"])),
             starts=frozenset(said["starts"]),
             facts=said,
         )
@@ -159,7 +205,8 @@ class Chooser:
         ]
         ways: list[dict[int, Pieces]] = [{}]
         parts_if_stays = 1
-        if sharded and known.splits:
+        hollow = any(0 in (shape or ()) for shape in known.shapes)  # there is nothing to split
+        if sharded and known.splits and not hollow:
             facts: dict[str, Rows] = {
                 "tensor": tensors,
                 "maps": maps,
@@ -190,6 +237,10 @@ class Chooser:
             dims: Dims = tuple(
                 tuple(chain.from_iterable(way.get(f, ()) for f in factors)) for factors in known.maps[t]
             )
+            if role == "operand":
+                # A stretch of what is whole is cut out, and of what is made anywhere.
+                whole = {r.dim for r in known.reads if r.slot == t and (t in free or not has.dims[r.dim])}
+                dims = tuple(() if d in whole else pieces for d, pieces in enumerate(dims))
             partial = loose if role == "result" else self._started(known, t, way)
             layout = Layout(dims, partial, known.combine or "region") if partial else Layout(dims)
             layouts.append(layout)
@@ -203,11 +254,30 @@ class Chooser:
                 continue
             else:
                 sends.append(0.0)
+            if role == "operand":
+                rows, rounds = self._exchanged(known, t, dims)
+                sends[-1] += rows * known.widths[t]
+                count += rounds
             plan = self.planner.plan(shape, *ends)
             sends[-1] += plan.price * known.widths[t]
             count += sum(step.price > 0 for step in plan.steps)
         factors = tuple(sorted((f, p) for f, p in way.items() if p))
         return Candidate(factors, tuple(layouts), tuple(sends)), count
+
+    def _exchanged(self, known: Knowledge, slot: int, dims: Dims) -> tuple[int, int]:
+        """The elements that a device sends so that others have the stretches they need, and how often it
+        does."""
+        shape, result = known.shapes[slot], known.shapes[known.roles.index("result")]
+        assert shape is not None and result is not None
+        local, sent, rounds = list(self.axes.local(shape, dims)), 0, 0
+        for read in known.reads:
+            if read.slot == slot and dims[read.dim]:
+                count = self.axes.product(dims[read.dim])
+                found = stretch(read, shape[read.dim], result[read.result_dim], count).exchange
+                sent += found.rows * prod(n for d, n in enumerate(local) if d != read.dim)
+                rounds += len(found.rounds)
+                local[read.dim] = found.length
+        return sent, rounds
 
     @staticmethod
     def _started(known: Knowledge, slot: int, way: dict[int, Pieces]) -> Pieces:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 from .building import Builder, element_of, shape_of
 from .choosing import Candidate, Knowledge
@@ -56,19 +57,47 @@ class Site:
         container, _, field = name.partition(".")
         attribute: Any = self.op.attributes[container]
         if field:
-            for kind in (_GATHER, _SCATTER):
+            for kind in _NUMBERS:
                 if kind.isinstance(attribute):
                     return list(getattr(kind(attribute), field))
         return list(attribute)
 
+    def attributes(self) -> dict[str, Any]:
+        """The sizes and counts of parts, in place of those among the op's attributes."""
+        found: dict[str, Any] = {}
+        lists: dict[str, list[int]] = {}
+        for name, index, slot, dim in self.known.local_sizes:
+            if self.pieces(slot, dim):
+                values = lists.setdefault(name, list(self.op.attributes[name]))
+                values[index] = self.builder.axes.tile(self.size(slot, dim), self.pieces(slot, dim))
+        for name, values in lists.items():
+            found[name] = self.builder.integers(values)
+        for name, factor in self.known.counts:
+            if pieces := self.taken.of(factor):
+                attribute: Any = self.op.attributes[name]
+                parts_ = self.builder.axes.product(pieces)
+                found[name] = ir.IntegerAttr.get(attribute.type, attribute.value // parts_)
+        return found
 
-def _kinds() -> tuple[Any, Any]:
-    from jaxlib.mlir.dialects import stablehlo
+    def filled(self, operands: list[Any], slot: int) -> Any:
+        """An operand in whose padding stands what changes nothing."""
+        value = operands[slot]
+        for dim, factors in enumerate(self.known.maps[slot]):
+            for factor in factors:
+                what = self.known.fills.get((slot, factor))
+                if what is not None and self.taken.of(factor):
+                    initial = what == "initial"
+                    fill = (
+                        operands[slot + len(operands) // 2]
+                        if initial
+                        else self.builder.zero(element_of(value))
+                    )
+                    value = self.builder.mask(value, self.size(slot, dim), self.pieces(slot, dim), dim, fill)
+        return value
 
-    return stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers
 
-
-_GATHER, _SCATTER = _kinds()
+_GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers
+_NUMBERS: tuple[Any, ...] = (_GATHER, _SCATTER, stablehlo.ConvDimensionNumbers)
 
 
 def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
@@ -105,39 +134,7 @@ def _recapture(made: Any, captured: Callable[[Any], Any | None]) -> None:
 
 def parts(site: Site, operands: list[Any]) -> list[Any]:
     """The same op on parts, with sizes of parts among its attributes."""
-    return clone(site, [_filled(site, operands, t) for t in range(len(operands))], _attributes(site))
-
-
-def _attributes(site: Site) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    lists: dict[str, list[int]] = {}
-    for name, index, slot, dim in site.known.local_sizes:
-        if site.pieces(slot, dim):
-            values = lists.setdefault(name, list(site.op.attributes[name]))
-            values[index] = site.builder.axes.tile(site.size(slot, dim), site.pieces(slot, dim))
-    for name, values in lists.items():
-        found[name] = site.builder.integers(values)
-    for name, factor in site.known.counts:
-        if pieces := site.taken.of(factor):
-            attribute: Any = site.op.attributes[name]
-            parts_ = site.builder.axes.product(pieces)
-            found[name] = ir.IntegerAttr.get(attribute.type, attribute.value // parts_)
-    return found
-
-
-def _filled(site: Site, operands: list[Any], slot: int) -> Any:
-    """An operand in whose padding stands what changes nothing."""
-    value = operands[slot]
-    for dim, factors in enumerate(site.known.maps[slot]):
-        for factor in factors:
-            what = site.known.fills.get((slot, factor))
-            if what is not None and site.taken.of(factor):
-                initial = what == "initial"
-                fill = (
-                    operands[slot + len(operands) // 2] if initial else site.builder.zero(element_of(value))
-                )
-                value = site.builder.mask(value, site.size(slot, dim), site.pieces(slot, dim), dim, fill)
-    return value
+    return clone(site, [site.filled(operands, t) for t in range(len(operands))], site.attributes())
 
 
 # ---- Reductions
@@ -346,11 +343,6 @@ COMPUTED: dict[str, Callable[[Site, list[Any]], list[Any]]] = {
     "gather": gather,
     "scatter": scatter,
     "update": update,
-    "slice": parts,
-    "pad": parts,
-    "reverse": parts,
-    "concatenate": parts,
-    "windows": parts,
     "spread": parts,
     "collective": parts,
     "device": parts,

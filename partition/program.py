@@ -19,6 +19,7 @@ from .layouts import Axes, Layout, Shape, replicated
 from .local import COMPUTED, Site
 from .planning import Planner
 from .reshards import carry_out
+from .windows import WINDOWS
 
 Make = Callable[[Layout], Any]
 
@@ -321,7 +322,8 @@ class Partitioner:
         ]
         self.builder.loc = op.location
         self.builder.purpose = Purpose(op, len(operands), None)
-        results = COMPUTED[known.lowering](Site(self.builder, op, known, taken, self.captured), values)
+        lower = COMPUTED.get(known.lowering) or WINDOWS[known.lowering]
+        results = lower(Site(self.builder, op, known, taken, self.captured), values)
         for i, (value, local, home) in enumerate(zip(op.results, results, homes, strict=True)):
             slot = len(operands) + i
             layout = taken.layouts[slot]

@@ -1,0 +1,195 @@
+"""Ops whose parts need what lies in other parts: halos, as ``reads`` in ``rules/partition/local.dl`` says
+of which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .building import Builder, element_of, shape_of
+from .choosing import Read, Stretch, stretch
+from .exchange import cut_out, exchange
+from .layouts import Pieces
+from .local import Site, clone, parts
+
+
+def _pieces(site: Site, read: Read) -> Pieces:
+    """The pieces that the result is split on, for which stretches are read."""
+    return site.pieces(len(site.op.operands), read.result_dim)
+
+
+def _stretch(site: Site, read: Read) -> Stretch:
+    result, count = len(site.op.operands), site.builder.axes.product(_pieces(site, read))
+    return stretch(read, site.size(read.slot, read.dim), site.size(result, read.result_dim), count)
+
+
+def _split(site: Site, slot: int) -> list[Read]:
+    """What parts of the result read of an operand."""
+    return [read for read in site.known.reads if read.slot == slot and _pieces(site, read)]
+
+
+def _fetched(site: Site, value: Any, read: Read, fill: Any) -> Any:
+    """The operand elements of which a device's part of the result is made, with ``fill`` for what is
+    outside of the operand and between its elements."""
+    builder, size, pieces = site.builder, site.size(read.slot, read.dim), _pieces(site, read)
+    plan, dim = _stretch(site, read), read.dim
+    starts, index = np.asarray(plan.exchange.starts), builder.axes.index(pieces)
+    if site.pieces(read.slot, dim):
+        found = exchange(builder, value, dim, size, pieces, plan.exchange)
+    else:
+        found = cut_out(builder, value, dim, plan.exchange, index)
+    if fill is not None and (starts.min() < 0 or starts.max() + plan.exchange.length > size):
+        found = _inside(builder, found, dim, size, starts[index], fill)
+    if plan.dilation > 1:
+        found = _spread_out(builder, found, dim, plan.dilation, fill)
+        begin: list[Any] = [0] * len(shape_of(value))
+        begin[dim] = builder.lookup(np.asarray(plan.offsets)[index])
+        sizes = shape_of(found)
+        sizes[dim] = plan.length
+        found = builder.cut(found, begin, sizes)
+    return found
+
+
+def _inside(builder: Builder, value: Any, dim: int, size: int, starts: Any, fill: Any) -> Any:
+    """A stretch with ``fill`` where it is outside of the dimension."""
+    shape = shape_of(value)
+    places = builder.places(shape, dim, builder.lookup(starts))
+    zero, end = builder.zero(builder.i32, shape), builder.splat(str(size), builder.i32, shape)
+    inside = builder.binary(
+        "stablehlo.and", builder.compare("GE", places, zero), builder.compare("LT", places, end)
+    )
+    return builder.select(inside, value, builder.spread(fill, shape))
+
+
+def _spread_out(builder: Builder, value: Any, dim: int, dilation: int, fill: Any) -> Any:
+    """A stretch with dilation - 1 times ``fill`` behind each row."""
+    shape = shape_of(value)
+    between = [dilation - 1 if d == dim else 0 for d in range(len(shape))]
+    zeros = [0] * len(shape)
+    attributes = {
+        "edge_padding_low": builder.integers(zeros),
+        "edge_padding_high": builder.integers(between),
+        "interior_padding": builder.integers(between),
+    }
+    shape[dim] *= dilation
+    return builder.one("stablehlo.pad", [value, fill], builder.tensor(shape, element_of(value)), attributes)
+
+
+def slice_(site: Site, operands: list[Any]) -> list[Any]:
+    """The stretch that a device needs, and of it every so many rows."""
+    reads = _split(site, 0)
+    if not reads:
+        return parts(site, operands)
+    (value,), builder = operands, site.builder
+    starts, limits = (list(site.op.attributes[name]) for name in ("start_indices", "limit_indices"))
+    for d in range(len(starts)):
+        if site.pieces(0, d):
+            starts[d], limits[d] = 0, shape_of(value)[d]
+    for read in reads:
+        value = _fetched(site, value, read, None)
+        starts[read.dim], limits[read.dim] = 0, shape_of(value)[read.dim]
+    attributes = {"start_indices": builder.integers(starts), "limit_indices": builder.integers(limits)}
+    return clone(site, [value], attributes)
+
+
+def pad(site: Site, operands: list[Any]) -> list[Any]:
+    """The stretch that a device needs, with the padding where it is outside of the operand."""
+    reads = _split(site, 0)
+    if not reads:
+        return parts(site, operands)
+    value, fill = operands
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    amounts = {name: list(site.op.attributes[name]) for name in names}
+    for read in reads:
+        value = _fetched(site, value, read, fill)
+        for name in names:
+            amounts[name][read.dim] = 0
+    return clone(site, [value, fill], {n: site.builder.integers(v) for n, v in amounts.items()})
+
+
+def reverse(site: Site, operands: list[Any]) -> list[Any]:
+    """The rows from the other end, turned around."""
+    (value,) = operands
+    for read in _split(site, 0):
+        value = _fetched(site, value, read, None)
+    return clone(site, [value])
+
+
+def concatenate(site: Site, operands: list[Any]) -> list[Any]:
+    """Of each operand what falls into a device's part of the result."""
+    reads = {slot: _split(site, slot) for slot in range(len(operands))}
+    if not any(reads.values()):
+        return parts(site, operands)
+    builder, found = site.builder, None
+    for slot, value in enumerate(operands):
+        for read in reads[slot]:
+            stretched = _fetched(site, value, read, None)
+            if found is None:
+                found = stretched
+                continue
+            plan, dim = _stretch(site, read).exchange, read.dim
+            index = builder.axes.index(_pieces(site, read))
+            shape = shape_of(stretched)
+            places = builder.places(shape, dim, builder.lookup(np.asarray(plan.starts)[index]))
+            own = builder.compare("GE", places, builder.zero(builder.i32, shape))
+            found = builder.select(own, stretched, found)
+    return [found]
+
+
+def reduce_window(site: Site, operands: list[Any]) -> list[Any]:
+    """The windows over the stretch that a device needs; outside of the operand there is what changes
+    nothing."""
+    count = len(site.op.results)
+    values, reset = list(operands), set[int]()
+    for slot in range(count):
+        for read in _split(site, slot):
+            values[slot] = _fetched(site, values[slot], read, operands[count + slot])
+            reset.add(read.dim)
+    if not reset:
+        return parts(site, operands)
+    rank = len(shape_of(operands[0]))
+    return clone(site, values, _unpadded(site, range(rank), reset, "base_dilations"))
+
+
+def convolution(site: Site, operands: list[Any]) -> list[Any]:
+    """The windows over the stretch of the input that a device needs, with zeros outside of it."""
+    reads = _split(site, 0)
+    if not reads:
+        return parts(site, operands)
+    filled = [site.filled(operands, slot) for slot in range(len(operands))]
+    zero = site.builder.zero(element_of(filled[0]))
+    spatial, reset = site.items("dimension_numbers.input_spatial_dimensions"), set[int]()
+    for read in reads:
+        filled[0] = _fetched(site, filled[0], read, zero)
+        reset.add(read.dim)
+    attributes = site.attributes() | _unpadded(site, spatial, reset, "lhs_dilation")
+    return clone(site, filled, attributes)
+
+
+def _unpadded(site: Site, dims: Sequence[int], reset: set[int], dilation: str) -> dict[str, Any]:
+    """The attributes of windows without padding and dilation along dimensions."""
+    builder, held = site.builder, site.op.attributes
+    numbers = list(dims)
+    padding = list(held["padding"]) if "padding" in held else [0] * 2 * len(numbers)
+    attributes: dict[str, Any] = {}
+    for row, dim in enumerate(numbers):
+        if dim in reset:
+            padding[2 * row], padding[2 * row + 1] = 0, 0
+    table = np.asarray([int(n) for n in padding], dtype=np.int64).reshape(-1, 2)
+    attributes["padding"] = builder.dense(table)
+    if dilation in held:
+        amounts = [1 if dim in reset else n for dim, n in zip(numbers, held[dilation], strict=True)]
+        attributes[dilation] = builder.integers(amounts)
+    return attributes
+
+
+WINDOWS = {
+    "slice": slice_,
+    "pad": pad,
+    "reverse": reverse,
+    "concatenate": concatenate,
+    "reduce_window": reduce_window,
+    "convolution": convolution,
+}
