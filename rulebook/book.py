@@ -147,7 +147,8 @@ def _propagation(name: str, key: str | None = None) -> Program:
 # What the op rules say about how an op becomes local; see ``rules/partition/local.dl``.
 LOCAL = (
     *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
-    *("combined_by_region", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts", "reads", "reads_backwards"),
+    *("combined_by_region", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
+    *("reads", "reads_backwards"),
 )
 
 
