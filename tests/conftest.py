@@ -20,6 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _NEEDS = {
     "shardy": (tools.shardy, "SHARDY=CHECKOUT of openxla/shardy"),
     "souffle": (tools.souffle, "souffle on the PATH, or SOUFFLE=ITS PATH"),
+    "tpu": (tools.libtpu, "libtpu, as in pip install 'jax[tpu]'; no device"),
     "browser": (tools.browsers, "chromium and chromedriver on the PATH"),
 }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import jax
@@ -16,9 +18,22 @@ SIZES = {"data": 2, "model": 4}
 Shapes = list[tuple[int, ...]]
 
 
+_meshes: list[Mesh] = []
+
+
 def mesh() -> Mesh:
-    """The eight CPU devices."""
-    return Mesh(np.array(jax.devices("cpu")[:8]).reshape(2, 4), ("data", "model"))
+    """The eight CPU devices, or the mesh that the programs are on."""
+    return _meshes[-1] if _meshes else Mesh(np.array(jax.devices("cpu")[:8]).reshape(2, 4), (*SIZES,))
+
+
+@contextmanager
+def on(mesh: Mesh) -> Iterator[None]:
+    """Lowers programs for the devices of a mesh with axes data and model."""
+    _meshes.append(mesh)
+    try:
+        yield
+    finally:
+        _meshes.pop()
 
 
 def _scan(w: Any, x: Any) -> Any:
@@ -112,7 +127,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Shapes]] = {
 
 def lowered(name: str, seed: int) -> jax.stages.Lowered:
     """A program for eight CPU devices; ``seed`` decides the shardings of its arguments."""
-    return jax.jit(PROGRAMS[name][0]).lower(*arguments(name, seed))
+    function = PROGRAMS[name][0]
+    # A function of its own, for JAX remembers the mesh with which it has traced one.
+    traced = wraps(function)(lambda *values: function(*values))
+    return jax.jit(traced).lower(*arguments(name, seed))
 
 
 def arguments(name: str, seed: int) -> list[jax.ShapeDtypeStruct]:
@@ -133,6 +151,6 @@ def _argument(rng: random.Random, shape: tuple[int, ...]) -> jax.ShapeDtypeStruc
     axes = rng.sample(sorted(SIZES), len(SIZES))
     spec: list[str | None] = []
     for size in shape:
-        fits = axes and rng.random() < 0.5 and size % SIZES[axes[0]] == 0
+        fits = axes and rng.random() < 0.5 and size % mesh().shape[axes[0]] == 0
         spec.append(axes.pop(0) if fits else None)
     return array(shape, *spec)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 
@@ -22,3 +24,13 @@ def browsers() -> tuple[str, str] | None:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     return (chromium, driver) if chromium and driver else None
+
+
+def libtpu() -> str | None:
+    """The version of libtpu, where it is the one that JAX asks for: another one has another Shardy."""
+    try:
+        asked = re.search(r"libtpu==([\d.]+)\*", " ".join(requires("jax") or ()))
+        found = version("libtpu")
+    except PackageNotFoundError:
+        return None
+    return found if asked is not None and f"{found}.".startswith(asked[1]) else None
