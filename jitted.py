@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import Any, Literal, get_args
 
 from .errors import ShardlogError, closest
 from .runs.executable import Executable
 from .runs.options import NAMES, Options
 from .runs.running import run_with
+
+Partitioner = Literal["xla", "shardlog"]
 
 
 def jit(
@@ -22,13 +24,15 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
     devices: Sequence[Any] | None = None,
+    partitioner: Partitioner = "xla",
     **options: Any,
 ) -> Callable[..., Any]:
     """As ``jax.jit``, but shardlog decides the shardings, and the program runs with exactly these.
 
     ``in_shardings`` and what is static or donated are as for ``jax.jit``; ``devices`` are those of the mesh
     unless told otherwise, and ``options`` are those of ``shardlog.run``, such as ``rules``, ``schedule`` and
-    ``annotate``. The function is traced and compiled once for each kind of arguments.
+    ``annotate``. ``partitioner`` says who makes the program that each device runs: XLA ("xla") or
+    ``Result.partition`` ("shardlog"). The function is traced and compiled once for each kind of arguments.
 
     It can be differentiated (``jax.grad``, ``jax.vjp``): the derivative is decided and compiled in the same
     way, but without ``annotate`` and ``schedule``, which name the function's own values. Inside of another
@@ -39,7 +43,11 @@ def jit(
     for name in options:
         if name not in NAMES:
             raise ShardlogError(f"there is no option {name}", where="jit", hint=closest(name, NAMES))
+    if partitioner not in get_args(Partitioner):
+        hint = closest(partitioner, get_args(Partitioner))
+        raise ShardlogError(f"there is no partitioner {partitioner!r}", where="jit", hint=hint)
     asked, programs = Options(**options), dict[Any, _Program]()
+    setting = _Setting(asked, devices, partitioner)
     numbers, names = _static(function, static_argnums, static_argnames)
     donated = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums)
 
@@ -56,7 +64,7 @@ def jit(
                 given = fixed | dict(zip(free, rest, strict=True))
                 return function(*(given[i] for i in range(len(given))), **others, **named)
 
-            programs[key] = _Program(wraps(function)(bound), asked, devices, in_shardings, donate)
+            programs[key] = _Program(wraps(function)(bound), setting, in_shardings, donate)
         dynamic = [value for i, value in enumerate(args) if i not in fixed]
         others = {name: value for name, value in kwargs.items() if name not in named}
         return programs[key].differentiable(*dynamic, **others)
@@ -76,14 +84,29 @@ def _static(
     return positions, called
 
 
+@dataclass(frozen=True)
+class _Setting:
+    """How functions are compiled."""
+
+    options: Options
+    devices: Sequence[Any] | None
+    partitioner: Partitioner
+
+    def compiled(self, lowered: Any) -> Executable:
+        """What a lowered function is compiled to."""
+        result = run_with(lowered, self.options)
+        if self.partitioner == "xla":
+            return result.compile(self.devices)
+        return result.partition().compile(self.devices)
+
+
 class _Program:
     """A function without static arguments, compiled for each kind of arguments."""
 
     def __init__(
         self,
         function: Callable[..., Any],
-        options: Options,
-        devices: Sequence[Any] | None,
+        setting: _Setting,
         in_shardings: Any = None,
         donate: tuple[int, ...] = (),
     ) -> None:
@@ -91,7 +114,7 @@ class _Program:
 
         shardings = {} if in_shardings is None else {"in_shardings": in_shardings}
         self.function = jax.jit(function, donate_argnums=donate, **shardings)
-        self.options, self.devices = options, devices
+        self.setting = setting
         self._compiled: dict[Any, tuple[Any, Executable]] = {}
         self._derivatives: dict[Any, tuple[_Program, _Program]] = {}
 
@@ -102,8 +125,10 @@ class _Program:
         leaves = jax.tree.leaves((args, kwargs))
         key = id(traced.jaxpr), tuple(getattr(leaf, "sharding", None) for leaf in leaves)
         if key not in self._compiled:
-            executable = run_with(traced.lower(), self.options).compile(self.devices)
-            self._compiled[key] = traced.jaxpr, executable  # the jaxpr is kept, or else its number is free
+            self._compiled[key] = (
+                traced.jaxpr,
+                self.setting.compiled(traced.lower()),
+            )  # the jaxpr is kept, or else its number is free
         return self._compiled[key][1](*args, **kwargs)
 
     def differentiable(self, *args: Any, **kwargs: Any) -> Any:
@@ -139,7 +164,8 @@ class _Program:
         import jax
 
         if tree not in self._derivatives:
-            options = replace(self.options, annotate=(), schedule=())
+            options = replace(self.setting.options, annotate=(), schedule=())
+            setting = replace(self.setting, options=options)
 
             def forward(*values: Any) -> Any:
                 return jax.vjp(lambda *v: flat(self.function, v), *values)
@@ -147,7 +173,7 @@ class _Program:
             def backward(pullback: Any, cotangent: Any) -> Any:
                 return pullback(cotangent)
 
-            pair = (_Program(f, options, self.devices) for f in (forward, backward))
+            pair = (_Program(f, setting) for f in (forward, backward))
             self._derivatives[tree] = next(pair), next(pair)
         return self._derivatives[tree]
 

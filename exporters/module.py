@@ -9,7 +9,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..importers.graph.graph import Graph
+from ..importers.graph.graph import Graph, Instance
 from ..program.classes import Classes
 from ..program.function import RESULT_SHARDING, sharding_of
 from ..program.modules import boundary_attributes
@@ -18,16 +18,19 @@ from .functions import Version, choose_versions
 from .meshes import write_meshes
 from .shardings import Written
 
+Bodies = tuple[tuple[Instance, list[Any]], ...]
 
-def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> None:
+
+def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> Bodies:
     """Annotates ``module`` in place: every value that has a sharding gets it as an attribute.
 
     Constants that were split are there once per distinct sharding, functions once per distinct shardings of
-    their arguments and results; sharding groups, data-flow edges and dead ops are gone.
+    their arguments and results; sharding groups, data-flow edges and dead ops are gone. Returned are, of each
+    function that is there, the instance that it was written from and its ops by node (invalid ones are gone).
     """
     with module.context, ir.Location.unknown():
         write_meshes(module, written.shardings)
-        _Module(module, graph, classes, written).run()
+        return _Module(module, graph, classes, written).run()
 
 
 class Context:
@@ -43,7 +46,7 @@ class _Module(Context):
         super().__init__(graph, classes, written)
         self.module = module
 
-    def run(self) -> None:
+    def run(self) -> Bodies:
         functions = {i.function.name: i.function.op for i in self.graph.instances}
         symbols: dict[str, Any] = {}
         for op in self.module.body.operations:
@@ -72,14 +75,18 @@ class _Module(Context):
             used.add(name)
         for name in private - used:
             symbols[name].operation.erase()
+        found = []
         for version, func, ops in bodies:
-            Body(self, version, func, ops).write()
+            body = Body(self, version, func, ops)
+            body.write()
+            found.append((version.instance, body.ops))
             func.attributes["sym_name"] = ir.StringAttr.get(version.name)
         last = list(self.module.body.operations)[-1].operation
         for _, func, _ in bodies[1:]:
             if last != func.operation:
                 func.operation.move_after(last)
             last = func.operation
+        return tuple(found)
 
 
 def _ops(func: Any) -> list[Any]:

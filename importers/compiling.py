@@ -25,17 +25,21 @@ def refused(message: object, where: str) -> ShardlogError:
     return ShardlogError(f"XLA does not compile it: {first}", where=where)
 
 
-def load(module: ir.Module, devices: Sequence[Any], callbacks: Sequence[Any] = ()) -> Any:
-    """Compiles a module with Shardy for devices; ``callbacks`` are what it calls back.
-    Raises what XLA raises."""
+def load(
+    module: ir.Module, devices: Sequence[Any], callbacks: Sequence[Any] = (), form: str = "sdy-manual"
+) -> Any:
+    """Compiles a module for devices, with Shardy, or a partitioned one as its ``form`` asks for it;
+    ``callbacks`` are what it calls back. Raises what XLA raises."""
     import numpy as np
     from jaxlib import _jax, xla_client
 
     options: Any = xla_client.CompileOptions()
-    options.num_replicas, options.num_partitions = 1, len(devices)
-    options.executable_build_options.use_spmd_partitioning = True
-    options.executable_build_options.use_shardy_partitioner = True
     numbers = np.asarray([[device.id for device in devices]])
+    if form == "replica":
+        numbers = numbers.T
+    options.num_replicas, options.num_partitions = numbers.shape
+    options.executable_build_options.use_spmd_partitioning = form != "replica"
+    options.executable_build_options.use_shardy_partitioner = form == "sdy-manual"
     options.device_assignment = xla_client.DeviceAssignment.create(numbers)
     called: dict[str, Any] = {"host_callbacks": [*callbacks]} if callbacks else {}
     return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options, **called)

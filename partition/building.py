@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -290,9 +291,27 @@ class Builder:
         op = self.op(f"stablehlo.{kind}", [value], [type_], attributes, 1 if combine else 0)
         if combine:
             self.combination(op.regions[0], combine, ir.RankedTensorType(value.type).element_type)
-        width = -(-bits_of(str(ir.RankedTensorType(value.type).element_type)) // 8)
-        self.sent.append(Sent(op, kind, pieces, group, round(sends * width), self.purpose))
+        sent = round(sends * bytes_of(element_of(value)))
+        self.sent.append(Sent(op, kind, pieces, group, sent, self.purpose))
         return op.results[0]
+
+    def adopt(self, op: Any, purpose: Any) -> None:
+        """A collective of the user's is one of the program's."""
+        if self.form == "replica":
+            for label in ("channel_handle", "use_global_device_ids"):
+                if label in op.attributes:
+                    del op.attributes[label]
+        kind = op.name.partition(".")[2]
+        label = "source_target_pairs" if kind == "collective_permute" else "replica_groups"
+        table = np.asarray(ir.DenseIntElementsAttr(op.attributes[label]))
+        pieces = () if kind == "collective_permute" else self.axes.along(table)
+        n = table.shape[1]
+        sizes = [prod(shape_of(v)) * bytes_of(element_of(v)) for v in op.operands]
+        share = {"reduce_scatter": (n - 1) / n, "all_to_all": (n - 1) / n}
+        share |= {"all_reduce": 2 * (n - 1) / n, "all_gather": n - 1}
+        sends = sum(sizes) * share.get(kind, 1)
+        group = len(table) if kind == "collective_permute" else n
+        self.sent.append(Sent(op, kind, pieces, group, round(sends), purpose))
 
     def next_channel(self) -> Any:
         """A channel that no other collective has."""
@@ -325,6 +344,11 @@ def shape_of(value: Any) -> list[int]:
 def element_of(value: Any) -> Any:
     """The type of a tensor's elements."""
     return ir.RankedTensorType(value.type).element_type
+
+
+def bytes_of(element: Any) -> int:
+    """The bytes of an element."""
+    return -(-bits_of(str(element)) // 8)
 
 
 def neutral(combine: str, element: Any) -> str:

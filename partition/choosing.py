@@ -9,7 +9,6 @@ from itertools import chain
 from math import prod
 from typing import Any
 
-from ..program.elements import bits_of
 from ..program.signature import describe, looks_at
 from ..rulebook.book import RuleBook
 from .exchange import Exchange, plan_exchange
@@ -314,8 +313,3 @@ def _factors(choice: Any, axes: Mapping[tuple[int, int], list[int]]) -> dict[int
         if option:
             found[factor] = tuple(axes[factor, option])
     return found
-
-
-def bytes_of(element: Any) -> int:
-    """The bytes of an element."""
-    return -(-bits_of(str(element)) // 8)

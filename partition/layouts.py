@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import prod
 
 import numpy as np
@@ -181,6 +181,19 @@ class Axes:
         grid, order = self.grid(self.pieces[pieces[0]].mesh)
         moved = np.moveaxis(grid, [order.index(p) for p in pieces], range(-len(pieces), 0))
         return moved.reshape(-1, self.product(pieces))
+
+    def along(self, table: npt.NDArray[np.int64]) -> Pieces:
+        """The pieces along which the devices of each group differ; none where groups are otherwise made."""
+        wanted = {frozenset(group) for group in table.tolist()}
+        numbers = range(len(self.pieces))
+        for mesh in {piece.mesh for piece in self.pieces}:
+            held = [p for p in numbers if self.pieces[p].mesh == mesh]
+            for count in range(1, len(held) + 1):
+                for some in combinations(held, count):
+                    fits = self.product(some) == table.shape[1]
+                    if fits and wanted == {frozenset(group) for group in self.groups(some).tolist()}:
+                        return some
+        return ()
 
     def index(self, pieces: Sequence[int]) -> npt.NDArray[np.int64]:
         """Which part each device has of a dimension that is split on pieces."""

@@ -514,16 +514,10 @@ class Partitioner:
     def _collective(self, op: Any, known: Knowledge) -> None:
         """A collective of a manual computation, over the same groups."""
         self._computed(op, known)
-        if self.form == "replica":
-            self._as_replicas(op)
-
-    def _as_replicas(self, op: Any) -> None:
-        made = self.builder.scope.block.operations
-        last = made[len(made) - 1].operation
-        if last.name == op.name:
-            for label in ("channel_handle", "use_global_device_ids"):
-                if label in last.attributes:
-                    del last.attributes[label]
+        first = op.results[0]
+        made = self.builder.scope.find((first, self.layouts[first][0])).owner
+        if made.name == op.name:
+            self.builder.adopt(made, Purpose(op, 0, op.operands[0]))
 
     def _device(self, op: Any, known: Knowledge) -> None:
         (result,) = op.results

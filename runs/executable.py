@@ -17,6 +17,7 @@ from ..program.modules import main_function, ops_in, symbols
 from .jax import flat_shardings
 
 if TYPE_CHECKING:
+    from ..partition.device_program import DeviceProgram
     from .result import Result
 
 
@@ -70,9 +71,11 @@ class Executable:
         )
 
 
-def compiled(result: Result, devices: Sequence[Any] | None = None, module: Any = None) -> Executable:
-    """Compiles what a run decided; see ``Result.compile``. ``module`` is the program if it is partitioned
-    already."""
+def compiled(
+    result: Result, devices: Sequence[Any] | None = None, program: DeviceProgram | None = None
+) -> Executable:
+    """Compiles what a run decided; see ``Result.compile``. ``program`` is what each device runs, where it is
+    partitioned already."""
     import jax
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
@@ -92,8 +95,11 @@ def compiled(result: Result, devices: Sequence[Any] | None = None, module: Any =
     _check(result, main)
     mesh = Mesh(np.asarray(devices).reshape(tuple(shape.values())), tuple(shape)) if shape else None
     try:
-        bound = bind(result.module) if module is None else module
-        loaded = load(bound, devices, result.source.interface.callbacks)
+        callbacks = result.source.interface.callbacks
+        if program is None:
+            loaded = load(bind(result.module), devices, callbacks)
+        else:
+            loaded = load(program.module, devices, callbacks, program.form)
     except Exception as error:  # XLA's, of many classes
         raise refused(error, result.source.name) from None
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
+from ..exporters.module import Bodies
 from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
 from ..importers.program import Program
@@ -24,9 +25,9 @@ from .questions import Questions
 
 if TYPE_CHECKING:
     from ..partition.building import Form
-    from ..partition.partitioned import Partitioned
     from .accounts import Account
     from .executable import Executable
+    from .partitioned import Partitioned
     from .records.live import Live
 
 Notation = Literal["sdy", "gspmd"]
@@ -56,6 +57,7 @@ class RunData:
     program: Program
     fixpoint: Fixpoint
     written: Written
+    bodies: Bodies
     options: Options
 
     @cached_property
@@ -120,11 +122,13 @@ class Result(RunData, Questions):
         ``form`` is how XLA takes it: as one manual computation, or as a program per device for its partitions
         ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device.
         """
-        from ..partition.partitioned import partition
+        from ..partition.device_program import partition
+        from .partitioned import Partitioned
 
         shardings, options = self.program.shardings, self.options
         try:
-            return partition(self.module, shardings, self.book, options.modes, form)
+            program = partition(self.module, shardings, self.book, options.modes, form)
+            return Partitioned(self, program)
         except ShardlogError as error:
             where = self.source.line(error.where)
             raise ShardlogError(error.message, where=where, hint=error.hint) from None

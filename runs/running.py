@@ -61,11 +61,11 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
     )
     written = shardings_of(program, book, fixpoint, closed=options.closed)
     tell("writing", 0.75)
-    write_module(module, program.graph, program.classes, written)
+    bodies = write_module(module, program.graph, program.classes, written)
     if options.keep_rules:
         attach_rules(module, book, options.modes)
     return Result(
-        module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, options
+        module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, bodies, options
     )
 
 

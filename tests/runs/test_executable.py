@@ -82,7 +82,8 @@ def inputs() -> tuple[Any, Any]:
     return {"layers": put((3, 16, 16), None, None, "model")}, put((8, 16), "data")
 
 
-def test_jit_trains_as_jax_does() -> None:
+@pytest.mark.parametrize("partitioner", ["xla", "shardlog"])
+def test_jit_trains_as_jax_does(partitioner: Any) -> None:
     """Three steps of a transformer, whose layers are scanned, with Adam."""
     devices = Mesh(np.array(jax.devices("cpu")[:8]).reshape(2, 2, 2), common.MESH.axis_names)
     rng = np.random.default_rng(0)
@@ -97,7 +98,7 @@ def test_jit_trains_as_jax_does() -> None:
     batch = common.array((dense.BATCH_SIZE, dense.SEQUENCE + 1), common.BATCH, dtype=jnp.int32)
     tokens = put(rng.integers(0, dense.VOCABULARY, batch.shape), batch)
     step = common.adam(dense.loss)
-    ours, theirs = shardlog.jit(step), jax.jit(step)
+    ours, theirs = shardlog.jit(step, partitioner=partitioner), jax.jit(step)
     count = jax.device_put(np.int32(0), NamedSharding(devices, P()))  # type: ignore[no-untyped-call]
     mine = expected = (params, zeros, zeros, count)
     for _ in range(3):
@@ -109,10 +110,12 @@ def test_jit_trains_as_jax_does() -> None:
     assert mine[0]["layers"]["up"].sharding.spec == P(None, "fsdp", "model")  # type: ignore[no-untyped-call]
 
 
-def test_jit_is_differentiable() -> None:
+@pytest.mark.parametrize("partitioner", ["xla", "shardlog"])
+def test_jit_is_differentiable(partitioner: Any) -> None:
+    ours = shardlog.jit(loss, partitioner=partitioner)
     params, x = inputs()
     expected = jax.grad(loss)(params, x)["layers"]
-    for gradient in (jax.grad(shardlog.jit(loss)), jax.jit(jax.grad(shardlog.jit(loss)))):
+    for gradient in (jax.grad(ours), jax.jit(jax.grad(ours))):
         np.testing.assert_allclose(gradient(params, x)["layers"], expected, rtol=1e-4, atol=1e-6)
 
 
@@ -133,6 +136,8 @@ def test_jit_takes_what_jax_takes() -> None:
     assert shardlog.jit(jnp.sin, in_shardings=sharding)(x).sharding.spec == spec
     with pytest.raises(shardlog.ShardlogError, match="there is no option anotate"):
         shardlog.jit(scaled, anotate="x")
+    with pytest.raises(shardlog.ShardlogError, match="there is no partitioner 'gspmd'"):
+        shardlog.jit(scaled, partitioner="gspmd")  # type: ignore[arg-type]
 
 
 def test_random_keys() -> None:

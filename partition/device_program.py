@@ -1,4 +1,4 @@
-"""A partitioned program: the module that each device runs, and what it moves."""
+"""The program that each device runs: the module, and what it moves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .planning import Planner
 from .program import Partitioner
 
 
-class Partitioned:
+class DeviceProgram:
     """The program that each device runs. ``sent`` are its collectives, in order."""
 
     def __init__(self, module: ir.Module, sent: list[Sent], axes: Axes, form: Form) -> None:
@@ -39,7 +39,7 @@ def partition(
     book: RuleBook,
     modes: Sequence[str] = (),
     form: Form = "sdy-manual",
-) -> Partitioned:
+) -> DeviceProgram:
     """Partitions an annotated module, every value as its sharding says. ``modes`` are those of the run.
 
     Raises ShardlogError for ops that cannot run on each device.
@@ -50,7 +50,7 @@ def partition(
         chooser = Chooser(book, axes, planner, modes)
         made, sent = Partitioner(module, shardings, axes, chooser, planner, form).run()
         made.operation.verify()
-    return Partitioned(made, sent, axes, form)
+    return DeviceProgram(made, sent, axes, form)
 
 
 def _used(module: ir.Module, shardings: Shardings) -> Sequence[Sharding]:

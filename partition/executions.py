@@ -1,0 +1,134 @@
+"""How often a device runs each op of a program: loops count their turns, functions their calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..program.modules import main_function, ops_in, symbols
+
+
+class Executions:
+    """Counts for one module. What stands in a branch counts as if the branch were taken."""
+
+    def __init__(self, module: ir.Module) -> None:
+        functions = symbols(module, "func.func")
+        self._main = main_function(functions)
+        self._callers: dict[str, list[Any]] = {name: [] for name in functions}
+        for op in ops_in(module):
+            if op.operation.name == "func.call":
+                self._callers[ir.FlatSymbolRefAttr(op.attributes["callee"]).value].append(op.operation)
+        self._functions: dict[str, int | None] = {}
+        self._turns: dict[Any, int | None] = {}
+
+    def of(self, op: Any) -> int | None:
+        """How often an op runs; None where a loop around it does not say how many turns it takes."""
+        count, inner = 1, op.operation
+        while True:
+            outer = inner.parent.operation
+            if outer.name == "func.func":
+                calls = self._called(ir.StringAttr(outer.attributes["sym_name"]).value)
+                return None if calls is None else count * calls
+            if outer.name == "stablehlo.while":
+                turns = self.turns(outer)
+                if turns is None:
+                    return None
+                count *= turns + (inner.block == outer.regions[0].blocks[0])  # asked once more at the end
+            inner = outer
+
+    def _called(self, name: str) -> int | None:
+        if name == self._main:
+            return 1
+        if name not in self._functions:
+            counts = [self.of(call) for call in self._callers[name]]
+            known = [count for count in counts if count is not None]
+            self._functions[name] = sum(known) if len(known) == len(counts) else None
+        return self._functions[name]
+
+    def turns(self, loop: Any) -> int | None:
+        """How many turns a ``stablehlo.while`` takes whose condition compares a counter with a constant, as
+        JAX writes those of ``scan`` and ``fori_loop``; None for others."""
+        if loop not in self._turns:
+            self._turns[loop] = _turns(loop)
+        return self._turns[loop]
+
+
+def _turns(loop: Any) -> int | None:
+    test, body = (region.blocks[0] for region in loop.regions)
+    compared = _made_by(_returned(test)[0], "stablehlo.compare")
+    if compared is None:
+        return None
+    direction = str(compared.attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
+    left, right = compared.operands
+    counter = _argument(left, test)
+    if counter is None:
+        left, right, direction = right, left, _MIRRORED[direction]
+        counter = _argument(left, test)
+    if counter is None:
+        return None
+    start, end = _constant(loop.operands[counter]), _constant(right, loop)
+    step = _step(_returned(body)[counter], counter, body)
+    if start is None or end is None or not step:
+        return None
+    if direction in ("GT", "GE"):
+        start, end, step, direction = -start, -end, -step, _MIRRORED[direction]
+    if direction == "NE":
+        turns, rest = divmod(end - start, step)
+        return turns if turns >= 0 and not rest else None
+    if direction == "EQ":
+        return int(start == end)
+    end += direction == "LE"
+    if start >= end:
+        return 0
+    return -((start - end) // step) if step > 0 else None
+
+
+_MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+
+
+def _step(value: Any, counter: int, body: Any) -> int | None:
+    """What a turn adds to the counter."""
+    for name, sign in (("stablehlo.add", 1), ("stablehlo.subtract", -1)):
+        added = _made_by(value, name)
+        if added is not None:
+            left, right = added.operands
+            if _argument(right, body) == counter and sign > 0:
+                left, right = right, left
+            step = _constant(right)
+            return sign * step if _argument(left, body) == counter and step is not None else None
+    return None
+
+
+def _returned(block: Any) -> list[Any]:
+    return list(block.operations[len(block.operations) - 1].operands)
+
+
+def _made_by(value: Any, name: str) -> Any:
+    """The op of this name that makes a value, or None."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return None
+    operation = owner.operation
+    return operation if operation.name == name else None
+
+
+def _argument(value: Any, block: Any) -> int | None:
+    """Which argument of a block a value is, or None."""
+    return ir.BlockArgument(value).arg_number if value.owner == block else None
+
+
+def _constant(value: Any, loop: Any = None) -> int | None:
+    """The integer that a scalar is, or None; it may be one that the turns of a loop hand on as it is."""
+    if loop is not None:
+        for region in loop.regions:
+            number = _argument(value, region.blocks[0])
+            if number is not None:
+                body = loop.regions[1].blocks[0]
+                unchanged = _argument(_returned(body)[number], body) == number
+                return _constant(loop.operands[number]) if unchanged else None
+    made = _made_by(value, "stablehlo.constant")
+    found = None if made is None else made.attributes["value"]
+    if isinstance(found, ir.DenseIntElementsAttr) and found.is_splat:
+        return int(found[0])
+    return None

@@ -1,0 +1,116 @@
+"""The collectives of a partitioned program, and what each is for."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..partition.executions import Executions
+from ..program.function import location
+from ..program.ids import Item
+from ..program.meshes import axis_text
+
+if TYPE_CHECKING:
+    from ..partition.device_program import DeviceProgram
+    from .records.record import Op
+    from .result import Result
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective of the program that each device runs.
+
+    ``number`` counts them in the order of the program. ``kind`` is such as "all-gather", ``axes`` are those
+    that it goes over ("model", "x:(1)2"; none where parts are permuted), ``group`` is how many devices take
+    part in one. ``bytes`` is what a device sends in one execution by the ring model, and ``executions`` how
+    often it runs, loops and calls counted; None where a loop does not say how many turns it takes.
+
+    It serves an ``op`` of the program: a ``slot`` of it ("operand 0", "result"), which holds ``value``, at
+    ``where`` in the user's source. ``causes`` are the annotations that the axes come from.
+    """
+
+    number: int
+    kind: str
+    axes: tuple[str, ...]
+    group: int
+    bytes: int
+    executions: int | None
+    op: str
+    slot: str
+    value: str
+    where: str
+    causes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The bytes of all executions; of unknown many, those of one."""
+        return self.bytes * (1 if self.executions is None else self.executions)
+
+
+def collectives(result: Result, program: DeviceProgram) -> tuple[Collective, ...]:
+    """The collectives of a partitioned run, in order."""
+    names, executions = _Names(result), Executions(program.module)
+    found = []
+    with program.module.context:
+        for number, sent in enumerate(program.sent):
+            axes = program.axes
+            mesh = axes.meshes.meshes[axes.pieces[sent.pieces[0]].mesh] if sent.pieces else None
+            op, slot = names.of(sent.purpose)
+            found.append(
+                Collective(
+                    number,
+                    sent.kind.replace("_", "-"),
+                    tuple(axis_text(a, mesh) for a in axes.sub_axes(sent.pieces)) if mesh else (),
+                    sent.group,
+                    sent.bytes,
+                    executions.of(sent.op),
+                    op.name,
+                    op.roles[slot],
+                    op.slots[slot],
+                    op.where,
+                )
+            )
+    return tuple(found)
+
+
+class _Names:
+    """What the ops of an annotated module are called elsewhere."""
+
+    def __init__(self, result: Result) -> None:
+        self._result, self._record = result, result.record
+
+    @cached_property
+    def _items(self) -> dict[Any, Item]:
+        """The ops that were in the program as it was read; what is written once for several calls stands for
+        the first of them."""
+        found: dict[Any, Item] = {}
+        for instance, ops in self._result.bodies:
+            for node, op in enumerate(ops):
+                with suppress(RuntimeError, AttributeError):  # of ops that went, or were never written
+                    found.setdefault(op.operation, Item(instance.item + node))
+        return found
+
+    def of(self, purpose: Any) -> tuple[Op, int]:
+        """The op that a collective serves, and the slot."""
+        item = self._items.get(purpose.op.operation)
+        if item is None:
+            return self._added(purpose), 0
+        op = self._record.op(item)
+        return op, min(purpose.slot, len(op.roles) - 1)
+
+    def _added(self, purpose: Any) -> Op:
+        """An op that was written with the shardings, such as a reshard at a call."""
+        from .records.record import Op
+
+        maker = None if purpose.value is None else self._maker(purpose.value)
+        name = "" if maker is None else maker.slots[-1]
+        where = self._result.source.line(location(purpose.op))
+        role = f"operand {purpose.slot}" if purpose.slot < len(purpose.op.operands) else "result"
+        return Op(purpose.op.operation.name, where, (), (name,), (role,))
+
+    def _maker(self, value: Any) -> Op | None:
+        owner = value.owner
+        item = self._items.get(owner.operation) if hasattr(owner, "operation") else None
+        return None if item is None else self._record.op(item)

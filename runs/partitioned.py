@@ -1,0 +1,36 @@
+"""A partitioned run: the program that each device runs, what it moves, and running it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..partition.device_program import DeviceProgram
+from .collectives import Collective, collectives
+
+if TYPE_CHECKING:
+    from .executable import Executable
+    from .result import Result
+
+
+class Partitioned(DeviceProgram):
+    """The program that each device runs; see ``docs/partitioning.md``."""
+
+    def __init__(self, result: Result, program: DeviceProgram) -> None:
+        super().__init__(program.module, program.sent, program.axes, program.form)
+        self.result = result
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """What the program moves, in its order."""
+        return collectives(self.result, self)
+
+    def compile(self, devices: Sequence[Any] | None = None) -> Executable:
+        """Compiles the program for the devices of its mesh, or ``devices``, as ``Result.compile``.
+
+        What is returned is called as the function was, with whole arrays, and returns such.
+        """
+        from .executable import compiled
+
+        return compiled(self.result, devices, self)

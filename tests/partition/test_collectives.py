@@ -1,0 +1,126 @@
+"""What a partitioned program moves: how much, how often, and for what; and that it runs in every form."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import shardlog
+from shardlog.importers.source import make_context, parse_module, read_source
+from shardlog.partition.building import FORMS
+from shardlog.partition.executions import Executions
+from shardlog.program.modules import ops_in
+from shardlog.runs.collectives import Collective
+
+from ..support.programs import PROGRAMS, lowered
+
+MLP = """\
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(
+    %x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("model.py":3:1),
+    %up: tensor<16x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>},
+    %down: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>})
+    -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot %x, %up : (tensor<8x16xf32>, tensor<16x64xf32>) -> tensor<8x64xf32>
+  %1 = stablehlo.tanh %0 : tensor<8x64xf32>
+  %2 = stablehlo.dot %1, %down : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32> loc("model.py":7:9)
+  return %2 : tensor<8x16xf32> loc("model.py":8:1)
+}
+"""
+
+
+def test_collectives_say_what_they_are_for() -> None:
+    reduced, gathered = shardlog.run(MLP).partition().collectives
+    # Of 4 x 16 elements each of four devices sends 2 * 3/4, and of a half of 8 x 16 each of two sends all.
+    at = "stablehlo.dot", "result", "%2", "model.py:7"
+    assert reduced == Collective(0, "all-reduce", ("model",), 4, 384, 1, *at)
+    at = "func.return", "operand 0", "%2", "model.py:8"
+    assert gathered == Collective(1, "all-gather", ("data",), 2, 256, 1, *at)
+
+
+def test_sub_axes_are_named() -> None:
+    module = """\
+sdy.mesh @mesh = <["x"=8]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reshape %a : (tensor<8x8xf32>) -> tensor<4x2x8xf32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1]
+     : (tensor<4x2x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}
+"""
+    found = shardlog.run(module).partition().collectives
+    assert [(c.kind, c.axes, c.group) for c in found][:1] == [("all-reduce", ("x:(4)2",), 2)]
+
+
+def test_loops_and_calls_count() -> None:
+    result = shardlog.run(lowered("gradient of a scan", 2))
+    found = {(c.op, c.value): c.executions for c in result.partition().collectives}
+    assert found["stablehlo.dot_general", "@closed_call:%0"] == 3  # a scan over three layers
+    assert found["stablehlo.broadcast_in_dim", "@dynamic_update_index_in_dim#2:%0"] == 9  # called three times
+
+
+def test_collectives_of_a_shard_map_are_listed() -> None:
+    (found,) = shardlog.run(lowered("shard_map", 3)).partition().collectives
+    assert astuple(found)[1:6] == ("all-reduce", ("model",), 4, 192, 1)
+    assert found.op == "stablehlo.all_reduce"
+
+
+LOOP = """\
+func.func @main(%n: tensor<i32>) -> tensor<i32> {{
+  %start = stablehlo.constant dense<{start}> : tensor<i32>
+  %end = stablehlo.constant dense<{end}> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %start, %e = {bound}) : tensor<i32>, tensor<i32>
+  cond {{
+    %c = stablehlo.compare {compare} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }} do {{
+    %step = stablehlo.constant dense<{step}> : tensor<i32>
+    %next = stablehlo.add {add} : tensor<i32>
+    stablehlo.return %next, %e : tensor<i32>, tensor<i32>
+  }}
+  return %r#0 : tensor<i32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "compare", "step", "turns"),
+    [
+        (0, 10, "LT, %i, %end", 1, 10),
+        (0, 10, "LT, %i, %end", 3, 4),
+        (0, 10, "LE, %i, %end", 5, 3),
+        (10, 0, "GT, %i, %end", -3, 4),
+        (10, 0, "GE, %i, %end", -5, 3),
+        (0, 10, "GT, %end, %i", 1, 10),
+        (0, 10, "NE, %i, %end", 5, 2),
+        (0, 10, "NE, %i, %end", 3, None),
+        (0, 10, "LT, %i, %end", -1, None),
+        (5, 5, "LT, %i, %end", 1, 0),
+        (0, 10, "LT, %i, %e", 2, 5),
+        (0, 10, "LT, %i, %n", 2, None),
+    ],
+)
+def test_turns_of_loops(start: int, end: int, compare: str, step: int, turns: int | None) -> None:
+    for add in ("%i, %step", "%step, %i"):
+        text = LOOP.format(start=start, end=end, compare=compare, step=step, add=add, bound="%end")
+        with make_context():
+            module = parse_module(read_source(text))
+            (loop,) = (op for op in ops_in(module) if op.operation.name == "stablehlo.while")
+            assert Executions(module).turns(loop.operation) == turns
+            inside = loop.regions[1].blocks[0].operations[0]
+            assert Executions(module).of(inside) == turns
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["scan", "cond", "shard_map", "train step", "inner jit", "gather"])
+def test_all_forms_run(name: str, form: Any) -> None:
+    rng = np.random.default_rng(0)
+    inputs = [rng.random(shape, np.float32) for shape in PROGRAMS[name][1]]
+    got = shardlog.run(lowered(name, 2)).partition(form).compile()(*inputs)
+    expected = jax.jit(PROGRAMS[name][0])(*inputs)
+    for mine, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-3, atol=2e-3)
