@@ -8,7 +8,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..program.modules import bytecode_of, ops_in
+from ..program.function import RESULT_SHARDING
+from ..program.modules import boundary_attributes, bytecode_of, ops_in
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
@@ -58,24 +59,21 @@ def _used(module: ir.Module, shardings: Shardings) -> Sequence[Sharding]:
     found: dict[Any, Sharding] = {}
 
     def read(attribute: Any) -> None:
-        if isinstance(attribute, sdy.TensorShardingAttr) and attribute not in found:
+        if attribute not in found:
             found[attribute] = shardings.read(attribute)
-
-    def each(entry: Any) -> None:
-        if isinstance(entry, sdy.TensorShardingPerValueAttr):
-            for sharding in entry.shardings:
-                read(sharding)
-        else:
-            read(entry)
 
     for op in ops_in(module):
         attributes = op.attributes
-        for label in ("sdy.sharding", "sharding", "out_sharding", "in_shardings", "out_shardings"):
+        for label in ("sdy.sharding", "in_shardings", "out_shardings"):
             if label in attributes:
-                each(attributes[label])
-        for label in ("arg_attrs", "res_attrs"):
-            if label in attributes:
-                for entry in attributes[label]:
+                for sharding in sdy.TensorShardingPerValueAttr(attributes[label]).shardings:
+                    read(sharding)
+        for label in RESULT_SHARDING:
+            if op.operation.name.startswith("sdy.") and label in attributes:
+                read(attributes[label])
+        if op.operation.name == "func.func":
+            for label in ("arg_attrs", "res_attrs"):
+                for entry in boundary_attributes(op, label):
                     if "sdy.sharding" in entry:
-                        each(entry["sdy.sharding"])
+                        read(entry["sdy.sharding"])
     return list(found.values())
