@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .colours import show
-from .running import Progress, add_json, inputs, open_or_run, print_json, result_of
+from .running import Progress, add_json, inputs, open_or_run, print_json, refuse_changes, result_of
 
 if TYPE_CHECKING:
     from ..explanations.explanation import Explanation
@@ -146,16 +146,22 @@ def _report(options: argparse.Namespace) -> None:
 
 def _diff(options: argparse.Namespace) -> int:
     """Returns 1 where tensors are sharded otherwise."""
+    from ..errors import ShardlogError
     from ..explanations.answers.diff_text import diff_text
     from ..explanations.questions.diff import diff
     from ..runs.records.saved import open_saved
     from ..runs.records.saved_file import is_saved
 
     runs = []
-    for name, as_is in ((options.module, False), (options.other, options.as_is)):
+    saved = [is_saved(Path(name)) for name in (options.module, options.other)]
+    if all(saved):  # otherwise, the options are those of the module
+        refuse_changes(options, options.module)
+    if saved[1] and options.as_is:
+        raise ShardlogError("--as-is cannot change a saved run", where=options.other, hint="give the module")
+    for name, kept, as_is in zip((options.module, options.other), saved, (False, options.as_is), strict=True):
         strategy = "none" if as_is else options.strategy
         side = argparse.Namespace(**{**vars(options), "module": name, "strategy": strategy})
-        runs.append(open_saved(name) if is_saved(Path(name)) else result_of(side))
+        runs.append(open_saved(name) if kept else result_of(side))
     found = diff(*runs)
     if options.json:
         print_json(found.as_json())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -34,11 +34,17 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Adds options of a run, as ``runs/options.py`` describes them."""
     for option in fields(Options):
         if option.name in names:
-            _add_option(parser, option.name, option.default, option.metadata["described"])
+            _add_option(parser, option)
 
 
-def _add_option(parser: argparse.ArgumentParser, name: str, default: Any, described: Described) -> None:
-    flag = described.flag or f"--{name.replace('_', '-')}"
+def _flag(option: Field[Any]) -> str:
+    flag: str = option.metadata["described"].flag
+    return flag or f"--{option.name.replace('_', '-')}"
+
+
+def _add_option(parser: argparse.ArgumentParser, option: Field[Any]) -> None:
+    described: Described = option.metadata["described"]
+    name, flag, default = option.name, _flag(option), option.default
     about = described.about.replace("%", "%%")
     if isinstance(default, bool):
         about = described.otherwise if default else about
@@ -128,14 +134,26 @@ def open_or_run(options: argparse.Namespace) -> Run:
 
     if not is_saved(Path(options.module)):
         return result_of(options)
-    changed = [name for name in ("mesh", "annotate", "rules", "op_priorities") if getattr(options, name)]
+    refuse_changes(options, options.module)
+    return open_saved(options.module)
+
+
+def refuse_changes(options: argparse.Namespace, saved: str) -> None:
+    """Raises ShardlogError where ``options`` ask for a run that is not the saved one."""
+    default = {option.name: option.default for option in fields(Options)}
+    default["limits"] = options.limits  # of queries too
+    changed = [
+        option
+        for option in fields(Options)
+        if (asked := getattr(options, option.name, None)) is not None
+        and (tuple(asked) if isinstance(asked, list) else asked) != default[option.name]
+    ]
     if changed:
         from ..errors import ShardlogError
 
-        hint = "what-if runs it again with other annotations" if changed == ["annotate"] else "run the module"
-        message = f"--{changed[0].replace('_', '-')} cannot change a saved run"
-        raise ShardlogError(message, where=options.module, hint=hint)
-    return open_saved(options.module)
+        only = [option.name for option in changed] == ["annotate"]
+        hint = "what-if runs it again with other annotations" if only else "run the module"
+        raise ShardlogError(f"{_flag(changed[0])} cannot change a saved run", where=saved, hint=hint)
 
 
 class Progress:

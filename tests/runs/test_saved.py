@@ -345,6 +345,23 @@ def test_cannot_be_written(tmp_path: Path) -> None:
         shardlog.run(MODULE).save(tmp_path / "none" / "run.shardlog")
 
 
-def test_a_saved_run_stays_as_it_is(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_saved_run_stays_as_it_is(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", str(file), "%0", "--annotate", '%arg0=[{}, {"data"}]']) == 2
     assert "--annotate cannot change a saved run\n  hint: what-if" in capsys.readouterr().err
+    schedule = tmp_path / "t"
+    schedule.write_text("batch: x -> data\n")
+    for options in (
+        ["--strategy", "basic"],
+        ["--schedule", str(schedule)],
+        ["--until", "0"],
+        ["--compiled"],
+        ["--separate-groups"],
+        ["--allow-include", "."],
+    ):
+        flag = {"--compiled": "--view"}.get(options[0], options[0])
+        for command in (["why", str(file), "%0"], ["what-if", str(file)], ["diff", str(file), str(file)]):
+            assert main([*command, *options]) == 2
+            assert f"{flag} cannot change a saved run\n  hint: run the module" in capsys.readouterr().err
+    assert main(["diff", str(file), str(file), "--as-is"]) == 2
+    assert "--as-is cannot change a saved run" in capsys.readouterr().err
+    assert main(["query", str(file), "op(v, name)", "--limits", "tuples=1000"]) == 0
