@@ -9,7 +9,10 @@ from itertools import chain
 from math import prod
 from typing import Any
 
-from ..program.signature import describe, looks_at
+from jaxlib.mlir import ir
+
+from ..program.signature import RULE, describe, looks_at
+from ..program.signature import attributes as attributes_of
 from ..rulebook.book import RuleBook
 from .exchange import Exchange, plan_exchange
 from .layouts import Axes, Dims, Layout, Pieces, Shape, replicated
@@ -17,7 +20,7 @@ from .planning import Planner
 
 Rows = list[tuple[Any, ...]]
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
-# Of ops so named the rules are told more than propagation needs; see ``rules/partition/local.dl``.
+_ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Knowledge:
     local_sizes: tuple[tuple[str, int, int, int], ...]  # attribute, index, slot, dimension
     counts: tuple[tuple[str, int], ...]  # attribute, factor
     reads: tuple[Read, ...]
+    names_functions: tuple[str, ...]  # the attributes that do
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
     facts: Mapping[str, Rows]
 
@@ -120,6 +124,7 @@ class Chooser:
         self._modes: dict[str, Rows] = {mode: [()] for mode in modes}
         self._tensors: dict[Any, Any] = {}
         self._known: dict[Any, Knowledge] = {}
+        self._alike: dict[Any, Knowledge] = {}
         rows = [(n, p.mesh, p.axis, p.pre, p.pre * p.size) for n, p in enumerate(axes.pieces)]
         self._candidates, self._choice = book.candidates({"axis": rows}), book.choice()
         self._choices: dict[Any, Choice] = {}
@@ -129,19 +134,27 @@ class Chooser:
     def knowledge(self, op: Any) -> Knowledge:
         """What the rules say about an op. One that carries a sharding rule is known by it only where the
         rules know nothing: the rule says how shardings propagate, and not what is computed."""
+        attributes = tuple([(a, v) for a, v in attributes_of(op) if a not in _ANNOTATIONS])
+        alike = op.name, attributes, tuple(v.type for v in op.operands), tuple(op.results.types)
+        around = op.name in self._looks_at or len(op.regions)
+        if not around and alike in self._alike:
+            return self._alike[alike]
         facts = describe(op, False, self._looks_at, self._tensors)
         key = tuple((name, tuple(rows)) for name, rows in facts.items())
         if key not in self._known:
-            plain = {name: rows for name, rows in facts.items() if name not in _OWN_RULE} | self._modes
-            if len(plain) != len(facts) + len(self._modes):
-                plain["attribute_number"] = [
-                    row for row in facts["attribute_number"] if row[0] != "sdy.sharding_rule"
-                ]
-            said = self.book.localize(plain)
-            if (not said["known"] or said["no_rule"]) and "rule_factor" in facts:
-                said = self.book.localize({**facts, **self._modes})
-            self._known[key] = self._read(op, facts, said)
+            self._known[key] = self._ask(op, facts)
+        if not around:
+            self._alike[alike] = self._known[key]
         return self._known[key]
+
+    def _ask(self, op: Any, facts: Mapping[str, Rows]) -> Knowledge:
+        plain = {name: rows for name, rows in facts.items() if name not in _OWN_RULE} | self._modes
+        if len(plain) != len(facts) + len(self._modes):
+            plain["attribute_number"] = [row for row in facts["attribute_number"] if row[0] != RULE]
+        said = self.book.localize(plain)
+        if (not said["known"] or said["no_rule"]) and "rule_factor" in facts:
+            said = self.book.localize({**facts, **self._modes})
+        return self._read(op, facts, said)
 
     @staticmethod
     def _read(op: Any, facts: Mapping[str, Rows], said: Mapping[str, Rows]) -> Knowledge:
@@ -173,13 +186,14 @@ class Chooser:
             local_sizes=tuple(said["local_size"]),
             counts=tuple(said["counts"]),
             reads=tuple(Read(*(*row, row[:2] in said["reads_backwards"])) for row in sorted(said["reads"])),
+            names_functions=tuple(name for name, value in attributes_of(op) if _names_functions(value)),
             starts=frozenset(said["starts"]),
             facts=said,
         )
 
     # ---- Choices ----------------------------------------------------------------------------------------
 
-    def choose(self, known: Knowledge, held: tuple[Layout | None, ...], free: frozenset[int]) -> Choice:
+    def choose(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Choice:
         """How an op is computed whose slots have these layouts; the operands in ``free`` can be computed
         in any layout."""
         key = known, held, free
@@ -187,12 +201,11 @@ class Chooser:
             self._choices[key] = self._choose(known, held, free)
         return self._choices[key]
 
-    def _choose(self, known: Knowledge, held: tuple[Layout | None, ...], free: frozenset[int]) -> Choice:
+    def _choose(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Choice:
         tensors = [(t, role) for t, role in enumerate(known.roles)]
         sharded = [
             (t, d, position, piece)
             for t, layout in enumerate(held)
-            if layout is not None
             for d, pieces in enumerate(layout.dims)
             for position, piece in enumerate(pieces)
         ]
@@ -223,13 +236,13 @@ class Chooser:
         return self._cheapest(known, [c for c, _ in candidates], [n for _, n in candidates], parts_if_stays)
 
     def _candidate(
-        self, known: Knowledge, held: tuple[Layout | None, ...], free: frozenset[int], way: dict[int, Pieces]
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: dict[int, Pieces]
     ) -> tuple[Candidate, int]:
         """A candidate, and how many collectives it takes."""
         loose = tuple(sorted(chain.from_iterable(p for f, p in way.items() if f in known.partial)))
         layouts, sends, count = list[Layout](), list[float](), 0
         for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
-            if shape is None or has is None:
+            if shape is None:
                 layouts.append(replicated(0))
                 sends.append(0.0)
                 continue
@@ -303,6 +316,11 @@ class Chooser:
         (number,) = found["cheapest"][0]
         costs: dict[int, float] = dict(found["costs"])
         return Choice(candidates[number], tuple(candidates), tuple(costs[n] for n in numbers))
+
+
+def _names_functions(attribute: Any) -> bool:
+    listed = isinstance(attribute, ir.ArrayAttr) and len(attribute)
+    return bool(listed) and isinstance(attribute[0], ir.FlatSymbolRefAttr)
 
 
 def _factors(choice: Any, axes: Mapping[tuple[int, int], list[int]]) -> dict[int, Pieces]:

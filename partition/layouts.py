@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations, pairwise
 from math import prod
@@ -32,6 +32,13 @@ class Layout:
     dims: Dims
     partial: Pieces = ()
     combine: str = ""
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.dims, self.partial, self.combine)))
+
+    def __hash__(self) -> int:
+        return self._hash  # layouts are looked up more often than made
 
     @property
     def pieces(self) -> Iterator[int]:

@@ -32,15 +32,22 @@ class Site:
     taken: Candidate
     captured: Callable[[Any], Any | None]
 
-    def type(self, slot: int) -> Any:
-        """The type of a slot's local part."""
-        operands = len(self.op.operands)
-        type_ = (self.op.operands[slot] if slot < operands else self.op.results[slot - operands]).type
-        shape = self.known.shapes[slot]
-        if shape is None:
-            return type_
-        local = self.builder.axes.local(shape, self.taken.layouts[slot].dims)
-        return self.builder.tensor(local, ir.RankedTensorType(type_).element_type)
+    def types(self) -> list[Any]:
+        """The types of the local parts of results; None where they are the whole."""
+
+        def find() -> list[Any]:
+            count, found = len(self.op.operands), list[Any]()
+            for i, type_ in enumerate(self.op.results.types):
+                shape, dims = self.known.shapes[count + i], self.taken.layouts[count + i].dims
+                if not shape or not any(dims):
+                    found.append(None)
+                    continue
+                local = self.builder.axes.local(shape, dims)
+                found.append(self.builder.tensor(local, ir.RankedTensorType(type_).element_type))
+            return found
+
+        found: list[Any] = self.builder.once((self.known, id(self.taken)), find)
+        return found
 
     def pieces(self, slot: int, dim: int) -> Pieces:
         """The pieces that a dimension of a slot is split on."""
@@ -106,18 +113,19 @@ def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | N
     made = op.operation.clone(ir.InsertionPoint(builder.scope.block))
     for i, value in enumerate(operands):
         made.operands[i] = value
-    count, held = len(operands), made.attributes
+    held = made.attributes
     for name in _OUTSIDE:
         if name in held:
             del held[name]
-    for i, result in enumerate(made.results):
-        if site.known.shapes[count + i]:
-            result.set_type(site.type(count + i))
+    results = list(made.results)
+    for result, type_ in zip(results, site.types(), strict=True):
+        if type_ is not None:
+            result.set_type(type_)
     for name, value in (attributes or {}).items():
         held[name] = value
     if len(made.regions):
         _recapture(made, site.captured)
-    return list(made.results)
+    return results
 
 
 def _recapture(made: Any, captured: Callable[[Any], Any | None]) -> None:
@@ -134,11 +142,13 @@ def _recapture(made: Any, captured: Callable[[Any], Any | None]) -> None:
 
 def parts(site: Site, operands: list[Any]) -> list[Any]:
     """The same op on parts, with sizes of parts among its attributes."""
-    return clone(site, [site.filled(operands, t) for t in range(len(operands))], site.attributes())
+    if site.known.fills:
+        operands = [site.filled(operands, t) for t in range(len(operands))]
+    special = site.known.local_sizes or site.known.counts
+    return clone(site, operands, site.attributes() if special else None)
 
 
-# ---- Reductions
-# -----------------------------------------------------------------------------------------------
+# ---- Reductions ------------------------------------------------------------------------------------------
 
 
 def reduce(site: Site, operands: list[Any]) -> list[Any]:
@@ -176,8 +186,7 @@ def _count(shape: Sequence[int]) -> int:
     return count
 
 
-# ---- Places known at run time
-# ---------------------------------------------------------------------------------
+# ---- Places known at run time ----------------------------------------------------------------------------
 
 
 def gather(site: Site, operands: list[Any]) -> list[Any]:

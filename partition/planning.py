@@ -58,7 +58,8 @@ class Planner:
         """The cheapest plan for a tensor of this shape."""
         key = shape, start, goal
         if key not in self._plans:
-            self._plans[key] = self._same(shape, start, goal) or self._search(shape, start, goal)
+            plan = self._same(shape, start, goal) or self._straight(shape, start, goal)
+            self._plans[key] = plan or self._search(shape, start, goal)
         return self._plans[key]
 
     def _same(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
@@ -68,6 +69,30 @@ class Planner:
         if len({pieces[p].mesh for p in (*start.pieces, *goal.pieces)}) > 1:
             return self._between_meshes(shape, start, goal)
         return None
+
+    def _straight(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
+        """The plan where all that is to do is to combine partial values, to gather, or to cut out."""
+        axes, pairs = self.axes, list(zip(start.dims, goal.dims, strict=True))
+        if start.dims == goal.dims and not goal.partial:
+            n, size = axes.product(start.partial), prod(axes.local(shape, start.dims))
+            step = Step("all_reduce", start.partial, goal, 2 * size * (n - 1) / n)
+            return Plan((step,), step.price)
+        if start.partial or goal.partial:
+            return None
+        gathers = all(held[: len(wanted)] == wanted for held, wanted in pairs)
+        if not gathers and any(wanted[: len(held)] != held for held, wanted in pairs):
+            return None
+        steps, layout = list[Step](), start
+        for d, (held, wanted) in enumerate(pairs):
+            if held == wanted:
+                continue
+            if not (self.fits(shape[d], held, wanted) if gathers else self.fits(shape[d], wanted, held)):
+                return None
+            moved = held[len(wanted) :] if gathers else wanted[len(held) :]
+            price = prod(axes.local(shape, layout.dims)) * (axes.product(moved) - 1) if gathers else 0
+            layout = Layout(_with(layout.dims, d, wanted))
+            steps.append(Step("all_gather" if gathers else "slice", moved, layout, float(price), d))
+        return Plan(tuple(steps), sum(step.price for step in steps))
 
     def _between_meshes(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
         """Parts are permuted where there are as many of each dimension in both, and else gathered."""
@@ -158,6 +183,8 @@ class Planner:
                 yield Step("all_reduce", some, Layout(dims, rest, combine), price)
                 for d, held in enumerate(dims):
                     for order in permutations(some):
+                        if not self._of_use(goal.dims[d], order):
+                            continue
                         new = held + order
                         if shape[d] >= axes.product(new) and self.fits(shape[d], new, held):
                             after = Layout(_with(dims, d, new), rest, combine)

@@ -66,6 +66,7 @@ class Partitioner:
         self.written: dict[str, Any] = {}
         self.manual: list[frozenset[int]] = [frozenset()]  # the axes that bodies around have cut already
         self._read: dict[ir.Attribute, Sharding] = {}
+        self._known_homes: dict[Any, list[Layout]] = {}
 
     def run(self) -> tuple[ir.Module, list[Sent]]:
         """The module of each device, and its collectives."""
@@ -82,36 +83,26 @@ class Partitioner:
         made.operation.attributes["mhlo.num_partitions"] = one if replicas else count
         made.operation.attributes["mhlo.num_replicas"] = count if replicas else one
         self._function(self.functions[self.main])
-        self._called()
-        return made, self._alive(made)
+        return made, self._alive()
 
-    def _called(self) -> None:
-        """Functions that ops name and do not call, as a comparison of scalars: as they are."""
-        for op in ops_in(self.module):
-            for label in op.attributes:
-                attribute = op.attributes[label]
-                for entry in attribute if isinstance(attribute, ir.ArrayAttr) else ():
-                    if not isinstance(entry, ir.FlatSymbolRefAttr) or entry.value not in self.functions:
-                        continue
-                    if entry.value not in self.written:
-                        func = self.functions[entry.value].operation
-                        self.written[entry.value] = func.clone(ir.InsertionPoint(self.module.body))
-
-    def _alive(self, made: ir.Module) -> list[Sent]:
-        """The collectives whose results are used; ops whose results are not, and have no effect, go."""
-        dead: set[Any] = set()
-        sent = {collective.op: collective for collective in self.builder.sent}
-        for op in reversed(ops_in(made)):
-            operation = op.operation
-            if operation.name in _KEPT or not len(operation.results):
+    def _alive(self) -> list[Sent]:
+        """The collectives whose results are used; others go, and what was made for them alone."""
+        alive = []
+        for collective in reversed(self.builder.sent):
+            if any(True for _ in collective.op.results[0].uses):
+                alive.append(collective)
                 continue
-            known = sent.get(operation)
-            if (known is not None or operation.name in _PURE) and not any(
-                True for result in operation.results for _ in result.uses
-            ):
-                dead.add(operation)
-                operation.erase()
-        return [collective for collective in self.builder.sent if collective.op not in dead]
+            waiting = [collective.op]
+            while waiting:
+                op = waiting.pop()
+                sources = [value.owner for value in op.operands]
+                op.erase()
+                for source in sources:
+                    if isinstance(source, ir.Block) or source.name not in _PURE or source in waiting:
+                        continue
+                    if not any(True for _ in source.results[0].uses):
+                        waiting.append(source)
+        return alive[::-1]
 
     # ---- Functions --------------------------------------------------------------------------------------
 
@@ -224,6 +215,15 @@ class Partitioner:
         )
 
     def _homes(self, op: Any) -> list[Layout]:
+        attributes = op.attributes
+        if "sdy.sharding" in attributes:
+            key = attributes["sdy.sharding"], tuple(op.results.types), self.manual[-1]
+            if key not in self._known_homes:
+                self._known_homes[key] = self._read_homes(op)
+            return self._known_homes[key]
+        return self._read_homes(op)
+
+    def _read_homes(self, op: Any) -> list[Layout]:
         attributes, results = op.attributes, list(op.results)
         shardings: Sequence[Any] = [None] * len(results)
         if "sdy.sharding" in attributes:
@@ -310,18 +310,17 @@ class Partitioner:
         tensors = [self.tensors[value] for value in operands]
         if self._spread_scalar(op, known, homes):
             return
-        free = frozenset(t for t, tensor in enumerate(tensors) if tensor.make is not None)
-        held = [
-            t.home if _shape(v.type) is not None else None for t, v in zip(tensors, operands, strict=True)
-        ]
-        held += [h if _shape(r.type) is not None else None for h, r in zip(homes, op.results, strict=True)]
+        free = frozenset([t for t, tensor in enumerate(tensors) if tensor.make is not None])
+        held = [t.home for t in tensors] + homes
         taken = self.chooser.choose(known, tuple(held), free).taken
-        values = [
-            self.get(value, layout, Purpose(op, slot, value))
-            for slot, (value, layout) in enumerate(zip(operands, taken.layouts, strict=False))
-        ]
+        find, values = self.builder.scope.find, list[Any]()
+        for slot, (value, layout) in enumerate(zip(operands, taken.layouts, strict=False)):
+            local = find((value, layout))
+            values.append(self.get(value, layout, Purpose(op, slot, value)) if local is None else local)
         self.builder.loc = op.location
         self.builder.purpose = Purpose(op, len(operands), None)
+        for name in known.names_functions:
+            self._named(op.attributes[name])
         lower = COMPUTED.get(known.lowering) or WINDOWS[known.lowering]
         results = lower(Site(self.builder, op, known, taken, self.captured), values)
         for i, (value, local, home) in enumerate(zip(op.results, results, homes, strict=True)):
@@ -332,6 +331,13 @@ class Partitioner:
             self.define(value, layout, local, home)
             if layout != home:
                 self.get(value, home, Purpose(op, slot, value))
+
+    def _named(self, names: Any) -> None:
+        """Functions that an op names and does not call, as a comparison of scalars: they stay as they are."""
+        for entry in names:
+            if entry.value in self.functions and entry.value not in self.written:
+                func = self.functions[entry.value].operation
+                self.written[entry.value] = func.clone(ir.InsertionPoint(self.module.body))
 
     def _spread_scalar(self, op: Any, known: Knowledge, homes: list[Layout]) -> bool:
         """A scalar repeated is made where it is used."""
