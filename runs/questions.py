@@ -6,9 +6,11 @@ nothing before it is called.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from ..errors import ShardlogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +27,28 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, float], None]
 
+P = ParamSpec("P")
+T = TypeVar("T")
+Q = TypeVar("Q", bound="Questions")
+
+
+def _asked(question: Callable[Concatenate[Q, P], T]) -> Callable[Concatenate[Q, P], T]:
+    """A question after whose failure saved runs are looked at: files made by hand may hold anything."""
+
+    @wraps(question)
+    def answer(self: Q, /, *arguments: P.args, **options: P.kwargs) -> T:
+        try:
+            return question(self, *arguments, **options)
+        except (ShardlogError, OSError):
+            raise
+        except Exception:
+            for run in (self, *arguments):
+                if isinstance(run, Questions):
+                    run._run._check()
+            raise
+
+    return answer
+
 
 class Questions:
     """The questions to a run: a ``Result``, a saved run, or what ``shardlog.explain`` returns.
@@ -39,6 +63,9 @@ class Questions:
         """The run that is asked about."""
         return self  # type: ignore[return-value] # a Result or a Record
 
+    def _check(self) -> None:
+        """Raises ShardlogError where the run is from a file that is not as shardlog writes it."""
+
     @cached_property
     def _explainer(self) -> Explainer:
         from ..explanations.questions.why import Explainer
@@ -51,18 +78,21 @@ class Questions:
 
         return result_html(self._explainer.result)
 
+    @_asked
     def why(self, value: str, dim: int | None = None, axis: str | None = None) -> Reasons:
         """Why a value is sharded as it is, for all axes or those that ``dim`` and ``axis`` say."""
         from ..explanations.answers.answers import reasons
 
         return reasons(self._explainer, value, dim, axis)
 
+    @_asked
     def why_not(self, value: str, dim: int, axis: str) -> Answers[WhyNot]:
         """Why dimension ``dim`` of a value is not sharded on an axis; raises ShardlogError where it is."""
         from ..explanations.answers.answers import obstacles
 
         return obstacles(self._explainer, value, dim, axis)
 
+    @_asked
     def conflicts(self) -> Conflicts:
         """The tensors that must move, most bytes first."""
         return self._conflicts
@@ -74,12 +104,14 @@ class Questions:
 
         return Conflicts(conflicts(self._run))
 
+    @_asked
     def diff(self, other: Run | Questions) -> Diff:
         """The differences between this run and another one, and their causes."""
         from ..explanations.questions.diff import diff
 
         return diff(self._run, other._run)
 
+    @_asked
     def what_if(self, annotate: Any = (), drop: str | Sequence[str] = ()) -> WhatIf:
         """The differences if values were annotated (as for ``shardlog.run``), and the annotations of
         others dropped: names of values, or patterns of them."""
@@ -87,6 +119,7 @@ class Questions:
 
         return what_if(self._run, annotate, (drop,) if isinstance(drop, str) else drop)
 
+    @_asked
     def query(self, body: str) -> Rows:
         """The rows for which the body of a rule holds, over the relations of ``docs/facts.md``.
 
@@ -96,6 +129,7 @@ class Questions:
 
         return rows(body, self._explainer.record.relation)
 
+    @_asked
     def agreement(self) -> Agreement | None:
         """The agreement of the run with XLA; None where the program is not from an XLA dump or the view
         "compiled", or where its shardings are open."""
@@ -103,12 +137,14 @@ class Questions:
 
         return agreement(self._explainer.result)
 
+    @_asked
     def visualize(self, value: str) -> Picture:
         """The devices that hold the parts of a value, the first one of that name."""
         from ..explanations.answers.visualize import picture_of
 
         return picture_of(self._explainer.record, self._explainer.values.find(value)[0])
 
+    @_asked
     def report(self, path: str | Path, progress: Progress | None = None) -> None:
         """Writes a page that shows all of the run. ``progress`` is that of ``shardlog.run``.
 
@@ -119,6 +155,7 @@ class Questions:
 
         write(path, report(self._run, progress).encode())
 
+    @_asked
     def save(self, path: str | Path, progress: Progress | None = None) -> None:
         """Keeps the run in a file that ``shardlog.open`` opens, and that commands take in place of a module.
         ``progress`` is that of ``shardlog.run``.

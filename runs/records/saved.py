@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 
 def open_saved(path: str | Path) -> Saved:
     """The run that a file keeps. Raises ShardlogError where it keeps none that this version can read."""
-    return Saved(Path(path))
+    try:
+        return Saved(Path(path))
+    except (ShardlogError, OSError):
+        raise
+    except Exception:
+        check_saved(Path(path))
+        raise
 
 
 def check_saved(path: Path) -> None:
@@ -77,6 +83,9 @@ class Saved(Record):
         self._statics: dict[int, Mapping[int, int]] = {}
         self._proofs: dict[Key, Mapping[Row, Proof]] = {}
         self._sources: dict[int, Source] = {}
+
+    def _check(self) -> None:
+        check_saved(self.path)
 
     def _one(self, query: str, *arguments: Any) -> tuple[Any, ...] | None:
         found = self._all(query, *arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +18,7 @@ from shardlog.explanations.questions.conflicts import conflicts
 from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import after_removal, why_not
+from shardlog.runs.questions import Questions
 from shardlog.runs.records.record import Record
 from shardlog.runs.records.saved import check_saved, open_saved
 from shardlog.runs.records.saved_file import is_saved, seal
@@ -263,6 +264,41 @@ def test_other_things_under_a_right_checksum(
     assert capsys.readouterr().err.startswith(f"{path}: error: ")
 
 
+QUESTIONS: dict[str, Callable[[Questions], object]] = {
+    "why": lambda run: run.why("%0"),
+    "why not": lambda run: run.why_not("%0", 1, "data"),
+    "conflicts": lambda run: run.conflicts(),
+    "diff": lambda run: shardlog.run(MODULE).diff(run),
+    "query": lambda run: run.query("op(v, name)"),
+    "report": lambda run: run.report("report.html"),
+    "visualize": lambda run: run.visualize("%0"),
+    "what if": lambda run: run.what_if(drop="%arg0"),
+}
+
+
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+@pytest.mark.parametrize("explained", [False, True])
+def test_other_things_in_the_api(
+    ask: Callable[[Questions], object],
+    explained: bool,
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    change = (
+        "UPDATE value SET shape = 'x'; UPDATE relation SET rows = x'00'; UPDATE module SET options = '[]'"
+    )
+    run = shardlog.open(edited(file, tmp_path, change))
+    with pytest.raises(ShardlogError, match="the file is damaged"):
+        ask(shardlog.explain(run) if explained else run)
+
+
+def test_a_file_without_its_tables_is_not_opened(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ShardlogError, match="the file is damaged"):
+        shardlog.open(edited(file, tmp_path, "DELETE FROM run"))
+
+
 def test_errors_of_ours_stay_errors(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A saved run as it was written is not blamed."""
 
@@ -272,6 +308,8 @@ def test_errors_of_ours_stay_errors(file: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("shardlog.runs.records.saved.Saved.slots", broken)
     with pytest.raises(KeyError, match="ours"):
         main(["why", str(file), "%0"])
+    with pytest.raises(KeyError, match="ours"):
+        shardlog.open(file).why("%0")
 
 
 def test_a_module_that_ends_the_process(file: Path, tmp_path: Path) -> None:
