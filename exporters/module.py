@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 from ..importers.graph.graph import Graph, Instance
 from ..program.classes import Classes
 from ..program.function import RESULT_SHARDING, sharding_of
-from ..program.modules import boundary_attributes
+from ..program.modules import boundary_attributes, named_in
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version, choose_versions
 from .meshes import write_meshes
@@ -31,6 +31,16 @@ def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written
     with module.context, ir.Location.unknown():
         write_meshes(module, written.shardings)
         return _Module(module, graph, classes, written).run()
+
+
+def _named(symbols: dict[str, Any], roots: set[str]) -> set[str]:
+    """The symbols that ops in those of ``roots`` name, and ops in what they name."""
+    found, waiting = set[str](), sorted(roots)
+    while waiting:
+        new = named_in(symbols[waiting.pop()]) - found - roots
+        waiting += sorted(new & set(symbols))
+        found |= new
+    return found
 
 
 class Context:
@@ -73,7 +83,8 @@ class _Module(Context):
             else:
                 bodies.append((version, function.op, function.ops))
             used.add(name)
-        for name in private - used:
+        unused = private - used
+        for name in unused - _named(symbols, set(symbols) - unused) if unused else ():
             symbols[name].operation.erase()
         found = []
         for version, func, ops in bodies:

@@ -17,6 +17,7 @@ from .layouts import Axes, Pieces
 Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
 
+OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # what is no part of an op
 _EXTREMES = {
     16: ("0xFC00", "0x7C00"),
     32: ("0xFF800000", "0x7F800000"),
@@ -94,6 +95,14 @@ class Builder:
             ip=ir.InsertionPoint(self.scope.block),
         )
 
+    def copy(self, op: Any) -> Any:
+        """A copy of an op, without what the module says of it."""
+        made = op.operation.clone(ir.InsertionPoint(self.scope.block))
+        for name in OUTSIDE:
+            if name in made.attributes:
+                del made.attributes[name]
+        return made
+
     def one(
         self, name: str, operands: Sequence[Any], type_: Any, attributes: dict[str, Any] | None = None
     ) -> Any:
@@ -138,6 +147,9 @@ class Builder:
         type_ = self.tensor(shape, element)
 
         def make() -> Any:
+            if isinstance(element, ir.ComplexType):  # whose attributes have no class in Python
+                real = self.splat(text, ir.ComplexType(element).element_type, shape)
+                return self.one("stablehlo.convert", [real], type_)
             value = ir.Attribute.parse(f"dense<{text}> : {type_}")
             return self.one("stablehlo.constant", [], type_, {"value": value})
 
@@ -366,15 +378,7 @@ def neutral(combine: str, element: Any) -> str:
     if name in ("add", "or"):
         return _zero(element)
     if name == "multiply":
-        return (
-            "(1.0, 0.0)"
-            if text.startswith("complex")
-            else "true"
-            if text == "i1"
-            else "1.0"
-            if _floats(element)
-            else "1"
-        )
+        return "true" if text == "i1" else "1.0" if _floats(element) or text.startswith("complex") else "1"
     if name == "and":
         return "true" if text == "i1" else "-1" if not text.startswith("ui") else str(2 ** bits_of(text) - 1)
     if name not in ("maximum", "minimum") or text.startswith("complex"):
@@ -396,9 +400,8 @@ def _floats(element: Any) -> bool:
 
 def _zero(element: Any) -> str:
     text = str(element)
-    if text.startswith("complex"):
-        return "(0.0, 0.0)"
-    return "false" if text == "i1" else "0.0" if _floats(element) else "0"
+    floats = _floats(element) or text.startswith("complex")
+    return "false" if text == "i1" else "0.0" if floats else "0"
 
 
 def _dense(table: Any) -> Any:

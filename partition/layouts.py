@@ -129,8 +129,8 @@ class Axes:
         return tuple(found), True
 
     def layout(self, sharding: Sharding | None, shape: Shape) -> Layout:
-        """The layout of a tensor with a sharding; without elements there is nothing to split."""
-        if sharding is None or 0 in shape or len(sharding.dimensions) != len(shape):
+        """The layout of a tensor with a sharding."""
+        if sharding is None or len(sharding.dimensions) != len(shape):
             return replicated(len(shape))
         dims = tuple(self.of(sharding.mesh, dimension.axes)[0] for dimension in sharding.dimensions)
         return Layout(dims)

@@ -18,8 +18,6 @@ from .building import Builder, element_of, shape_of
 from .choosing import Candidate, Knowledge
 from .layouts import Pieces
 
-_OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # what is no part of the op
-
 
 @dataclass(frozen=True)
 class Site:
@@ -110,13 +108,10 @@ _NUMBERS: tuple[Any, ...] = (_GATHER, _SCATTER, stablehlo.ConvDimensionNumbers)
 def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
     """The op on other operands, with other attributes, its results in their local shapes."""
     builder, op = site.builder, site.op
-    made = op.operation.clone(ir.InsertionPoint(builder.scope.block))
+    made = builder.copy(op)
     for i, value in enumerate(operands):
         made.operands[i] = value
     held = made.attributes
-    for name in _OUTSIDE:
-        if name in held:
-            del held[name]
     results = list(made.results)
     for result, type_ in zip(results, site.types(), strict=True):
         if type_ is not None:
@@ -167,13 +162,10 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
         attributes = {"all_gather_dim": builder.integer(0)}
         gathered.append(builder.collective("all_gather", row, type_, partial, sends * (n - 1), attributes))
     initial = operands[len(operands) // 2 :]
-    made = site.op.operation.clone(ir.InsertionPoint(builder.scope.block))
+    made = builder.copy(site.op)
     for i, value in enumerate([*gathered, *initial]):
         made.operands[i] = value
     made.attributes["dimensions"] = builder.integers([0])
-    for name in _OUTSIDE:
-        if name in made.attributes:
-            del made.attributes[name]
     for result, value in zip(made.results, results, strict=True):
         result.set_type(value.type)
     return list(made.results)

@@ -359,7 +359,9 @@ class Partitioner:
 
     def _constant(self, op: Any, known: Knowledge) -> None:
         (result,), (home,) = op.results, self._homes(op)
-        shape, loc, value = _shape(result.type) or (), op.location, op.attributes["value"]
+        shape, loc = _shape(result.type) or (), op.location
+        complex_ = isinstance(element_of(result), ir.ComplexType)  # whose values have no class in Python
+        value = None if complex_ else op.attributes["value"]
         splat = isinstance(value, ir.DenseElementsAttr) and value.is_splat
 
         def make(layout: Layout) -> Any:
@@ -369,9 +371,7 @@ class Partitioner:
                 part = ir.DenseElementsAttr.get_splat(type_, value.get_splat_value())
                 return self.builder.one("stablehlo.constant", [], type_, {"value": part})
             whole = replicated(len(shape))
-            attributes = {"value": value}
-            make_whole = lambda: self.builder.one("stablehlo.constant", [], result.type, attributes)  # noqa: E731
-            found = self.builder.known((result, whole), make_whole)
+            found = self.builder.known((result, whole), lambda: self.builder.copy(op).results[0])
             return carry_out(self.builder, found, shape, whole, self.planner.plan(shape, whole, layout))
 
         self.tensors[result] = Tensor(shape, home, make)

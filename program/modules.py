@@ -32,6 +32,22 @@ def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
     return found
 
 
+def named_in(op: Any) -> set[str]:
+    """The symbols that ops inside an op name among their attributes: what is called, and the decomposition
+    of a composite."""
+    found = set[str]()
+    for inner in ops_in(op):
+        attributes = inner.attributes
+        for label in attributes:
+            if label == "value":  # of a constant: complex ones have no class in Python
+                continue
+            attribute: Any = attributes[label]
+            for entry in attribute if isinstance(attribute, ir.ArrayAttr) else (attribute,):
+                if isinstance(entry, ir.FlatSymbolRefAttr):
+                    found.add(entry.value)
+    return found
+
+
 def is_custom_call(op: Any, target: str) -> bool:
     """Whether the owner of a value is the custom call of a target."""
     if op is None or isinstance(op, ir.Block) or op.operation.name != "stablehlo.custom_call":

@@ -1,0 +1,115 @@
+"""Random programs, partitioned and run on eight devices, compared with themselves on one.
+
+    python -m shardlog.tests.partition.random_programs --count N --seed S
+
+The exit status is 1 where any differs. Program ``i`` of a seed is always the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+import shardlog
+from shardlog.importers.source import make_context
+
+from .random_ops import OPS
+from .running import Array, run_partitioned, run_whole
+from .writing import Program, mesh
+
+FORMS = ("replica", "replica", "replica", "manual", "sdy-manual")
+
+
+@dataclass
+class Found:
+    """What is wrong with a program."""
+
+    program: Program
+    ops: list[str]
+    message: str
+
+
+def write(seed: int, number: int, only: Sequence[str] = ()) -> tuple[Program, list[str]]:
+    """A random program, and the random ops in it."""
+    random = Random(f"{seed}/{number}")
+    meshes = [mesh(random)]
+    if random.random() < 0.2:
+        count = int(np.prod([size for _, size in meshes[0].axes]))
+        meshes.append(mesh(random, "other", count))
+    program, ops = Program(random, meshes, random.choice((0.3, 0.6, 0.9))), []
+    among = [op for op in OPS if not only or op.__name__.strip("_") in only]
+    for _ in range(random.randint(2, 5)):
+        op = random.choice(among)
+        ops.append(op.__name__)
+        op(program)
+    if not program.results:
+        program.give(program.argument((4,)))
+    return program, ops
+
+
+def differs(got: Array, expected: Array) -> str:
+    """How two results differ; "" where they do not."""
+    if got.dtype != expected.dtype or got.shape != expected.shape:
+        return f"{got.dtype}{got.shape} and not {expected.dtype}{expected.shape}"
+    if got.dtype.kind in "biu" or got.size == 0:
+        return "" if np.array_equal(got, expected) else f"{got.tolist()} and not {expected.tolist()}"
+    a, b = (np.asarray(x, np.complex128 if x.dtype.kind == "c" else np.float64) for x in (got, expected))
+    eps = float(np.finfo(got.real.dtype).eps) if got.dtype.kind in "fc" else 2.0**-7
+    scale = np.max(np.abs(np.where(np.isfinite(b), b, 0)), initial=0)
+    with np.errstate(all="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= 16 * eps * max(scale, 1e-30))
+    return "" if same.all() else f"{got.tolist()} and not {expected.tolist()}"
+
+
+def check(program: Program, form: Any = "replica") -> str:
+    """What is wrong with a program; "" where nothing is."""
+    try:
+        result = shardlog.run(program.text(True))
+        partitioned = result.partition(form)
+        got = run_partitioned(result, partitioned, program.arrays)
+    except Exception as error:  # whatever it is, it is wrong
+        return f"{type(error).__name__}: {str(error)[:600]}"
+    from jaxlib.mlir import ir
+
+    with make_context():
+        expected = run_whole(ir.Module.parse(program.text(False)), program.arrays)
+    for number, (one, other) in enumerate(zip(got, expected, strict=True)):
+        if message := differs(one, other):
+            return f"result {number}: {message[:400]}"
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--from", dest="first", type=int, default=0)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    wrong = 0
+    for number in range(options.first, options.first + options.count):
+        program, ops = write(options.seed, number, options.only)
+        form = Random(number).choice(FORMS if len(program.meshes) == 1 else FORMS[:-1])
+        if options.show:
+            print(program.text(True))
+        if message := check(program, form):
+            wrong += 1
+            print(
+                f"program {number} of seed {options.seed} ({form}; {', '.join(ops)}): {message}", flush=True
+            )
+    print(f"{options.count} programs, {wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    import os
+
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    sys.exit(main())
