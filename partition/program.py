@@ -361,7 +361,7 @@ class Partitioner:
         (result,), (home,) = op.results, self._homes(op)
         shape, loc = _shape(result.type) or (), op.location
         complex_ = isinstance(element_of(result), ir.ComplexType)  # whose values have no class in Python
-        value = None if complex_ else op.attributes["value"]
+        value: Any = None if complex_ else op.attributes["value"]
         splat = isinstance(value, ir.DenseElementsAttr) and value.is_splat
 
         def make(layout: Layout) -> Any:

@@ -36,7 +36,7 @@ def unary(p: Program) -> None:
 
 def binary(p: Program) -> None:
     element, shape = p.element("fibc"), p.shape()
-    names = {"i1": ("and", "or", "xor"), "complex<f32>": ("add", "multiply", "subtract")}.get(
+    names: Sequence[str] = {"i1": ("and", "or", "xor"), "complex<f32>": ("add", "multiply", "subtract")}.get(
         element, _BINARY
     )
     if element[0] in "iu" and element != "i1" and p.flip(3):
