@@ -246,6 +246,7 @@ _OPS: dict[str, Callable[[Any, Any], None]] = {
 
 def _read_manual_computations(functions: dict[str, Any]) -> None:
     """Makes a manual computation of every call of a body; bodies inside of others first."""
+    bodies = [name for name in functions if any(mark in name for mark in _BODY)]
     done: set[str] = set()
 
     def visit(name: str) -> None:
@@ -255,12 +256,12 @@ def _read_manual_computations(functions: dict[str, Any]) -> None:
         for op in [op for op in ops_in(functions[name]) if op.operation.name == "func.call"]:
             callee = op.attributes["callee"].value
             visit(callee)
-            if any(mark in callee for mark in _BODY) and callee in functions:
+            if callee in bodies:
                 _manual_computation(op, functions[callee])
 
-    for name in functions:
+    for name in functions if bodies else ():
         visit(name)
-    for name in [name for name in functions if any(mark in name for mark in _BODY)]:
+    for name in bodies:
         functions.pop(name).operation.erase()
 
 

@@ -18,9 +18,10 @@ from ..program.modules import ops_in, symbols
 def simplify_loops(module: ir.Module) -> None:
     """Changes the ``stablehlo.while``s of a module in place, inner ones first."""
     for function in symbols(module, "func.func").values():
-        for loop in [op for op in ops_in(function, ir.WalkOrder.POST_ORDER) if _is_loop(op)]:
+        loops = [op for op in ops_in(function, ir.WalkOrder.POST_ORDER) if _is_loop(op)]
+        for loop in loops:
             _take_out(loop)
-        for loop in [op for op in ops_in(function) if _is_loop(op)]:
+        for loop in [op for op in ops_in(function) if _is_loop(op)] if loops else ():
             _open(loop)
 
 
