@@ -25,8 +25,11 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--save", metavar="FILE", help=about)
     notation = "of the shardings: sdy's, or GSPMD's mhlo.sharding; default: %(default)s"
-    about = "write constraints for all values, which XLA keeps to; of shardings on ops it takes no notice"
-    run.add_argument("--bind", choices=("none", "all"), default="none", help=about)
+    about = (
+        "write constraints, which XLA keeps to, for all values, or for those that it would decide otherwise; of "
+        "shardings on ops it takes no notice"
+    )
+    run.add_argument("--bind", choices=("none", "needed", "all"), default="none", help=about)
     run.add_argument("--notation", choices=("sdy", "gspmd"), default="sdy", help=notation)
     add_options(run, *ON_MODULES)
     run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")

@@ -7,6 +7,7 @@ ops are left out: XLA even refuses those of a loop that carries what it never ch
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -17,22 +18,25 @@ from ..program.modules import boundary_attributes, copy_of, main_function, ops_i
 from ..program.shardings import read_mesh
 from ..rulebook.book import family
 
+Values = Collection[tuple[int, int]]  # the number of an op, in the order of `ops_in`, and of a result
 
-def bind(module: ir.Module) -> ir.Module:
-    """A copy of an annotated module in which the shardings of all values bind. A value without one is
-    replicated; XLA would decide otherwise."""
+
+def bind(module: ir.Module, only: Values | None = None) -> ir.Module:
+    """A copy of an annotated module in which the shardings of all values bind, or of ``only`` some. A value
+    without one is replicated; XLA would decide otherwise."""
     copy = copy_of(module)
     meshes = symbols(copy, "sdy.mesh")
     mesh = next((n for n, op in meshes.items() if read_mesh(n, op.attributes["mesh"]).axes), None)
     if mesh is None:
         return copy
     with module.context, ir.Location.unknown():
-        for op in ops_in(copy):
+        for number, op in enumerate(ops_in(copy)):
             if op.operation.name == "sdy.reshard":  # XLA takes none
                 _constrain_instead(op)
             elif "sharding" not in op.attributes and "out_shardings" not in op.attributes:
                 for index, sharding in enumerate(_shardings(op, mesh)):
-                    _bind(op, index, sharding)
+                    if only is None or (number, index) in only:
+                        _bind(op, index, sharding)
         _bind_boundary(copy, mesh)
     return copy
 

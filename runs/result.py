@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .records.live import Live
 
 Notation = Literal["sdy", "gspmd"]
-Bind = Literal["none", "all"]
+Bind = Literal["none", "needed", "all"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Result(RunData, Questions):
         """The annotated module as MLIR text, with sdy's shardings or GSPMD's (``mhlo.sharding``).
 
         With ``bind="all"`` they are constraints that XLA keeps to; it takes no notice of shardings on ops.
-        Raises ShardlogError for what GSPMD's notation cannot say.
+        With ``bind="needed"`` only values that XLA would decide otherwise have one. Raises ShardlogError for what GSPMD's notation cannot say.
         """
         return str(self._in(notation, bind))
 
@@ -135,10 +135,11 @@ class Result(RunData, Questions):
 
     def _in(self, notation: Notation, bind: Bind) -> ir.Module:
         module = self.module
-        if bind == "all":
+        if bind != "none":
             from ..exporters.bind import bind as bound
+            from .needed import needed
 
-            module = bound(module)
+            module = bound(module, needed(self) if bind == "needed" else None)
         if notation == "sdy":
             return module
         from ..notations.gspmd.write import to_gspmd

@@ -6,7 +6,7 @@ import random
 import warnings
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -69,9 +69,9 @@ def shardings(module: ir.Module) -> Found:
     return found
 
 
-def check(result: shardlog.Result) -> int:
+def check(result: shardlog.Result, bind: Literal["needed", "all"] = "all") -> int:
     """Asserts that XLA decides what was decided; returns the number of ops that were compared."""
-    seen = shardlog.run(result.bytecode(bind="all"), view="compiled")
+    seen = shardlog.run(result.bytecode(bind=bind), view="compiled")
     agreement = seen.agreement()
     assert agreement is not None
     assert agreement.equal == agreement.ops, str(agreement)  # so seen.module is what XLA has
@@ -100,6 +100,23 @@ def test_random_annotations(name: str) -> None:
 @pytest.mark.parametrize("name", ["gradient of a scan", "random"])
 def test_functions_that_are_called_with_several_shardings(name: str) -> None:
     assert check(shardlog.run(randomly_annotated(lowered(name, 1), 1))) > 10
+
+
+@pytest.mark.parametrize("name", ["mlp", "train step", "attention", "cholesky"])
+def test_needed_constraints(name: str) -> None:
+    """A few of them are enough for XLA to decide the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = shardlog.run(randomly_annotated(lowered(name, 2), 2))
+        few, every = (result.text(bind=which).count("sharding_constraint") for which in ("needed", "all"))
+        assert few < every
+        assert check(result, "needed") >= 3
+
+
+def test_nothing_is_needed_where_xla_decides_the_same() -> None:
+    result = shardlog.run(jax.jit(lambda x, w: jnp.tanh(x @ w)).lower(array((8, 16), "data"), array((16, 8))))
+    assert "sharding_constraint" not in result.text(bind="needed")
+    assert result.text(bind="all").count("sharding_constraint") == 2
 
 
 RULES = """
