@@ -26,7 +26,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     run.add_argument("--save", metavar="FILE", help=about)
     notation = "of the shardings: sdy's, or GSPMD's mhlo.sharding; default: %(default)s"
     about = (
-        "write constraints, which XLA keeps to, for all values, or for those that it would decide otherwise; of "
+        "write constraints, which XLA keeps to, for all values or those that it would decide otherwise; of "
         "shardings on ops it takes no notice"
     )
     run.add_argument("--bind", choices=("none", "needed", "all"), default="none", help=about)

@@ -98,7 +98,8 @@ class Result(RunData, Questions):
         """The annotated module as MLIR text, with sdy's shardings or GSPMD's (``mhlo.sharding``).
 
         With ``bind="all"`` they are constraints that XLA keeps to; it takes no notice of shardings on ops.
-        With ``bind="needed"`` only values that XLA would decide otherwise have one. Raises ShardlogError for what GSPMD's notation cannot say.
+        With ``bind="needed"`` only values that XLA would decide otherwise have one.
+        Raises ShardlogError for what GSPMD's notation cannot say.
         """
         return str(self._in(notation, bind))
 
