@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ShardlogError
 from .colours import show
 from .running import Progress, add_json, inputs, open_or_run, print_json, refuse_changes, result_of
 
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the commands; ``common`` has the arguments that every run takes."""
     why = commands.add_parser("why", parents=[common], help="say why a value is sharded as it is")
-    _value(why)
+    _value(why, optional=True)
+    about = (
+        "say why the partitioned program has a collective: numbers as `shardlog partition --list` has them"
+    )
+    why.add_argument("--collective", type=int, metavar="N", help=about)
     why.add_argument("--dim", type=int, metavar="D", help="this dimension only, counted from 0")
     why.add_argument("--axis", metavar="A", help="this mesh axis only")
     why.add_argument(
@@ -62,9 +67,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     what_if.set_defaults(carry_out=_what_if)
 
 
-def _value(parser: argparse.ArgumentParser) -> None:
+def _value(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     names = "an SSA name (%%29, %%arg3, %%29#1), result#0, a JAX path (params['w']) or a place (model.py:42)"
-    parser.add_argument("value", metavar="VALUE", help=names)
+    parser.add_argument("value", metavar="VALUE", nargs="?" if optional else None, help=names)
     _output(parser)
 
 
@@ -76,6 +81,12 @@ def _output(parser: argparse.ArgumentParser) -> None:
 def _why(options: argparse.Namespace) -> None:
     from ..explanations.questions.why import Explainer
 
+    if (options.collective is None) == (options.value is None):
+        hint = "shardlog why MODULE VALUE, or shardlog why MODULE --collective N"
+        raise ShardlogError("give a value or a collective", where="why", hint=hint)
+    if options.collective is not None:
+        _why_collective(options)
+        return
     explainer = Explainer(open_or_run(options))
     found = explainer.why(options.value, options.dim, options.axis)
     verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
@@ -99,6 +110,16 @@ def _why(options: argparse.Namespace) -> None:
         text = why_text(explanation, depth=options.depth, full=options.full)
         texts.append(f"{text}\n{_verdict_text(verdict)}" if verdict else text)
     show(folded([explanation.site for explanation in found], texts, full=options.full))
+
+
+def _why_collective(options: argparse.Namespace) -> None:
+    from ..explanations.answers.moved_text import moved_text
+
+    found = result_of(options).partition().why(options.collective)
+    if options.json:
+        print_json(found.as_json())
+    else:
+        show(moved_text(found, full=options.full))
 
 
 def _why_not(options: argparse.Namespace) -> None:
@@ -146,7 +167,6 @@ def _report(options: argparse.Namespace) -> None:
 
 def _diff(options: argparse.Namespace) -> int:
     """Returns 1 where tensors are sharded otherwise."""
-    from ..errors import ShardlogError
     from ..explanations.answers.diff_text import diff_text
     from ..explanations.questions.diff import diff
     from ..runs.records.saved import open_saved

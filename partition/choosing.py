@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from math import prod
@@ -88,6 +88,7 @@ class Knowledge:
     names_functions: tuple[str, ...]  # the attributes that do
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
     facts: Mapping[str, Rows]
+    signature: Mapping[str, Rows]  # what the rules were told
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """How an op is computed: the candidate that is taken, all of them, and what each costs, in bytes."""
+    """How an op is computed: the candidate that is taken, all of them, and what each costs, in bytes.
+    ``facts`` are what the rules of ``rules/partition/choice.dl`` were told."""
 
     taken: Candidate
     candidates: tuple[Candidate, ...]
     costs: tuple[float, ...]
+    facts: Mapping[str, Rows] = field(default_factory=dict, compare=False)
 
 
 class Chooser:
@@ -153,8 +156,9 @@ class Chooser:
             plain["attribute_number"] = [row for row in facts["attribute_number"] if row[0] != RULE]
         said = self.book.localize(plain)
         if (not said["known"] or said["no_rule"]) and "rule_factor" in facts:
-            said = self.book.localize({**facts, **self._modes})
-        return self._read(op, facts, said)
+            plain = {**facts, **self._modes}
+            said = self.book.localize(plain)
+        return self._read(op, plain, said)
 
     @staticmethod
     def _read(op: Any, facts: Mapping[str, Rows], said: Mapping[str, Rows]) -> Knowledge:
@@ -189,6 +193,7 @@ class Chooser:
             names_functions=tuple(name for name, value in attributes_of(op) if _names_functions(value)),
             starts=frozenset(said["starts"]),
             facts=said,
+            signature=facts,
         )
 
     # ---- Choices ----------------------------------------------------------------------------------------
@@ -315,7 +320,7 @@ class Chooser:
         found = self._choice.solve(facts)
         (number,) = found["cheapest"][0]
         costs: dict[int, float] = dict(found["costs"])
-        return Choice(candidates[number], tuple(candidates), tuple(costs[n] for n in numbers))
+        return Choice(candidates[number], tuple(candidates), tuple(costs[n] for n in numbers), facts)
 
 
 def _names_functions(attribute: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -14,7 +14,7 @@ from ..program.function import RESULT_SHARDING, location
 from ..program.modules import boundary_attributes, main_function, ops_in, symbols
 from ..program.shardings import Sharding, Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent, element_of, shape_of
-from .choosing import Chooser, Knowledge
+from .choosing import Choice, Chooser, Knowledge
 from .layouts import Axes, Layout, Shape, replicated
 from .local import COMPUTED, Site
 from .planning import Planner
@@ -36,12 +36,18 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a collective is for: the op and the slot, and which op makes the value; -1 is the function's
-    boundary."""
+    """What a collective is for: the op, the slot and the value; how the value was laid out and is to be;
+    and, where there were several ways to compute the op, what is known of it, how its slots lie, and the
+    choice."""
 
     op: Any
     slot: int
     value: Any
+    known: Knowledge | None = None
+    held: tuple[Layout, ...] = ()
+    choice: Choice | None = None
+    start: Layout | None = None
+    goal: Layout | None = None
 
 
 class Partitioner:
@@ -252,13 +258,14 @@ class Partitioner:
         if tensor.make is not None:
             local = tensor.make(layout)
         else:
-            builder.purpose = purpose
             plans = [
                 (self.planner.plan(tensor.shape, known, layout), known)
                 for known in dict.fromkeys(self.layouts[value])
                 if builder.scope.find((value, known)) is not None
             ]
             plan, start = min(plans, key=lambda pair: pair[0].price)
+            if plan.price and purpose is not None:
+                builder.purpose = replace(purpose, start=start, goal=layout)
             local = carry_out(builder, builder.scope.find((value, start)), tensor.shape, start, plan)
             builder.purpose = None
         builder.scope.known[value, layout] = local
@@ -311,14 +318,17 @@ class Partitioner:
         if self._spread_scalar(op, known, homes):
             return
         free = frozenset([t for t, tensor in enumerate(tensors) if tensor.make is not None])
-        held = [t.home for t in tensors] + homes
-        taken = self.chooser.choose(known, tuple(held), free).taken
+        held = tuple([t.home for t in tensors] + homes)
+        choice = self.chooser.choose(known, held, free)
+        taken = choice.taken
         find, values = self.builder.scope.find, list[Any]()
         for slot, (value, layout) in enumerate(zip(operands, taken.layouts, strict=False)):
             local = find((value, layout))
-            values.append(self.get(value, layout, Purpose(op, slot, value)) if local is None else local)
+            if local is None:
+                local = self.get(value, layout, Purpose(op, slot, value, known, held, choice))
+            values.append(local)
         self.builder.loc = op.location
-        self.builder.purpose = Purpose(op, len(operands), None)
+        self.builder.purpose = Purpose(op, len(operands), None, known, held, choice)
         for name in known.names_functions:
             self._named(op.attributes[name])
         lower = COMPUTED.get(known.lowering) or WINDOWS[known.lowering]
@@ -330,7 +340,7 @@ class Partitioner:
                 layout = layout.complete
             self.define(value, layout, local, home)
             if layout != home:
-                self.get(value, home, Purpose(op, slot, value))
+                self.get(value, home, Purpose(op, slot, value, known, held, choice))
 
     def _named(self, names: Any) -> None:
         """Functions that an op names and does not call, as a comparison of scalars: they stay as they are."""

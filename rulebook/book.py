@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import DatalogError, Limits, Program, Solver, load
+from ..engine.provenance.proof import Derivations, Proof
 from ..errors import ShardlogError
 from ..program.meshes import Mesh
 from .about import names, speak_of
@@ -285,6 +286,16 @@ class RuleBook:
     def choice() -> Solver:
         """A solver for which of these ways is taken; see ``rules/partition/choice.dl``."""
         return _choosing("choice").solver({})
+
+    def because(self, signature: Facts, relation: str, row: tuple[Any, ...]) -> Proof | None:
+        """The proof of what the op rules say about a signature, such as that the op is computed in parts."""
+        ops = self.ops if speak_of(self._about, signature) else _ops()
+        return Derivations(ops, signature, [relation]).proof(relation, row)
+
+    @staticmethod
+    def dearer(facts: Facts, candidate: int, than: int) -> Proof | None:
+        """Why one way to compute an op was not taken, but another; see ``rules/partition/choice.dl``."""
+        return Derivations(_choosing("choice"), facts, ["dearer"]).proof("dearer", (candidate, than))
 
     def invalid(self, signature: Facts) -> tuple[Invalid, ...]:
         """The errors in the answer of a user's or a package's rules about a signature that was classified

@@ -49,9 +49,9 @@ class Collective:
         return self.bytes * (1 if self.executions is None else self.executions)
 
 
-def collectives(result: Result, program: DeviceProgram) -> tuple[Collective, ...]:
+def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...]:
     """The collectives of a partitioned run, in order."""
-    names, executions = _Names(result), Executions(program.module)
+    executions = Executions(program.module)
     found = []
     with program.module.context:
         for number, sent in enumerate(program.sent):
@@ -75,7 +75,7 @@ def collectives(result: Result, program: DeviceProgram) -> tuple[Collective, ...
     return tuple(found)
 
 
-class _Names:
+class OpNames:
     """What the ops of an annotated module are called elsewhere."""
 
     def __init__(self, result: Result) -> None:
@@ -92,12 +92,16 @@ class _Names:
                     found.setdefault(op.operation, Item(instance.item + node))
         return found
 
+    def op(self, purpose: Any) -> Op | None:
+        """The op that a collective serves, where it was in the program as it was read."""
+        item = self._items.get(purpose.op.operation)
+        return None if item is None else self._record.op(item)
+
     def of(self, purpose: Any) -> tuple[Op, int]:
         """The op that a collective serves, and the slot."""
-        item = self._items.get(purpose.op.operation)
-        if item is None:
+        op = self.op(purpose)
+        if op is None:
             return self._added(purpose), 0
-        op = self._record.op(item)
         return op, min(purpose.slot, len(op.roles) - 1)
 
     def _added(self, purpose: Any) -> Op:

@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..partition.device_program import DeviceProgram
-from .collectives import Collective, collectives
+from .collectives import Collective, OpNames, collectives
 
 if TYPE_CHECKING:
     from .executable import Executable
+    from .records.record import Op
     from .result import Result
 
 
@@ -24,7 +25,22 @@ class Partitioned(DeviceProgram):
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """What the program moves, in its order."""
-        return collectives(self.result, self)
+        return collectives(self._names, self)
+
+    @cached_property
+    def _names(self) -> OpNames:
+        return OpNames(self.result)
+
+    def op_of(self, purpose: Any) -> Op | None:
+        """The op that a collective serves, where it was in the program as it was read."""
+        return self._names.op(purpose)
+
+    def why(self, number: int) -> Any:
+        """Why the program has the collective with this number, a ``Moved``; see ``docs/partitioning.md``.
+
+        Raises ShardlogError where it has none.
+        """
+        return self.result.why_collective(self, number)
 
     def compile(self, devices: Sequence[Any] | None = None) -> Executable:
         """Compiles the program for the devices of its mesh, or ``devices``, as ``Result.compile``.

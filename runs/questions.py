@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from ..explanations.answers.answers import Answers, Conflicts, Reasons
     from ..explanations.answers.visualize import Picture
     from ..explanations.explanation import WhyNot
+    from ..explanations.questions.collective import Moved
     from ..explanations.questions.diff import Diff
     from ..explanations.questions.what_if import WhatIf
     from ..explanations.questions.why import Explainer
+    from .partitioned import Partitioned
     from .query import Rows
     from .records.record import Run
 
@@ -91,6 +93,13 @@ class Questions:
         from ..explanations.answers.answers import obstacles
 
         return obstacles(self._explainer, value, dim, axis)
+
+    @_asked
+    def why_collective(self, program: Partitioned, number: int) -> Moved:
+        """Why a partitioned program of this run has a collective."""
+        from ..explanations.questions.collective import why_collective
+
+        return why_collective(self._explainer, program, number)
 
     @_asked
     def conflicts(self) -> Conflicts:

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Union
 
 from ...engine import Program
@@ -276,4 +277,4 @@ def rule_file(source: Source) -> str:
     """The file of a rule, from ``rules/`` on where it is there."""
     file = source.file.replace("\\", "/")
     at = file.rfind("/rules/")
-    return file[at + 1 :] if at >= 0 else file
+    return normpath(file[at + 1 :]).replace("\\", "/") if at >= 0 else file
