@@ -14,6 +14,7 @@ from ..explanations.explanation import Loss, Site
 from ..explanations.questions.diff import Tensor
 from ..propagation.fixpoint import Stage as Statistics
 from ..runs import accounts as stages
+from ..runs.collectives import Collective
 from ..runs.records.record import Stage
 from ..runs.result import UnknownOp
 
@@ -66,6 +67,7 @@ def _or_null(value: Schema) -> Schema:
 
 
 _TEXT, _NUMBER, _FLAG = _of(str), _of(int), _of(bool)
+_SIZE = _of(float)
 _TEXTS, _NUMBERS = _array(_TEXT), _array(_NUMBER)
 _SITE, _STAGE = _of(Site), _of(Stage)
 
@@ -170,6 +172,11 @@ _DOCUMENTS = {
         {"priorities": _array(_of(stages.Account)), "findings": _FINDINGS},  # with --stages and --fail-on
         stages=_array(_of(Statistics)),
         unknown_ops=_array(_of(UnknownOp)),
+    ),
+    "partition": _object(bytes=_NUMBER, collectives=_array(_of(Collective))),
+    "exec": _object(
+        devices=_NUMBER,
+        results=_array(_object(name=_TEXT, type=_TEXT, off=_or_null(_SIZE), allowed=_SIZE, right=_FLAG)),
     ),
     "query": _array({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
     "why": _array(_WHY),

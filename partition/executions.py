@@ -7,6 +7,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.modules import main_function, ops_in, symbols
+from ..rulebook.book import lowerings
 
 
 class Executions:
@@ -30,7 +31,7 @@ class Executions:
             if outer.name == "func.func":
                 calls = self._called(ir.StringAttr(outer.attributes["sym_name"]).value)
                 return None if calls is None else count * calls
-            if outer.name == "stablehlo.while":
+            if lowerings().get(outer.name) == "loop":
                 turns = self.turns(outer)
                 if turns is None:
                     return None
@@ -47,7 +48,7 @@ class Executions:
         return self._functions[name]
 
     def turns(self, loop: Any) -> int | None:
-        """How many turns a ``stablehlo.while`` takes whose condition compares a counter with a constant, as
+        """How many turns a loop takes whose condition compares a counter with a constant, as
         JAX writes those of ``scan`` and ``fori_loop``; None for others."""
         if loop not in self._turns:
             self._turns[loop] = _turns(loop)

@@ -9,6 +9,8 @@ from math import prod
 UNITS = " KMGT"  # by powers of 1024
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>")
 _WIDTH = re.compile(r"(?:bf|tf|ui|si|f|i)(\d+)")
+_PLAIN = re.compile(r"(bf|f|ui|i)(\d+)(E\w+|)")
+_KINDS = {"bf": "bfloat", "f": "float", "ui": "uint", "i": "int"}
 _WIDTHS = {"index": 64, "tf32": 32}  # which are not as wide as they are called
 
 
@@ -38,3 +40,17 @@ def bytes_text(n: int) -> str:
     """A number of bytes in the largest unit that it reaches: ``1.5 MiB``."""
     unit = min((n.bit_length() - 1) // 10, len(UNITS) - 1) if n else 0
     return f"{n / 1024**unit:,.4g} {UNITS[unit]}iB" if unit else f"{n:,} bytes"
+
+
+def dtype_of(element: str) -> str:
+    """The name that NumPy, with ml_dtypes, has for a type of elements: f8E4M3FN is float8_e4m3fn. Empty where
+    it has none."""
+    if element == "i1":
+        return "bool"
+    if element.startswith("complex<"):
+        return f"complex{bits_of(element)}"
+    match = _PLAIN.fullmatch(element)
+    if match is None:
+        return ""
+    kind, bits, rest = match.groups()
+    return f"{_KINDS[kind]}{bits}{'_' if rest else ''}{rest.lower()}"

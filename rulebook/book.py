@@ -57,6 +57,13 @@ def family(relation: str) -> frozenset[str]:
     return frozenset(str(name) for (name,) in builtin_ops()[1].solve({}, [relation])[relation])
 
 
+@cache
+def lowerings() -> dict[str, str]:
+    """How ops become local, by name, as the rules that come with shardlog say; all others as "parts". See
+    ``rules/partition/local.dl``."""
+    return dict(builtin_ops()[1].solve({}, ["lowered_op"])["lowered_op"])
+
+
 def load_ops(
     files: Sequence[Path], op_priorities: Path | None = None, include_from: Sequence[Path | str] = ()
 ) -> Program:

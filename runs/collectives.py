@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..partition.executions import Executions
 from ..program.function import location
-from ..program.ids import Item
 from ..program.meshes import axis_text
 
 if TYPE_CHECKING:
@@ -79,18 +76,7 @@ class OpNames:
     """What the ops of an annotated module are called elsewhere."""
 
     def __init__(self, result: Result) -> None:
-        self._result, self._record = result, result.record
-
-    @cached_property
-    def _items(self) -> dict[Any, Item]:
-        """The ops that were in the program as it was read; what is written once for several calls stands for
-        the first of them."""
-        found: dict[Any, Item] = {}
-        for instance, ops in self._result.bodies:
-            for node, op in enumerate(ops):
-                with suppress(RuntimeError, AttributeError):  # of ops that went, or were never written
-                    found.setdefault(op.operation, Item(instance.item + node))
-        return found
+        self._result, self._record, self._items = result, result.record, result.items
 
     def op(self, purpose: Any) -> Op | None:
         """The op that a collective serves, where it was in the program as it was read."""

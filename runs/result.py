@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +17,7 @@ from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
 from ..importers.program import Program
 from ..importers.source import Text
+from ..program.ids import Item
 from ..program.modules import bytecode_of
 from ..propagation.fixpoint import Fixpoint, Stage
 from ..propagation.schedules.schedule import Applied
@@ -65,6 +67,17 @@ class RunData:
         """The names of values and the places of ops, in the program as it was read, by function."""
         functions = (instance.function for instance in self.program.graph.instances)
         return read_names(self.source, self.options.mesh, functions)
+
+    @cached_property
+    def items(self) -> dict[Any, Item]:
+        """The ops of the annotated module that were in the program as it was read, as items; what is written
+        once for several calls stands for the first of them."""
+        found: dict[Any, Item] = {}
+        for instance, ops in self.bodies:
+            for node, op in enumerate(ops):
+                with suppress(RuntimeError, AttributeError):  # of ops that went, or were never written
+                    found.setdefault(op.operation, Item(instance.item + node))
+        return found
 
     @cached_property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:

@@ -23,6 +23,8 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
 DOCUMENTS = {
     "run": ["run m.mlir -o out --fail-on unknown-op --fail-on reshard-above=1 --fail-on replicated-above=1"],
     "run with stages": ["run m.mlir --stages", "--schedule", "batch: x[1] -> model"],
+    "partition": ["partition m.mlir"],
+    "exec": ["exec exec.mlir"],
     "query": ["query m.mlir", "sharded(v, d, k, x), dim(v, d, n)"],
     "query without names": ["query m.mlir", 'sharded("%0", 0, 0, "data")'],
     "why": ["why m.mlir %0 --full --verify"],
@@ -39,6 +41,7 @@ DOCUMENTS = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m.mlir").write_text(MODULE)
+    Path("exec.mlir").write_text(MODULE.replace("stablehlo.custom_call @mine(%0)", "stablehlo.tanh %0"))
     Path("other.mlir").write_text(MODULE.replace('{"data"}p1', "{}"))
     Path("expected.toml").write_text('"%u" = \'[{}, {"model"}]\'\n"x" = \'[{"data"}, {"model"}]\'\n')
 

@@ -1,0 +1,145 @@
+"""``shardlog partition`` and ``exec``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from .colours import show
+from .running import add_json, inputs, print_json, result_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..runs.collectives import Collective
+
+FORMS = ("sdy-manual", "manual", "replica")
+_RANDOM = 0  # the seed of random inputs
+
+
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the commands; ``common`` has the arguments that every run takes."""
+    partition = commands.add_parser(
+        "partition", parents=[common], help="write the program that each device runs"
+    )
+    about = "default: standard output; .mlirbc is bytecode"
+    partition.add_argument("-o", "--output", metavar="OUT", help=about)
+    _add_form(partition)
+    about = "show the collectives, most bytes first; -o says if to write the module"
+    partition.add_argument("--list", action="store_true", help=about)
+    add_json(partition, "show the collectives as JSON")
+    partition.set_defaults(carry_out=_partition)
+
+    execute = commands.add_parser(
+        "exec", parents=[common], help="run the partitioned program, compare it with one device"
+    )
+    about = "have so many (virtual) devices; default: as many as the mesh has"
+    execute.add_argument("--devices", type=int, metavar="N", help=about)
+    given = execute.add_mutually_exclusive_group()
+    about = f"run it with random inputs, as it is done without --inputs; default: {_RANDOM}"
+    given.add_argument(
+        "--random", type=int, nargs="?", const=_RANDOM, default=_RANDOM, metavar="SEED", help=about
+    )
+    about = "run it with these inputs, by name or in order, as numpy.savez writes them"
+    given.add_argument("--inputs", metavar="FILE", help=about)
+    execute.add_argument("-o", "--output", metavar="OUT", help="write the results, as numpy.savez does")
+    _add_form(execute)
+    add_json(execute, "print JSON instead of text")
+    execute.set_defaults(carry_out=_execute)
+
+
+def _add_form(parser: argparse.ArgumentParser) -> None:
+    about = (
+        "how XLA is to take it: in a manual computation, or as what each partition or each replica runs; "
+        "default: %(default)s"
+    )
+    parser.add_argument("--as", dest="form", choices=FORMS, default=FORMS[0], help=about)
+
+
+def _partition(options: argparse.Namespace) -> None:
+    from ..outputs import output, refuse_loss
+
+    refuse_loss([("-o", options.output)], inputs(options))
+    with output(options.output) if options.output else nullcontext() as file:
+        partitioned = result_of(options).partition(options.form)
+        if file is not None:
+            bytecode = options.output.endswith(".mlirbc")
+            file.write_bytes(partitioned.bytecode() if bytecode else partitioned.text().encode())
+        elif not (options.list or options.json):
+            sys.stdout.buffer.write(partitioned.text().encode())
+    if options.json:
+        from dataclasses import asdict
+
+        found = [asdict(collective) for collective in partitioned.collectives]
+        total = sum(collective.total for collective in partitioned.collectives)
+        print_json({"bytes": total, "collectives": found})
+    elif options.list:
+        show(collectives_text(partitioned.collectives))
+
+
+def _execute(options: argparse.Namespace) -> int:
+    """Returns 1 where a result is wrong."""
+    os.environ.setdefault(
+        "TF_CPP_MIN_LOG_LEVEL", "2"
+    )  # XLA reads it when it is loaded: no notes, no warnings
+    from ..outputs import output, refuse_loss
+    from ..runs import execution
+
+    refuse_loss([("-o", options.output)], [*inputs(options), options.inputs])
+    with output(options.output) if options.output else nullcontext() as file:
+        result = result_of(options)
+        partitioned = result.partition(options.form)
+        arguments, results = execution.boundary(result)
+        if options.inputs:
+            arrays = execution.read_inputs(options.inputs, arguments)
+        else:
+            arrays = execution.random_inputs(arguments, options.random)
+        devices = execution.devices_for(partitioned.axes.count, options.devices, result.source.name)
+        outputs = execution.run_partitioned(partitioned, devices, arrays)
+        found = execution.compare(result, devices, arrays, outputs)
+        if file is not None:
+            execution.write_outputs(file, results, outputs)
+    wrong = sum(not comparison.right for comparison in found)
+    if options.json:
+        print_json({"devices": len(devices), "results": [comparison.as_json() for comparison in found]})
+    else:
+        kind = devices[0].platform
+        count, moved = len(partitioned.collectives), sum(c.total for c in partitioned.collectives)
+        show(f"on {len(devices)} {kind} devices, {_counted(count)}, {moved:,} bytes sent by each")
+        for comparison in found:
+            show(f"  {comparison}")
+        show(f"{wrong} of {len(found)} results wrong" if wrong else "as on one device")
+    return int(wrong > 0)
+
+
+def collectives_text(collectives: Sequence[Collective]) -> str:
+    """The table that ``--list`` prints, most bytes first, and the total."""
+    from ..runs.table import table
+
+    unknown = sum(collective.executions is None for collective in collectives)
+    total = sum(collective.total for collective in collectives)
+    text = f"{_counted(len(collectives))}, {total:,} bytes sent by each device"
+    if unknown:
+        text += f"; {unknown} in loops that do not say how many turns they take, counted once"
+    if not collectives:
+        return text
+    names = ("number", "collective", "axes", "bytes", "times", "op", "slot", "value", "place")
+    rows = [
+        (
+            c.number,
+            c.kind,
+            ", ".join(c.axes) or "-",
+            f"{c.bytes:,}",
+            "?" if c.executions is None else f"{c.executions:,}",
+            *(c.op, c.slot, c.value, c.where),
+        )
+        for c in sorted(collectives, key=lambda c: (-c.total, c.number))
+    ]
+    return f"{table(names, rows)}\n{text}"
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} collective{'' if count == 1 else 's'}"

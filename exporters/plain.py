@@ -1,0 +1,71 @@
+"""A program without its shardings: what one device computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..errors import ShardlogError
+from ..program.function import location
+from ..program.modules import boundary_attributes, copy_of, ops_in, symbols
+from ..rulebook.book import lowerings
+
+_ANNOTATIONS = ("sdy.sharding", "mhlo.sharding")
+
+
+def plain(module: ir.Module) -> ir.Module:
+    """A copy of an annotated module without meshes and shardings, and without the ops that only say how
+    values are sharded.
+
+    Raises ShardlogError for manual computations, which are for several devices.
+    """
+    copy, how = copy_of(module), lowerings()
+    with module.context, ir.Location.unknown():
+        for op in ops_in(copy):
+            lowering, operation = how.get(op.operation.name), op.operation
+            if lowering == "identity":
+                for result, operand in zip(operation.results, operation.operands, strict=True):
+                    result.replace_all_uses_with(operand)
+                operation.erase()
+            elif lowering == "nothing":
+                operation.erase()
+            elif lowering == "body":
+                _inline(operation)
+            else:
+                for label in _ANNOTATIONS:
+                    if label in operation.attributes:
+                        del operation.attributes[label]
+        for function in symbols(copy, "func.func").values():
+            for label in ("arg_attrs", "res_attrs"):
+                entries = [
+                    ir.DictAttr.get({a.name: a.attr for a in entry if a.name not in _ANNOTATIONS})
+                    for entry in boundary_attributes(function, label)
+                ]
+                if entries:
+                    function.attributes[label] = ir.ArrayAttr.get(entries)
+        for mesh in symbols(copy, "sdy.mesh").values():
+            mesh.operation.erase()
+        one = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)
+        copy.operation.attributes["mhlo.num_partitions"] = one
+        copy.operation.attributes["mhlo.num_replicas"] = one
+    return copy
+
+
+def _inline(operation: Any) -> None:
+    """Puts the ops of a body in the place of the op that has it."""
+    if "manual_axes" in operation.attributes and list(
+        sdy.ManualAxesAttr(operation.attributes["manual_axes"])
+    ):  # type: ignore[call-overload]
+        hint = "it says what each of several devices computes"
+        raise ShardlogError("a manual computation", where=location(operation), hint=hint)
+    block = operation.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, operation.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *ops, last = block.operations
+    for op in ops:
+        op.operation.move_before(operation)
+    for result, returned in zip(operation.results, last.operands, strict=True):
+        result.replace_all_uses_with(returned)
+    operation.erase()

@@ -1,0 +1,283 @@
+"""Running a partitioned program, and comparing what it computes with the program on one device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import isinf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError, closest
+from ..exporters.plain import plain
+from ..importers.compiling import load, refused
+from ..program.elements import dtype_of
+from ..program.modules import main_function, symbols
+from ..program.places import argument_path, result_path
+from .rounding import Roundings, eps_of
+
+if TYPE_CHECKING:
+    from .partitioned import Partitioned
+    from .result import Result
+
+Arrays = list[Any]
+_FLAG = "xla_force_host_platform_device_count"
+_NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A result of the partitioned program beside that of the program on one device.
+
+    ``off`` is the largest difference of two elements and ``allowed`` what sums in another order explain, both
+    as parts of the largest element; of integers nothing is allowed. Where one has an infinity or no number
+    and the other has not, ``off`` is infinite.
+    """
+
+    name: str
+    type: str
+    off: float
+    allowed: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the result is as it should be."""
+        return self.off <= self.allowed
+
+    def as_json(self) -> dict[str, Any]:
+        """The comparison as JSON has it, which has no infinities."""
+        off = None if isinf(self.off) else self.off
+        return {
+            "name": self.name,
+            "type": self.type,
+            "off": off,
+            "allowed": self.allowed,
+            "right": self.right,
+        }
+
+    def __str__(self) -> str:
+        if self.off == 0:
+            return f"{self.name} : {self.type} is equal"
+        verdict = "as reordered sums explain" if self.right else "WRONG: reordered sums explain"
+        limit = f"up to {self.allowed:.1e}" if self.allowed else "nothing"
+        of = "of the largest element"
+        return f"{self.name} : {self.type} is off by {self.off:.1e} {of}, {verdict} ({limit})"
+
+
+@dataclass(frozen=True)
+class Value:
+    """An argument or a result of a program: its name, its type as MLIR writes it, and those of NumPy."""
+
+    name: str
+    type: str
+    element: str
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> Any:
+        """The type of its elements."""
+        import ml_dtypes  # noqa: F401 - makes them known to NumPy
+
+        return np.dtype(dtype_of(self.element))
+
+    @property
+    def kept_as(self) -> Any:
+        """The type of elements that a file of arrays has in its place, which has all of its values."""
+        if self.dtype.kind in _NUMPY:
+            return self.dtype
+        return np.dtype(np.float32 if eps_of(self.element) else np.int8)
+
+
+def boundary(result: Result) -> tuple[list[Value], list[Value]]:
+    """The arguments and the results of a program. Raises ShardlogError for what no array can be."""
+    functions = symbols(result.module, "func.func")
+    main = functions[main_function(functions)]
+    arguments = [argument_path(a.location) or f"%arg{i}" for i, a in enumerate(main.arguments)]
+    results = [result_path(main, i) or f"result#{i}" for i in range(len(main.type.results))]
+    found = []
+    for names, types in ((arguments, main.type.inputs), (results, main.type.results)):
+        if len(set(names)) < len(names):
+            names[:] = [f"{name}#{i}" for i, name in enumerate(names)]
+        found.append([_value(result, name, type_) for name, type_ in zip(names, types, strict=True)])
+    return found[0], found[1]
+
+
+def _value(result: Result, name: str, type_: Any) -> Value:
+    if isinstance(type_, ir.RankedTensorType):
+        element = str(type_.element_type)
+        with suppress(TypeError):
+            value = Value(name, str(type_), element, tuple(type_.shape))
+            if dtype_of(element) and value.dtype is not None:
+                return value
+    raise ShardlogError(f"{name} is of type {type_}", where=result.source.name, hint="arrays are run")
+
+
+# ---- Inputs --------------------------------------------------------------------------------------------
+
+
+def random_inputs(values: Sequence[Value], seed: int) -> Arrays:
+    """Arrays of random numbers: of a normal distribution; integers from 0 to 9."""
+    rng = np.random.default_rng(seed)
+
+    def draw(value: Value) -> Any:
+        if value.dtype.kind == "b":
+            return rng.random(value.shape) < 0.5
+        if not eps_of(value.element):
+            return rng.integers(0, 10 if value.dtype.itemsize > 1 else 4, value.shape).astype(value.dtype)
+        found = rng.standard_normal(value.shape)
+        if value.dtype.kind == "c":
+            found = found + 1j * rng.standard_normal(value.shape)
+        return found.astype(value.dtype)
+
+    return [draw(value) for value in values]
+
+
+def read_inputs(file: Path | str, values: Sequence[Value]) -> Arrays:
+    """The arguments in a file of ``numpy.savez``: by their names, or in order (``arr_0``, ``arr_1``).
+
+    Raises ShardlogError where it cannot be read, or has not what the program takes.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            held = {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise ShardlogError(f"cannot read: {error.strerror or error}", where=str(file)) from None
+    except Exception:  # of zipfile and NumPy, of many classes
+        raise ShardlogError("not a file of arrays", where=str(file), hint="numpy.savez writes them") from None
+    found = []
+    for i, value in enumerate(values):
+        names = [name for name in (value.name, f"arr_{i}", f"%arg{i}") if name in held]
+        if not names:
+            has = closest(value.name, held) if held else "it is empty"
+            raise ShardlogError(f"no array for {value.name} : {value.type}", where=str(file), hint=has)
+        found.append(_fitted(held.pop(names[0]), value, str(file)))
+    if held:
+        hint = f"the program takes {', '.join(value.name for value in values) or 'nothing'}"
+        raise ShardlogError(f"no argument is called {next(iter(held))}", where=str(file), hint=hint)
+    return found
+
+
+def _fitted(array: Any, value: Value, where: str) -> Any:
+    if array.shape != value.shape or array.dtype not in (value.dtype, value.kept_as):
+        given = f"{value.name} is {array.dtype}{list(array.shape)}"
+        hint = f"expected {value.kept_as}{list(value.shape)}, for {value.type}"
+        raise ShardlogError(given, where=where, hint=hint)
+    return array.astype(value.dtype)
+
+
+def write_outputs(file: Path, values: Sequence[Value], arrays: Arrays) -> None:
+    """Writes results as ``numpy.savez`` does, by their names; types that NumPy lacks as float32 or int8."""
+    named = {value.name: array.astype(value.kept_as) for value, array in zip(values, arrays, strict=True)}
+    with file.open("wb") as stream:
+        np.savez(stream, **named)
+
+
+# ---- Running -------------------------------------------------------------------------------------------
+
+
+def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
+    """So many of the devices that JAX has. Where it has not started, it gets ``wanted`` or as many CPU
+    devices as are needed. Raises ShardlogError where there are too few."""
+    if wanted is not None and wanted < count:
+        hint = f"the mesh of the program has {count}"
+        raise ShardlogError(f"{wanted} devices for a mesh of {count}", where=where, hint=hint)
+    import jax
+
+    if _FLAG not in os.environ.get("XLA_FLAGS", ""):
+        with suppress(RuntimeError):  # it has started
+            jax.config.update("jax_num_cpu_devices", wanted or count)  # type: ignore[no-untyped-call]
+    devices = jax.devices()
+    if len(devices) < count:
+        kind = devices[0].platform
+        hint = "JAX_PLATFORMS=cpu makes as many as are needed" if kind != "cpu" else f"XLA_FLAGS has {_FLAG}"
+        raise ShardlogError(f"{len(devices)} {kind} devices for a mesh of {count}", where=where, hint=hint)
+    return devices[:count]
+
+
+def run_partitioned(partitioned: Partitioned, devices: Sequence[Any], inputs: Arrays) -> Arrays:
+    """The results of the program that each device runs, as whole arrays."""
+    return _flat(partitioned.compile(devices)(*inputs))
+
+
+def compare(
+    result: Result, devices: Sequence[Any], inputs: Arrays, outputs: Arrays
+) -> tuple[Comparison, ...]:
+    """The results of a partitioned program beside those of the program on the first of the devices.
+
+    How far a result may be off follows from how much is summed up on the way to it, and from how much it
+    changes where the inputs change by the last bit. A program with manual computations, which are for several
+    devices, is partitioned by XLA instead.
+    """
+    arguments, results = boundary(result)
+    run = _reference(result, devices)
+    expected, nudged = run(inputs), run(_nudged(arguments, inputs))
+    allowed = Roundings(result).results()
+    found = []
+    for value, rounding, mine, theirs, other in zip(results, allowed, outputs, expected, nudged, strict=True):
+        eps, limit = eps_of(value.element), 0.0
+        if eps and rounding:
+            limit = rounding * min(max(1.0, _difference(other, theirs) / eps), eps**-0.5)
+        found.append(Comparison(value.name, value.type, _difference(mine, theirs), limit))
+    return tuple(found)
+
+
+def _reference(result: Result, devices: Sequence[Any]) -> Callable[[Arrays], Arrays]:
+    """The program on the first of the devices, or, where it cannot run there, as XLA partitions it."""
+    try:
+        module = plain(result.module)
+    except ShardlogError:
+        executable = result.compile(devices)
+        return lambda arrays: _flat(executable(*arrays))
+    try:
+        loaded = load(module, devices[:1], result.source.interface.callbacks)
+    except Exception as error:  # XLA's, of many classes
+        raise refused(error, result.source.name) from None
+    return lambda arrays: _run_alone(loaded, devices[0], arrays)
+
+
+def _flat(results: Any) -> Arrays:
+    import jax
+
+    return [np.asarray(array) for array in jax.tree.leaves(results)]
+
+
+def _run_alone(loaded: Any, device: Any, inputs: Arrays) -> Arrays:
+    import jax
+
+    placed = [jax.device_put(array, device) for array in inputs]
+    parts = loaded.execute_sharded(placed).disassemble_into_single_device_arrays()
+    return [np.asarray(array) for (array,) in parts]
+
+
+def _nudged(values: Sequence[Value], inputs: Arrays) -> Arrays:
+    """Inputs whose elements are larger or smaller by the last bit."""
+    rng = np.random.default_rng(0)
+    found = []
+    for value, array in zip(values, inputs, strict=True):
+        eps = eps_of(value.element)
+        if eps:
+            wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+            array = (wide * (1 + eps * rng.choice([-1, 1], array.shape))).astype(array.dtype)
+        found.append(array)
+    return found
+
+
+def _difference(one: Any, other: Any) -> float:
+    """The largest difference of two elements, as a part of the largest one; infinite where only one has an
+    infinity or no number. Of integers it is 0 only where they are equal."""
+    if np.array_equal(one, other, equal_nan=one.dtype.kind not in "biu"):
+        return 0.0
+    kind = np.complex128 if other.dtype.kind == "c" else np.float64
+    mine, theirs = one.astype(kind), other.astype(kind)
+    finite = np.isfinite(theirs)
+    same = np.array_equal(np.isfinite(mine), finite)
+    if not same or not np.array_equal(mine[~finite], theirs[~finite], equal_nan=True):
+        return float("inf")
+    gap = float(np.max(np.abs(mine[finite] - theirs[finite]), initial=0.0))
+    scale = float(np.max(np.abs(theirs[finite]), initial=0.0))
+    return (gap or 1.0) / (scale or 1.0)  # of large integers the gap may be lost

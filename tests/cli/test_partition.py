@@ -1,0 +1,175 @@
+"""``shardlog partition`` and ``exec``: what they write, print and refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from shardlog.cli import main
+from shardlog.runs import execution
+
+MLP = """\
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(
+    %x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"),
+    %up: tensor<16x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>} loc("up"),
+    %down: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>} loc("down"))
+    -> (tensor<8x16xf32>, tensor<8xi32>) {
+  %0 = stablehlo.dot %x, %up : (tensor<8x16xf32>, tensor<16x64xf32>) -> tensor<8x64xf32> loc("model.py":5:1)
+  %1 = stablehlo.tanh %0 : tensor<8x64xf32>
+  %2 = stablehlo.dot %1, %down : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32> loc("model.py":7:1)
+  %3 = stablehlo.iota dim = 0 : tensor<8xi32>
+  return %2, %3 : tensor<8x16xf32>, tensor<8xi32>
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.mlir").write_text(MLP)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    assert main(list(arguments)) == status
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(list(arguments)) == 2
+    found = capsys.readouterr()
+    assert not found.out
+    return found.err
+
+
+@pytest.mark.parametrize("form", ["sdy-manual", "manual", "replica"])
+def test_the_module_is_that_of_each_device(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "partition", "m.mlir", "--as", form)
+    assert "stablehlo.dot %" in text
+    assert "-> tensor<4x16xf32>" in text  # of 8 rows over "data"=2
+    printed(capsys, "partition", "m.mlir", "--as", form, "-o", "out.mlir")
+    assert Path("out.mlir").read_text() == text
+
+
+def test_collectives_are_listed_most_bytes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        printed(capsys, "partition", "m.mlir", "--list", "--annotate", "result#0=[{}, {}]")
+        == """\
+number  collective  axes   bytes  times  op             slot       value  place
+------  ----------  -----  -----  -----  -------------  ---------  -----  ----------
+     0  all-reduce  model    384      1  stablehlo.dot  result     %2     model.py:7
+     1  all-gather  data     256      1  func.return    operand 0  %2     m.mlir:11
+2 collectives, 640 bytes sent by each device
+"""
+    )
+    listed = json.loads(printed(capsys, "partition", "m.mlir", "--json"))
+    assert listed["bytes"] == 384
+    assert [collective["kind"] for collective in listed["collectives"]] == ["all-reduce"]
+
+
+def test_exec_compares_with_one_device(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "exec", "m.mlir", "-o", "out.npz")
+    first, *results, last = text.splitlines()
+    assert first == "on 8 cpu devices, 1 collective, 384 bytes sent by each"
+    assert results[0].startswith("  result#0 : tensor<8x16xf32> is ")
+    assert results[1:] == ["  result#1 : tensor<8xi32> is equal"]
+    assert last == "as on one device"
+    with np.load("out.npz") as written:
+        assert {name: array.shape for name, array in written.items()} == {
+            "result#0": (8, 16),
+            "result#1": (8,),
+        }
+
+
+def test_exec_takes_inputs_by_name_and_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(1)
+    x, up, down = (rng.standard_normal(s).astype(np.float32) for s in ((8, 16), (16, 64), (64, 16)))
+    np.savez("named.npz", down=down, x=x, up=up)
+    np.savez("ordered.npz", x, up, down)
+    for name in ("named", "ordered"):
+        printed(capsys, "exec", "m.mlir", "--inputs", f"{name}.npz", "-o", "out.npz")
+        with np.load("out.npz") as written:
+            np.testing.assert_allclose(written["result#0"], np.tanh(x @ up) @ down, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("off", [1e-3, np.nan, np.inf])
+def test_exec_finds_what_is_wrong(
+    off: float, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = execution.run_partitioned
+
+    def damaged(*arguments: Any) -> Any:
+        one, other = run(*arguments)
+        wrong = one.copy()
+        wrong[3, 4] += off * np.abs(one).max()
+        return [wrong, other + 1]
+
+    monkeypatch.setattr(execution, "run_partitioned", damaged)
+    text = printed(capsys, "exec", "m.mlir", status=1)
+    assert text.count("WRONG") == 2
+    assert text.endswith("2 of 2 results wrong\n")
+    found = json.loads(printed(capsys, "exec", "m.mlir", "--json", status=1))
+    assert [result["right"] for result in found["results"]] == [False, False]
+
+
+def test_exec_makes_the_devices_it_needs() -> None:
+    """In a process of its own: here JAX has started with eight."""
+    Path("m.mlir").write_text(MLP.replace('"data"=2', '"data"=3'))
+    command = [sys.executable, "-m", "shardlog", "exec", "m.mlir"]
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment | {"JAX_PLATFORMS": "cpu"}, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("on 12 cpu devices")
+
+
+def test_types_that_numpy_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text("""\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<4xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %b: tensor<4xi1>,
+                %c: tensor<4xf8E4M3FN>, %d: tensor<4xcomplex<f32>>, %e: tensor<4xui8>, %f: tensor<4xi4>)
+    -> (tensor<4xbf16>, tensor<4xi1>, tensor<4xf8E4M3FN>, tensor<4xcomplex<f32>>,
+        tensor<4xui8>, tensor<4xi4>) {
+  return %a, %b, %c, %d, %e, %f
+      : tensor<4xbf16>, tensor<4xi1>, tensor<4xf8E4M3FN>, tensor<4xcomplex<f32>>, tensor<4xui8>, tensor<4xi4>
+}
+""")
+    printed(capsys, "exec", "m.mlir", "--random", "3", "-o", "out.npz")
+    with np.load("out.npz") as written:
+        kinds = [str(array.dtype) for array in written.values()]
+        assert kinds == ["float32", "bool", "float32", "complex64", "uint8", "int8"]
+        np.savez("again.npz", *written.values())
+        bfloat = written["result#0"]
+    assert (bfloat == bfloat.astype(ml_dtypes.bfloat16)).all()
+    printed(capsys, "exec", "m.mlir", "--inputs", "again.npz", "-o", "again_out.npz")
+    with np.load("again_out.npz") as written:
+        assert (written["result#0"] == bfloat).all()
+
+
+def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "3 devices for a mesh of 8" in refused(capsys, "exec", "m.mlir", "--devices", "3")
+    assert "cannot read: No such file" in refused(capsys, "exec", "m.mlir", "--inputs", "absent.npz")
+    assert "not a file of arrays" in refused(capsys, "exec", "m.mlir", "--inputs", "m.mlir")
+    x, up, down = (np.zeros(shape, np.float32) for shape in ((8, 16), (16, 64), (64, 16)))
+    for arrays, message in (
+        ({"x": x, "up": up}, "no array for down : tensor<64x16xf32>"),
+        ({"x": x, "up": up, "down": down, "z": x}, "no argument is called z"),
+        ({"x": x.T, "up": up, "down": down}, "x is float32[16, 8]"),
+        ({"x": x.astype(int), "up": up, "down": down}, "expected float32[8, 16]"),
+    ):
+        np.savez("bad.npz", **arrays)
+        error = refused(capsys, "exec", "m.mlir", "--inputs", "bad.npz", "-o", "out.npz")
+        assert message in error
+        assert error.startswith("bad.npz: error: ")
+        assert not Path("out.npz").exists()
+    Path("m.mlir").write_text(MLP.replace("stablehlo.tanh %0 :", "stablehlo.tanh %1 :"))
+    refused(capsys, "partition", "m.mlir", "-o", "out.mlir")
+    assert not Path("out.mlir").exists()
