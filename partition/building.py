@@ -218,6 +218,13 @@ class Builder:
         result = self.tensor(sizes, type_.element_type)
         return self.one("stablehlo.dynamic_slice", [value, *places], result, attributes)
 
+    def fenced(self, value: Any) -> Any:
+        """A value to look up places in. XLA takes a slice of a slice for a single one, and forgets that the
+        place in the inner one was clamped."""
+        if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.dynamic_slice":
+            return value
+        return self.one("stablehlo.optimization_barrier", [value], value.type)
+
     def put(self, value: Any, part: Any, starts: Sequence[Any]) -> Any:
         """A tensor in which a part is written."""
         places = [self.number(start) if isinstance(start, int) else start for start in starts]

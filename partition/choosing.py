@@ -87,6 +87,7 @@ class Knowledge:
     reads: tuple[Read, ...]
     names_functions: tuple[str, ...]  # the attributes that do
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
+    looks_up: bool  # operand 0 is read at places that are known only at run time
     facts: Mapping[str, Rows]
     signature: Mapping[str, Rows]  # what the rules were told
 
@@ -192,6 +193,7 @@ class Chooser:
             reads=tuple(Read(*(*row, row[:2] in said["reads_backwards"])) for row in sorted(said["reads"])),
             names_functions=tuple(name for name, value in attributes_of(op) if _names_functions(value)),
             starts=frozenset(said["starts"]),
+            looks_up=bool(said["looks_up"]),
             facts=said,
             signature=facts,
         )

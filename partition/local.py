@@ -91,14 +91,17 @@ class Site:
             for factor in factors:
                 what = self.known.fills.get((slot, factor))
                 if what is not None and self.taken.of(factor):
-                    initial = what == "initial"
-                    fill = (
-                        operands[slot + len(operands) // 2]
-                        if initial
-                        else self.builder.zero(element_of(value))
-                    )
+                    fill = self._fill(what, operands, slot)
                     value = self.builder.mask(value, self.size(slot, dim), self.pieces(slot, dim), dim, fill)
         return value
+
+    def _fill(self, what: str, operands: list[Any], slot: int) -> Any:
+        element = element_of(operands[slot])
+        if what != "initial":
+            return self.builder.zero(element)
+        if self.known.combine:
+            return self.builder.neutral(self.known.combine, element)
+        return operands[slot + len(operands) // 2]
 
 
 _GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers

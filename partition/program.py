@@ -255,9 +255,11 @@ class Partitioner:
         if found is not None:
             return found
         tensor = self.tensors[value]
-        if tensor.make is not None:
+        if tensor.make is not None and not layout.partial:
             local = tensor.make(layout)
         else:
+            if tensor.make is not None:
+                self.get(value, layout.complete)
             plans = [
                 (self.planner.plan(tensor.shape, known, layout), known)
                 for known in dict.fromkeys(self.layouts[value])
@@ -327,6 +329,8 @@ class Partitioner:
             if local is None:
                 local = self.get(value, layout, Purpose(op, slot, value, known, held, choice))
             values.append(local)
+        if known.looks_up:
+            values[0] = self.builder.fenced(values[0])
         self.builder.loc = op.location
         self.builder.purpose = Purpose(op, len(operands), None, known, held, choice)
         for name in known.names_functions:

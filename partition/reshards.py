@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from jaxlib.mlir import ir
 
 from .building import Builder, element_of, shape_of
 from .layouts import Axes, Layout, Shape
@@ -13,6 +14,8 @@ from .planning import Plan, Step
 
 def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, plan: Plan) -> Any:
     """The tensor of ``shape`` of which ``value`` is a part, after the steps of a plan."""
+    if 0 in shape and plan.steps:  # collectives do not take what has no elements
+        return builder.zero(element_of(value), builder.axes.local(shape, plan.steps[-1].after.dims))
     for step in plan.steps:
         value = _STEPS[step.kind](builder, value, shape, start, step)
         start = step.after
@@ -116,8 +119,24 @@ def _mask(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step)
     first = builder.lookup(builder.axes.index(step.pieces))
     held = shape_of(value)
     nothing = builder.neutral(step.after.combine, element_of(value), held)
+    if (filled := _splat(value)) is not None and filled == _splat(nothing):
+        return value
     keeps = builder.compare("EQ", first, builder.number(0))
     return builder.select(builder.spread(keeps, held), value, nothing)
+
+
+def _splat(value: Any) -> Any:
+    """The element that a constant repeats; None for all other values."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or not owner.name.startswith("stablehlo."):
+        return None
+    if owner.name in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
+        same = element_of(value) == element_of(owner.operands[0])
+        return _splat(owner.operands[0]) if same else None
+    if owner.name != "stablehlo.constant" or isinstance(element_of(value), ir.ComplexType):
+        return None
+    held: Any = owner.attributes["value"]
+    return held.get_splat_value() if isinstance(held, ir.DenseElementsAttr) and held.is_splat else None
 
 
 _STEPS = {

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import shardlog
 from shardlog.importers.source import make_context
@@ -56,23 +57,31 @@ def differs(got: Array, expected: Array) -> str:
     """How two results differ; "" where they do not."""
     if got.dtype != expected.dtype or got.shape != expected.shape:
         return f"{got.dtype}{got.shape} and not {expected.dtype}{expected.shape}"
-    if got.dtype.kind in "biu" or got.size == 0:
-        return "" if np.array_equal(got, expected) else f"{got.tolist()} and not {expected.tolist()}"
-    a, b = (np.asarray(x, np.complex128 if x.dtype.kind == "c" else np.float64) for x in (got, expected))
-    eps = float(np.finfo(got.real.dtype).eps) if got.dtype.kind in "fc" else 2.0**-7
-    scale = np.max(np.abs(np.where(np.isfinite(b), b, 0)), initial=0)
-    with np.errstate(all="ignore"):
-        same = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= 16 * eps * max(scale, 1e-30))
-    return "" if same.all() else f"{got.tolist()} and not {expected.tolist()}"
+    wide: Any = np.complex128 if got.dtype.kind == "c" else np.float64
+    if got.dtype.kind in "biu":
+        same = got == expected
+    else:
+        a, b = got.astype(wide), expected.astype(wide)
+        eps = float(ml_dtypes.finfo(got.real.dtype).eps)
+        scale = np.max(np.abs(np.where(np.isfinite(b), b, 0)), initial=0)
+        with np.errstate(all="ignore"):
+            near = np.abs(a - b) <= 16 * eps * max(scale, 1e-30)
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | near
+    if np.all(same):
+        return ""
+    first = tuple(map(int, np.argwhere(~same)[0]))
+    return f"{np.sum(~same)} of {same.size} differ; at {first} {got[first]} and not {expected[first]}"
 
 
-def check(program: Program, form: Any = "replica") -> str:
-    """What is wrong with a program; "" where nothing is."""
+def check(program: Program, form: Any = "replica", *, trace: bool = False) -> str:
+    """What is wrong with a program; "" where nothing is. ``trace``: errors are raised."""
     try:
         result = shardlog.run(program.text(True))
         partitioned = result.partition(form)
         got = run_partitioned(result, partitioned, program.arrays)
     except Exception as error:  # whatever it is, it is wrong
+        if trace:
+            raise
         return f"{type(error).__name__}: {str(error)[:600]}"
     from jaxlib.mlir import ir
 

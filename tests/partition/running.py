@@ -110,14 +110,15 @@ def boundary(program: DeviceProgram, result: Result) -> tuple[list[Layout], list
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
     found = []
-    for label, types in (("arg_attrs", main.type.inputs), ("res_attrs", main.type.results)):
-        layouts = []
-        for entry, type_ in zip(boundary_attributes(main, label), types, strict=True):
-            sharding = None
-            if "sdy.sharding" in entry:
-                sharding = shardings.read(entry["sdy.sharding"])
-            layouts.append(program.axes.layout(sharding, tuple(type_.shape)))
-        found.append(layouts)
+    with result.module.context:
+        for label, types in (("arg_attrs", main.type.inputs), ("res_attrs", main.type.results)):
+            layouts = []
+            for entry, type_ in zip(boundary_attributes(main, label), types, strict=True):
+                sharding = None
+                if "sdy.sharding" in entry:
+                    sharding = shardings.read(entry["sdy.sharding"])
+                layouts.append(program.axes.layout(sharding, tuple(type_.shape)))
+            found.append(layouts)
     return found[0], found[1], list(main.type.results)
 
 
