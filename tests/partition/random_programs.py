@@ -62,7 +62,7 @@ def differs(got: Array, expected: Array) -> str:
         same = got == expected
     else:
         a, b = got.astype(wide), expected.astype(wide)
-        eps = float(ml_dtypes.finfo(got.real.dtype).eps)
+        eps = float(ml_dtypes.finfo(got.real.dtype).eps)  # type: ignore[no-untyped-call]
         scale = np.max(np.abs(np.where(np.isfinite(b), b, 0)), initial=0)
         with np.errstate(all="ignore"):
             near = np.abs(a - b) <= 16 * eps * max(scale, 1e-30)
