@@ -106,9 +106,10 @@ class Axes:
             self._runs[number, name] = list(range(len(self.pieces), len(self.pieces) + len(run)))
             self.pieces.extend(run)
         self.sizes = [piece.size for piece in self.pieces]
+        self._counts = [prod(size for _, size in mesh.axes) for mesh in meshes.meshes]
         used = [n for n, mesh in enumerate(meshes.meshes) if mesh.axes]
-        self.main = used[0] if used else -1
-        self.count = prod(size for _, size in meshes.meshes[self.main].axes) if used else 1
+        self.main = max(used, key=lambda n: self._counts[n]) if used else -1
+        self.count = self._counts[self.main] if used else 1
 
     @property
     def mesh(self) -> Mesh | None:
@@ -129,11 +130,25 @@ class Axes:
         return tuple(found), True
 
     def layout(self, sharding: Sharding | None, shape: Shape) -> Layout:
-        """The layout of a tensor with a sharding."""
+        """The layout of a tensor with a sharding; on a mesh of fewer devices than the program runs on it is
+        whole."""
         if sharding is None or len(sharding.dimensions) != len(shape):
+            return replicated(len(shape))
+        if self._counts[sharding.mesh] != self.count:
             return replicated(len(shape))
         dims = tuple(self.of(sharding.mesh, dimension.axes)[0] for dimension in sharding.dimensions)
         return Layout(dims)
+
+    def elsewhere(self, sharding: Sharding) -> str:
+        """The mesh of a sharding and its devices, where these are fewer than the program runs on; else
+        empty."""
+        count = self._counts[sharding.mesh]
+        return "" if count == self.count else f"@{self.meshes.meshes[sharding.mesh].name} of {count} devices"
+
+    def on_main(self, layout: Layout) -> bool:
+        """Whether a layout is on the main mesh."""
+        main = self.meshes.same[self.main] if self.main >= 0 else -1
+        return all(self.pieces[p].mesh == main for p in layout.pieces)
 
     def product(self, pieces: Iterable[int]) -> int:
         """How many parts the pieces make."""

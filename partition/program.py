@@ -117,15 +117,19 @@ class Partitioner:
         if name in self.written:
             return self.written[name]
         entry = name == self.main
+        around = entry and self.form == "sdy-manual" and self.axes.main >= 0
         arguments = self._boundary(func, "arg_attrs", func.type.inputs)
         results = self._boundary(func, "res_attrs", func.type.results)
+        if around:  # one manual computation is over one mesh: what is on others enters and leaves whole
+            on_main = self.axes.on_main
+            arguments = [a if on_main(a) else replicated(len(a.dims)) for a in arguments]
+            results = [r if on_main(r) else replicated(len(r.dims)) for r in results]
         inputs = [
             self._local(type_, layout) for type_, layout in zip(func.type.inputs, arguments, strict=True)
         ]
         outputs = [
             self._local(type_, layout) for type_, layout in zip(func.type.results, results, strict=True)
         ]
-        around = entry and self.form == "sdy-manual" and self.axes.main >= 0
         type_ = func.type if around else ir.FunctionType.get(inputs, outputs)
         attributes = {"sym_name": func.attributes["sym_name"], "function_type": ir.TypeAttr.get(type_)}
         if "sym_visibility" in func.attributes:
@@ -143,7 +147,7 @@ class Partitioner:
         outer, builder = self.builder.scope, self.builder
         builder.scope = Scope(block)
         if around:
-            block = self._manual(func, block, inputs, outputs)
+            block = self._manual(func, block, inputs, (arguments, results))
             builder.scope = Scope(block)
         body = func.regions[0].blocks[0]
         self._arguments(body, block, arguments)
@@ -176,17 +180,21 @@ class Partitioner:
                 entries.append(ir.DictAttr.get(kept))
             made.attributes[label] = ir.ArrayAttr.get(entries)
 
-    def _manual(self, func: Any, block: Any, inputs: list[Any], outputs: list[Any]) -> Any:
+    def _manual(
+        self, func: Any, block: Any, inputs: list[Any], layouts: tuple[list[Layout], list[Layout]]
+    ) -> Any:
         """The body of a manual computation over all axes, from and to the function's whole tensors."""
         mesh = self.axes.mesh
         assert mesh is not None
         shardings = {}
-        for label, types in (("arg_attrs", func.type.inputs), ("res_attrs", func.type.results)):
+        labels = ("arg_attrs", func.type.inputs), ("res_attrs", func.type.results)
+        for (label, types), held in zip(labels, layouts, strict=True):
             found = []
-            for entry, type_ in zip(boundary_attributes(func, label), types, strict=True):
+            for entry, type_, layout in zip(boundary_attributes(func, label), types, held, strict=True):
                 closed = [sdy.DimensionShardingAttr.get([], is_closed=True)] * _rank(type_)
                 plain = sdy.TensorShardingAttr.get(mesh.name, closed)
-                found.append(_entry(entry, "sdy.sharding") or plain)
+                given = None if layout.whole else _entry(entry, "sdy.sharding")
+                found.append(given or plain)
             shardings[label] = sdy.TensorShardingPerValueAttr.get(found)
         attributes = {
             "in_shardings": shardings["arg_attrs"],
@@ -500,24 +508,24 @@ class Partitioner:
     def _body(self, op: Any, known: Knowledge) -> None:
         """A computation with a body: its ops stand where it stood. Of a manual one the parts that enter
         are those that the body sees, and so are its results."""
-        labels = ("in_shardings", "out_shardings")
+        cut = frozenset[int]()
+        if "manual_axes" in op.attributes:
+            names = set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
+            cut = frozenset(n for n, piece in enumerate(self.axes.pieces) if piece.axis in names)
+            self._check_mesh(op)
         entering, leaving = (
             [
-                self._home(s, v.type, op)
+                self._crossing(self._home(s, v.type, op), _shape(v.type), cut)
                 for s, v in zip(
                     sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings, values, strict=True
                 )
             ]
-            for label, values in zip(labels, (op.operands, op.results), strict=True)
+            for label, values in (("in_shardings", op.operands), ("out_shardings", op.results))
         )
         values = [
             self.get(value, layout, Purpose(op, i, value))
             for i, (value, layout) in enumerate(zip(op.operands, entering, strict=True))
         ]
-        cut = frozenset[int]()
-        if "manual_axes" in op.attributes:
-            names = set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
-            cut = frozenset(n for n, piece in enumerate(self.axes.pieces) if piece.axis in names)
         body = op.regions[0].blocks[0]
         self.manual.append(self.manual[-1] | cut)
 
@@ -530,6 +538,27 @@ class Partitioner:
         self.manual.pop()
         for result, layout, local in zip(op.results, leaving, returned, strict=True):
             self.define(result, layout, local)
+
+    def _check_mesh(self, op: Any) -> None:
+        """Raises ShardlogError for a manual computation on some of the devices."""
+        for label in ("in_shardings", "out_shardings"):
+            for attribute in sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings:
+                if found := self.axes.elsewhere(self.shardings.read(attribute, location(op))):
+                    message = f"a manual computation over {found}, in a program of {self.axes.count}"
+                    hint = "a program runs on one set of devices: give all meshes as many"
+                    raise ShardlogError(message, where=location(op), hint=hint)
+
+    def _crossing(self, layout: Layout, shape: Shape | None, cut: frozenset[int]) -> Layout:
+        """The layout in which a value goes into a body or out of it. Parts of parts are parts of the
+        whole only where nothing is padded; elsewhere the body's own axes are left out."""
+        if shape is None or not cut:
+            return layout
+        return Layout(
+            tuple(
+                pieces if size % self.axes.product(pieces) == 0 else tuple(p for p in pieces if p in cut)
+                for size, pieces in zip(shape, layout.dims, strict=True)
+            )
+        )
 
     def _collective(self, op: Any, known: Knowledge) -> None:
         """A collective of a manual computation, over the same groups."""
