@@ -8,20 +8,36 @@ XLA may end the process that it runs in, and the number of CPU devices has to be
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
+from ..program.function import location
+from ..program.modules import bytecode_of, ops_in
+from ..program.signature import text_of
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
+    from .source import Text
 
-def refused(message: object, where: str) -> ShardlogError:
-    """The error for a program that XLA does not compile, with the first line of what it says."""
-    first = str(message).partition("\n")[0]
+_LONGEST = 400  # characters of a message
+_PLACED = re.compile(r"(?:loc\((?P<where>.+?)\)|(?P<line>\S+:\d+:\d+)): (?:error: )?(?P<rest>.+)")
+
+
+def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
+    """The error for a program that XLA does not compile: the first line of what it says, and the place of
+    the op that it is about, where it has one or names the target of a custom call."""
+    first = str(message).partition("\n")[0][:_LONGEST]
+    if found := _PLACED.search(first):
+        where, first = text.line((found["where"] or found["line"]).replace('"', "")), found["rest"]
+    else:
+        calls = (op for op in ops_in(module) if op.operation.name == "stablehlo.custom_call")
+        about = next((op for op in calls if text_of(op.attributes["call_target_name"]) in first), None)
+        where = text.line(location(about)) if about is not None else text.name
     return ShardlogError(f"XLA does not compile it: {first}", where=where)
 
 
@@ -45,9 +61,9 @@ def load(
     return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options, **called)
 
 
-def dump(module: bytes, devices: int, options: dict[str, str], where: str) -> None:
-    """Compiles a module for CPU devices with XLA's ``options``, which say where its dump goes. Raises
-    ShardlogError with XLA's message where it does not compile."""
+def dump(module: ir.Module, devices: int, options: dict[str, str]) -> str:
+    """Compiles a module for CPU devices with XLA's ``options``, which say where its dump goes. Returns XLA's
+    message where it does not compile, and else nothing."""
     flags = [f"--{name}={value}" for name, value in options.items()]
     flags.append(f"--xla_force_host_platform_device_count={devices}")
     environment = os.environ | {
@@ -56,11 +72,13 @@ def dump(module: bytes, devices: int, options: dict[str, str], where: str) -> No
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
     command = [sys.executable, "-m", __name__, str(devices)]
-    done = subprocess.run(command, input=module, env=environment, capture_output=True, check=False)
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        message = lines[-1] if lines else f"the compiler ended with {done.returncode}"
-        raise refused(message, where)
+    done = subprocess.run(
+        command, input=bytecode_of(module), env=environment, capture_output=True, check=False
+    )
+    if not done.returncode:
+        return ""
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines and done.returncode > 0 else f"the compiler crashes on it ({done.returncode})"
 
 
 def _main() -> None:

@@ -24,6 +24,12 @@ from .compiling import dump, refused
 from .dumps import FLAGS, read_dump
 from .source import Text, parse_module, read_source
 
+_INSTALL = {
+    "tpu": "pip install 'jax[tpu]', and lower it for the devices that it shall run on, as in "
+    "jax.experimental.topologies.get_topology_desc('v5e:4x4', 'tpu').devices",
+    "cuda": "pip install 'jax[cuda]', and lower it for the devices that it shall run on",
+}
+
 
 def view_of(source: Any, view: str, module: str = "") -> Text:
     """A program as XLA sees it: "lowered", as it is given; "roundtrip", as it comes back from HLO, where CHLO
@@ -42,11 +48,11 @@ def view_of(source: Any, view: str, module: str = "") -> Text:
         _name_ops(original)
     seen = _compiled(source, original, text) if view == "compiled" else None
     if seen is None:  # also where XLA has nothing to ask Shardy: the program is on one device
-        seen = replace(text, data=_round_trip(original, text.name))
+        seen = replace(text, data=_round_trip(original, text))
     return _with_names(seen, original)
 
 
-def _round_trip(module: ir.Module, where: str) -> bytes:
+def _round_trip(module: ir.Module, text: Text) -> bytes:
     """A module as it comes back from HLO, as bytecode."""
     from jaxlib import _jax
 
@@ -56,24 +62,43 @@ def _round_trip(module: ir.Module, where: str) -> bytes:
         )
         return bytes(_jax.mlir.hlo_to_stablehlo(computation.as_serialized_hlo_module_proto()))
     except (RuntimeError, ValueError) as error:
-        message = str(error).partition("\n")[0]
-        raise ShardlogError(f"XLA does not take it: {message}", where=where) from None
+        raise refused(error, text, module) from None
 
 
 def _compiled(source: Any, module: ir.Module, text: Text) -> Text | None:
     """The program that a compile gives to Shardy; None where it gives none."""
     with tempfile.TemporaryDirectory(prefix="shardlog-") as folder:
         options = FLAGS | {"xla_dump_to": folder}
-        if hasattr(source, "compile") and hasattr(source, "compiler_ir"):  # a jax.stages.Lowered
+        if _has_devices(source, text.name):
             try:
                 source.compile(compiler_options=options)
             except Exception as error:  # XLA's, of many classes
-                raise refused(error, text.name) from None
-        else:
-            dump(bytecode_of(module), _devices(module), options, text.name)
+                raise refused(error, text, module) from None
+        elif message := dump(module, _devices(module), options):
+            raise refused(message, text, module)
         if not (Path(folder) / "shardy").exists():
             return None
         return replace(read_dump(Path(folder), own=True), name=text.name, interface=text.interface)
+
+
+def _has_devices(source: Any, where: str) -> bool:
+    """Whether a program is a ``jax.stages.Lowered`` for devices, and not for an abstract mesh.
+
+    Raises ShardlogError where it is lowered for a platform that its devices are not of.
+    """
+    if not (hasattr(source, "compile") and hasattr(source, "compiler_ir")):
+        return False
+    lowering = source._lowering
+    devices, platforms = getattr(lowering, "_device_list", None), getattr(lowering, "_platforms", ())
+    found = next(iter(devices)).platform if devices else "cpu"
+    known = {"gpu": ("gpu", "cuda", "rocm")}.get(found, (found,))
+    if platforms and not set(platforms) & set(known):
+        name = platforms[0]
+        message = (
+            f"it is lowered for {name}, and its devices are {found}" if devices else f"no {name} devices"
+        )
+        raise ShardlogError(message, where=where, hint=_INSTALL.get(name, f"lower it for devices of {name}"))
+    return bool(devices)
 
 
 def _devices(module: ir.Module) -> int:

@@ -101,7 +101,7 @@ def compiled(
         else:
             loaded = load(program.module, devices, callbacks, program.form)
     except Exception as error:  # XLA's, of many classes
-        raise refused(error, result.source.name) from None
+        raise refused(error, result.source, result.module) from None
 
     def concrete_of(sharding: Any) -> Any:
         if mesh is None:

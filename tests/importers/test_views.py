@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 import shardlog
+from jax.sharding import AbstractMesh, NamedSharding
 
-from ..support.programs import PROGRAMS, array, lowered
+from ..support.programs import PROGRAMS, P, array, lowered
 
 TEXT = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -112,9 +113,40 @@ def test_command_line(tmp_path: Path) -> None:
 
 
 def test_what_does_not_compile(tmp_path: Path) -> None:
+    """XLA's message, with the place of the op that it is about."""
     unknown = "%0 = stablehlo.custom_call @nobody_knows(%x) : (tensor<8x16xf32>) -> tensor<8x16xf32>"
     (tmp_path / "m.mlir").write_text(TEXT.replace("%0 = stablehlo.tanh %x : tensor<8x16xf32>", unknown))
     done = command("run", str(tmp_path / "m.mlir"), "--compiled")
     assert done.returncode == 2
-    assert "error: XLA does not compile it:" in done.stderr
+    assert f"{tmp_path}/m.mlir:4: error: XLA does not compile it: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_xla_does_not_take() -> None:
+    """The place is in its message."""
+    reshard = "%1 = sdy.reshard %0 <@mesh, [{}, {}]> : tensor<8x16xf32>"
+    text = TEXT.replace("  return %0", f"  {reshard}\n  return %1")
+    for view in ("roundtrip", "compiled"):
+        with pytest.raises(shardlog.ShardlogError, match="op unknown mesh: @mesh") as error:
+            shardlog.run(text, view=view)
+        assert error.value.where == "<text>:5:8"
+
+
+def test_platforms() -> None:
+    traced = jax.jit(jnp.sin).trace(array((8, 16), "data"))
+    for platform in ("tpu", "cuda"):
+        with pytest.raises(
+            shardlog.ShardlogError, match=f"lowered for {platform}, and its devices are cpu"
+        ) as e:
+            shardlog.run(traced.lower(lowering_platforms=(platform,)), view="compiled")
+        assert f"pip install 'jax[{platform}" in e.value.hint
+
+
+def test_an_abstract_mesh_is_compiled_for_cpu() -> None:
+    sharding = NamedSharding(AbstractMesh((4, 4), ("data", "model")), P("data"))  # type: ignore[no-untyped-call]
+    x = jax.ShapeDtypeStruct((8, 16), jnp.float32, sharding=sharding)  # type: ignore[no-untyped-call]
+    lowered = jax.jit(lambda x: jnp.sin(x) ** 2).trace(x).lower(lowering_platforms=("cpu",))
+    result = run(lowered, view="compiled")
+    assert str(result.agreement()).startswith("XLA decided the same")
+    assert result.result_shardings.mesh == sharding.mesh
+    assert result.result_shardings.spec == P("data", None)  # type: ignore[no-untyped-call]
