@@ -236,7 +236,7 @@ def _reference(result: Result, devices: Sequence[Any]) -> Callable[[Arrays], Arr
     try:
         loaded = load(module, devices[:1], result.source.interface.callbacks)
     except Exception as error:  # XLA's, of many classes
-        raise refused(error, result.source.name) from None
+        raise refused(error, result.source, result.module) from None
     return lambda arrays: _run_alone(loaded, devices[0], arrays)
 
 
