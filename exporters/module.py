@@ -11,7 +11,8 @@ from jaxlib.mlir.dialects import sdy
 
 from ..importers.graph.graph import Graph, Instance
 from ..program.classes import Classes
-from ..program.function import RESULT_SHARDING, sharding_of
+from ..program.function import RESULT_SHARDING, location, sharding_of
+from ..program.manual import boundary_axes
 from ..program.modules import boundary_attributes, named_in
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version, choose_versions
@@ -338,8 +339,12 @@ class Body:
             found: list[Sharding | None] = []
             for value, place, shape in zip(values, held, shapes, strict=True):
                 sharding = written.fitted(written.sharding(place, len(shape)), shape, entry=False)
-                if sharding is not None and values is body and value in function.manual:
-                    sharding = function.manual[value].around(sharding)
+                if sharding is not None and value in function.manual:
+                    manual = function.manual[value]
+                    if values is body:
+                        sharding = manual.around(sharding)
+                    else:
+                        manual.check(sharding, boundary_axes(self.ops[node]), location(self.ops[node]))
                 found.append(sharding)
             attribute = written.per_value(found, [len(shape) for shape in shapes])
             if attribute is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -57,6 +57,15 @@ class Text:
         """The place that a location names: of a chain of calls the innermost one, as ``file:line``."""
         nested = "(" in location or location.startswith("fused[")
         return self.place((nested and source_location(location)) or location)
+
+    @contextmanager
+    def places(self) -> Iterator[None]:
+        """Errors of what is done to the program name its places as ``line`` does, or its name."""
+        try:
+            yield
+        except ShardlogError as error:
+            where = self.line(error.where) or self.name
+            raise ShardlogError(error.message, where=where, hint=error.hint) from None
 
     def place(self, location: str) -> str:
         """A location as MLIR has it, with the name of the program where MLIR has none."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import Any
 
 from jaxlib.mlir.dialects import sdy
 
+from ..errors import ShardlogError
 from .classes import StaticFacts
 from .function import Function, location
 from .meshes import Meshes, SubAxis
@@ -36,6 +38,16 @@ class Manual:
         """The facts for the turns of an edge whose end ``slot`` lies inside."""
         return tuple((name, tuple((slot, *row) for row in rows)) for name, rows in self.facts)
 
+    def check(self, outer: Sharding, names: Collection[str], where: str) -> None:
+        """Raises ShardlogError where a sharding outside has more of the manual axes called ``names`` than the
+        boundary: inside, every value is a shard along them."""
+        for dimension, manual in zip(outer.dimensions, self.sharding.dimensions, strict=True):
+            for axis in dimension.axes:
+                if axis.name in names and axis not in manual.axes:
+                    message = f'a result of the manual computation gets its manual axis "{axis.name}"'
+                    hint = "a sharding group brings it: take the result out, or the tensor that has the axis"
+                    raise ShardlogError(message, where=where, hint=hint)
+
     def around(self, inner: Sharding) -> Sharding:
         """The sharding outside of the computation of a value whose sharding inside is ``inner``."""
         dimensions = tuple(
@@ -54,9 +66,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
     owners = set(function.flow_edges.values())
     for node in function.boundaries:
         op, body = function.ops[node], function.regions[node][0].arguments
-        names: Sequence[str] = ()
-        if "manual_axes" in op.attributes:
-            names = [*sdy.ManualAxesAttr(op.attributes["manual_axes"])]  # type: ignore[misc]
+        names = boundary_axes(op)
         outside: list[Sharding] = []
         for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
             if label not in op.attributes:
@@ -89,6 +99,13 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
                     function.manual_axes[node] = [n for n in sizes if n in names]
         if "manual_axes" in op.attributes:
             function.entering[node] = tuple(outside[: len(body)])
+
+
+def boundary_axes(op: Any) -> list[str]:
+    """The manual axes of a computation with a body."""
+    if "manual_axes" not in op.attributes:
+        return []
+    return [*sdy.ManualAxesAttr(op.attributes["manual_axes"])]  # type: ignore[misc]
 
 
 def spec_name(label: str, index: int) -> str:

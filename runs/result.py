@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError
 from ..exporters.module import Bodies
 from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
@@ -140,12 +139,9 @@ class Result(RunData, Questions):
         from .partitioned import Partitioned
 
         shardings, options = self.program.shardings, self.options
-        try:
+        with self.source.places():
             program = partition(self.module, shardings, self.book, options.modes, form)
             return Partitioned(self, program)
-        except ShardlogError as error:
-            where = self.source.line(error.where)
-            raise ShardlogError(error.message, where=where, hint=error.hint) from None
 
     def _in(self, notation: Notation, bind: Bind) -> ir.Module:
         module = self.module
@@ -158,11 +154,8 @@ class Result(RunData, Questions):
             return module
         from ..notations.gspmd.write import to_gspmd
 
-        try:
+        with self.source.places():
             return to_gspmd(module)
-        except ShardlogError as error:
-            where = self.source.line(error.where)
-            raise ShardlogError(error.message, where=where, hint=error.hint) from None
 
     @cached_property
     def record(self) -> Live:

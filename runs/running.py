@@ -34,7 +34,7 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
     tell("reading", 0.0)
     text = view_of(source, options.view, options.dumped)
     module = parse_module(text)
-    try:
+    with text.places():
         with module.context, ir.Location.unknown():
             text, options = _asked(text, options, module)
             to_sdy(module, text, options.mesh)
@@ -50,9 +50,6 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
         tactics = _tactics(module, options, book, read)
         program = read()
         last = last_priority(options.until, tactics, program)
-    except ShardlogError as error:
-        where = text.line(error.where) or text.name
-        raise ShardlogError(error.message, where=where, hint=error.hint) from None
     unknown_ops = _unknown_ops(program, text)
     for message in book.unknown_priorities(program.classes.signatures.examples):
         warnings.warn(message, stacklevel=3)
@@ -61,7 +58,8 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
     )
     written = shardings_of(program, book, fixpoint, closed=options.closed)
     tell("writing", 0.75)
-    bodies = write_module(module, program.graph, program.classes, written)
+    with text.places():
+        bodies = write_module(module, program.graph, program.classes, written)
     if options.keep_rules:
         attach_rules(module, book, options.modes)
     return Result(

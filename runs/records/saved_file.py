@@ -150,6 +150,8 @@ class Database:
         self._steps = 0
         try:
             return self._database.execute(query, arguments).fetchall()
+        except OverflowError:  # of a number that is asked for: none in the file is as large
+            return []
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self.damaged(error) from error
 

@@ -77,3 +77,28 @@ def test_members_stay_alike_where_one_leaves_a_manual_computation() -> None:
     wanted = '@mesh, [{"m"}, {"b"}]>'
     for text, parts in ((shardlog.run(MANUAL).text(), 3), (propagate(MANUAL), 2)):
         assert text.count(wanted) == parts  # the computation, what is returned, and with us %t
+
+
+# What has "m" is in a group with a result of a computation that is manual on it. Shardy's members end up with
+# different shardings.
+TAKEN = """
+sdy.mesh @mesh = <["m"=2, "b"=2]>
+#m = #sdy.sharding<@mesh, [{?}, {"m", ?}]>
+func.func @main(%x: tensor<4x4xf32>, %y: tensor<8x4xf32> {sdy.sharding = #m}) -> tensor<8x4xf32> {
+  %q = sdy.manual_computation(%x) in_shardings=[<@mesh, [{?}, {?}]>] out_shardings=[<@mesh, [{?}, {?}]>]
+      manual_axes={"m"} (%s: tensor<4x4xf32>) {
+    %c = stablehlo.concatenate %s, %s, dim = 0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    sdy.return %c : tensor<8x4xf32>
+  } : (tensor<4x4xf32>) -> tensor<8x4xf32>
+  %t = stablehlo.negate %y : tensor<8x4xf32>
+  sdy.sharding_group %q group_id = 0 : tensor<8x4xf32>
+  sdy.sharding_group %t group_id = 0 : tensor<8x4xf32>
+  return %t : tensor<8x4xf32>
+}
+"""
+
+
+def test_a_manual_axis_for_what_leaves_its_computation() -> None:
+    with pytest.raises(shardlog.ShardlogError, match='gets its manual axis "m"') as caught:
+        shardlog.run(TAKEN).text()
+    assert caught.value.where == "<text>:5:8"

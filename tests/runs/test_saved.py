@@ -299,6 +299,11 @@ def test_a_file_without_its_tables_is_not_opened(file: Path, tmp_path: Path) -> 
         shardlog.open(edited(file, tmp_path, "DELETE FROM run"))
 
 
+def test_a_line_that_no_file_has(file: Path) -> None:
+    with pytest.raises(ShardlogError, match="values come from lines 7"):
+        shardlog.open(file).why(f"model.py:{1 << 80}")
+
+
 def test_errors_of_ours_stay_errors(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A saved run as it was written is not blamed."""
 
