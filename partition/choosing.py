@@ -286,6 +286,8 @@ class Chooser:
     def _exchanged(self, known: Knowledge, slot: int, dims: Dims) -> tuple[int, int]:
         """The elements that a device sends so that others have the stretches they need, and how often it
         does."""
+        if not known.reads:
+            return 0, 0
         shape, result = known.shapes[slot], known.shapes[known.roles.index("result")]
         assert shape is not None and result is not None
         local, sent, rounds = list(self.axes.local(shape, dims)), 0, 0

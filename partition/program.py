@@ -240,6 +240,8 @@ class Partitioner:
     def _read_homes(self, op: Any) -> list[Layout]:
         attributes, results = op.attributes, list(op.results)
         shardings: Sequence[Any] = [None] * len(results)
+        if not results:  # one without may have a sharding none the less: that of the device on which it runs
+            return []
         if "sdy.sharding" in attributes:
             shardings = list(sdy.TensorShardingPerValueAttr(attributes["sdy.sharding"]).shardings)
         else:
