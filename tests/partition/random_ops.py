@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from .writing import DTYPES, Program, Shape, Value, array, integers, tensor
+from .writing import Program, Shape, Value, array, integers, tensor
 
 Op = Callable[[Program], None]
 
@@ -808,4 +808,3 @@ OPS: tuple[Op, ...] = (
         chain,
     ),
 )
-assert DTYPES

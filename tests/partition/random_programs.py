@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -24,15 +23,8 @@ from .running import Array, run_partitioned, run_whole
 from .writing import Program, mesh
 
 FORMS = ("replica", "replica", "replica", "manual", "sdy-manual")
-
-
-@dataclass
-class Found:
-    """What is wrong with a program."""
-
-    program: Program
-    ops: list[str]
-    message: str
+NAMES = sorted({op.__name__.strip("_") for op in OPS})
+XLA_UNABLE = ("fft_thunk.cc",)  # its own mistakes: a transform of what an all-gather laid out otherwise
 
 
 def write(seed: int, number: int, only: Sequence[str] = ()) -> tuple[Program, list[str]]:
@@ -93,26 +85,29 @@ def check(program: Program, form: Any = "replica", *, trace: bool = False) -> st
     return ""
 
 
+def checked(seed: int, number: int, only: Sequence[str] = ()) -> str:
+    """What is wrong with a program of a seed; "" where nothing is."""
+    program, ops = write(seed, number, only)
+    form = Random(number).choice(FORMS if len(program.meshes) == 1 else FORMS[:-1])
+    message = check(program, form)
+    return message and f"program {number} of seed {seed} ({form}; {', '.join(ops)}): {message}"
+
+
 def main() -> int:
+    """Runs programs; 1 where any is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--from", dest="first", type=int, default=0)
-    parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first program")
+    parser.add_argument("--only", nargs="*", default=[], help=f"of these ops: {', '.join(NAMES)}")
     options = parser.parse_args()
-    wrong = 0
+    wrong = refused = 0
     for number in range(options.first, options.first + options.count):
-        program, ops = write(options.seed, number, options.only)
-        form = Random(number).choice(FORMS if len(program.meshes) == 1 else FORMS[:-1])
-        if options.show:
-            print(program.text(True))
-        if message := check(program, form):
-            wrong += 1
-            print(
-                f"program {number} of seed {options.seed} ({form}; {', '.join(ops)}): {message}", flush=True
-            )
-    print(f"{options.count} programs, {wrong} wrong")
+        if message := checked(options.seed, number, options.only):
+            unable = any(text in message for text in XLA_UNABLE)
+            wrong, refused = wrong + (not unable), refused + unable
+            print(message, flush=True)
+    print(f"{options.count} programs: {wrong} wrong, {refused} that XLA does not run")
     return int(wrong > 0)
 
 
