@@ -56,7 +56,17 @@ def tell_apart(location: str, others: Iterable[str]) -> str:
 
 def name_stack(location: str) -> str:
     """The names of scopes and transformations in a location: ``jvp(layer_0)/norm``; empty without."""
-    return _OUTERMOST.sub("", _STACK_END.split(location, maxsplit=1)[0].strip('"').rpartition("/")[0])
+    return _OUTERMOST.sub("", _named(location)[0])
+
+
+def primitive(location: str) -> str:
+    """JAX's name for an op, which a location has before its line; empty without."""
+    return _named(location)[1] if _STACK_END.search(location) else ""
+
+
+def _named(location: str) -> tuple[str, str]:
+    stack, _, name = _STACK_END.split(location, maxsplit=1)[0].strip('"').rpartition("/")
+    return stack, name
 
 
 def shortened(file: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
+from ...program.ids import Item
+from ...program.places import primitive
 from ...rulebook.book import family
 from ...runs.records.record import Op, Record, Value
 
@@ -18,8 +20,9 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
     """The tensors that both runs have, in the order of the first.
 
     Where both are of the same program, tensors are matched by name. Otherwise those are the same that are
-    computed by the same ops from the same arguments, with the same uses if possible; and of the rest those
-    of the same op, type and place in the user's program. Among equals the n-th is the n-th.
+    computed by the same ops from the same arguments, with the same uses if possible; of the rest those of the
+    same op, type and place in the user's program; and then those that stand for the same there, by JAX's name
+    for the op, whatever op that is. Among equals the n-th is the n-th.
     """
     ours, theirs = list(a.values()), list(b.values())
     if [(v.name, v.type) for v in ours] == [(v.name, v.type) for v in theirs]:
@@ -28,7 +31,7 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
     by_path = all(any(not _SSA.match(name) for name in record.names()) for record in (a, b))
     left, right = _Computed(a, numbers, by_path=by_path), _Computed(b, numbers, by_path=by_path)
     found: list[tuple[Value, Value]] = []
-    for key in (_Computed.used, _Computed.value, _Computed.place):
+    for key in (_Computed.used, _Computed.value, _Computed.place, _Computed.origin):
         pairs = _paired(ours, theirs, partial(key, left), partial(key, right))
         known = {v.number for v, _ in pairs}, {v.number for _, v in pairs}
         ours = [v for v in ours if v.number not in known[0]]
@@ -69,13 +72,15 @@ class _Computed:
         self._ops: list[Op] = []
         self._made: dict[int, tuple[int, str]] = {}  # value -> the op that makes it, and as what
         self._uses: dict[int, list[tuple[int, str]]] = {}
-        for _, op in record.ops():
+        self._items: list[Item] = []
+        for item, op in record.ops():
             for value, role in zip(op.values, op.roles, strict=True):
                 if role.startswith(("operand", "returned")):
                     self._uses.setdefault(value, []).append((len(self._ops), role))
                 elif not role.startswith("source"):
                     self._made.setdefault(value, (len(self._ops), role))
             self._ops.append(op)
+            self._items.append(item)
         self._names = {number: name for name, number in record.names().items()}
         if by_path:
             self._names |= {n: name for name, n in record.names().items() if not _SSA.match(name)}
@@ -111,6 +116,12 @@ class _Computed:
         made = self._made.get(value.number)
         what = (self._ops[made[0]].name, made[1]) if made else self._names.get(value.number)
         return what, value.type, value.where
+
+    def origin(self, value: Value) -> Hashable:
+        """What an op is in the user's program; nothing else is like a value where that is not known."""
+        made = self._made.get(value.number)
+        name = primitive(self._record.location(self._items[made[0]])) if made else ""
+        return (name, value.type, value.where) if name else object()
 
     # ---- Numbers ----------------------------------------------------------------------------------------
 

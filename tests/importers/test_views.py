@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import pytest
 import shardlog
 from jax.sharding import AbstractMesh, NamedSharding
+from shardlog.explanations.questions.match import matched
 
 from ..support.programs import PROGRAMS, P, array, lowered
 
@@ -87,6 +88,14 @@ def test_a_view_is_asked_about_as_any_run(tmp_path: Path) -> None:
     saved = shardlog.open(tmp_path / "compiled.run")
     assert str(saved.conflicts()) == str(result.conflicts())
     assert not result.diff(saved).tensors
+
+
+def test_tensors_of_views_are_matched() -> None:
+    """Also where XLA has another op for the same: ``dot`` for ``dot_general``."""
+    program = lowered("mlp", 1)
+    seen, given = (run(program, view=view).record for view in ("compiled", "lowered"))
+    found = {mine.number: theirs.type for mine, theirs in matched(seen, given)}
+    assert {v.number: v.type for v in seen.values() if v.shape}.items() <= found.items()
 
 
 def test_a_program_on_one_device() -> None:
