@@ -73,7 +73,7 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
 
             autocomplete(top)
     try:
-        options = top.parse_args(arguments)
+        options = _parsed(top, arguments)
     except SystemExit as end:  # of --help, --version and --schema, or with what is wrong with the arguments
         assert isinstance(end.code, int)
         return end.code
@@ -89,6 +89,17 @@ def _carry_out(arguments: Sequence[str] | None) -> int:
                 _check_saved(options)
             raise
     return status or 0
+
+
+def _parsed(top: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments as options. A value that may be left out may also stand behind options, which argparse
+    does not see."""
+    options, rest = top.parse_known_args(arguments)
+    if len(rest) == 1 and getattr(options, "value", "") is None and not rest[0].startswith("-"):
+        options.value = rest.pop()
+    if rest:
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
 
 
 def _check_saved(options: argparse.Namespace) -> None:

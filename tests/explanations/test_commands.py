@@ -36,6 +36,14 @@ def test_why(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "derived again with these annotations alone" in shown
 
 
+def test_options_stand_anywhere(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for order in ((module, "--axis", "data", "%0"), ("--axis", "data", module, "%0")):
+        assert main(["why", *order]) == 0
+        assert capsys.readouterr().out.startswith("%0 : tensor<8x16xf32>")
+    assert main(["why", module, "--axis", "data", "%0", "%1"]) == 2
+    assert "unrecognized arguments: %0 %1" in capsys.readouterr().err
+
+
 def test_depth(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     lengths = []
     for depth in (["--depth", "1"], ["--depth", "3"], ["--full"]):
