@@ -10,6 +10,11 @@ The knowledge is in Datalog rules (``rules/``), run to a fixpoint by a small eng
 
 from __future__ import annotations
 
+import os
+
+# XLA reads it when the first part of jaxlib is loaded. JAX says the same, where it comes first.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
 TYPE_CHECKING = False  # that of `typing`, whose import takes longer than what the command line needs here
 __version__ = "0.1.0"
 __all__ = [
