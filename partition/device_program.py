@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..program.function import RESULT_SHARDING
-from ..program.modules import boundary_attributes, bytecode_of, ops_in
+from ..program.modules import boundary_attributes, bytecode_of
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
@@ -34,6 +35,9 @@ class DeviceProgram:
         return bytecode_of(self.module)
 
 
+_OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")
+
+
 def partition(
     module: ir.Module,
     shardings: Shardings,
@@ -46,34 +50,48 @@ def partition(
     Raises ShardlogError for ops that cannot run on each device.
     """
     with module.context, ir.Location.unknown():
-        axes = Axes(shardings.meshes, _used(module, shardings))
+        used, channel = _used(module, shardings)
+        axes = Axes(shardings.meshes, used)
         planner = Planner(axes)
         chooser = Chooser(book, axes, planner, modes)
-        made, sent = Partitioner(module, shardings, axes, chooser, planner, form).run()
+        made, sent = Partitioner(module, shardings, axes, chooser, planner, form, channel).run()
         made.operation.verify()
     return DeviceProgram(made, sent, axes, form)
 
 
-def _used(module: ir.Module, shardings: Shardings) -> Sequence[Sharding]:
-    """All shardings of a module, in order."""
+def _used(module: ir.Module, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
+    """All shardings of a module, in order, and the last channel of its collectives."""
     found: dict[Any, Sharding] = {}
+    seen: set[Any] = set()
+    channels = [0]
 
     def read(attribute: Any) -> None:
         if attribute not in found:
             found[attribute] = shardings.read(attribute)
 
-    for op in ops_in(module):
+    def look(op: Any) -> None:
         attributes = op.attributes
-        for label in ("sdy.sharding", "in_shardings", "out_shardings"):
-            if label in attributes:
-                for sharding in sdy.TensorShardingPerValueAttr(attributes[label]).shardings:
+        for label in _OF_VALUES:
+            if label in attributes and (attribute := attributes[label]) not in seen:
+                seen.add(attribute)
+                for sharding in sdy.TensorShardingPerValueAttr(attribute).shardings:
                     read(sharding)
-        for label in RESULT_SHARDING:
-            if op.operation.name.startswith("sdy.") and label in attributes:
-                read(attributes[label])
-        if op.operation.name == "func.func":
+        if "channel_handle" in attributes:
+            channels.append(int(re.findall(r"handle = (\d+)", str(attributes["channel_handle"]))[0]))
+        name = op.name
+        if name.startswith("sdy."):
+            for label in RESULT_SHARDING:
+                if label in attributes:
+                    read(attributes[label])
+        elif name == "func.func":
             for label in ("arg_attrs", "res_attrs"):
-                for entry in boundary_attributes(op, label):
+                for entry in boundary_attributes(op.opview, label):
                     if "sdy.sharding" in entry:
                         read(entry["sdy.sharding"])
-    return list(found.values())
+        for region in op.regions:
+            for block in region:
+                for inner in block:
+                    look(inner.operation)
+
+    look(module.operation)
+    return list(found.values()), max(channels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -11,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import RESULT_SHARDING, location
-from ..program.modules import boundary_attributes, main_function, ops_in, symbols
+from ..program.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Sharding, Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent, element_of, shape_of
 from .choosing import Choice, Chooser, Knowledge
@@ -35,19 +36,40 @@ class Tensor:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """An op that is computed: what is known of it, how its slots lie, and the choice of several ways."""
+
+    known: Knowledge
+    held: tuple[Layout, ...]
+    choice: Choice
+
+
+@dataclass(frozen=True)
 class Purpose:
-    """What a collective is for: the op, the slot and the value; how the value was laid out and is to be;
-    and, where there were several ways to compute the op, what is known of it, how its slots lie, and the
-    choice."""
+    """What a collective is for: the op, the slot and the value; how the value was laid out and is to be; and,
+    where there were several ways to compute the op, the choice."""
 
     op: Any
     slot: int
     value: Any
-    known: Knowledge | None = None
-    held: tuple[Layout, ...] = ()
-    choice: Choice | None = None
     start: Layout | None = None
     goal: Layout | None = None
+    computed: Computed | None = None
+
+    @property
+    def known(self) -> Knowledge | None:
+        """What is known of the op."""
+        return self.computed.known if self.computed else None
+
+    @property
+    def held(self) -> tuple[Layout, ...]:
+        """How the slots of the op lie."""
+        return self.computed.held if self.computed else ()
+
+    @property
+    def choice(self) -> Choice | None:
+        """The choice how to compute the op."""
+        return self.computed.choice if self.computed else None
 
 
 class Partitioner:
@@ -61,10 +83,11 @@ class Partitioner:
         chooser: Chooser,
         planner: Planner,
         form: Form,
+        channel: int,
     ) -> None:
         self.old, self.shardings, self.axes = module, shardings, axes
         self.chooser, self.planner, self.form = chooser, planner, form
-        self.builder = Builder(axes, form, _last_channel(module))
+        self.builder = Builder(axes, form, channel)
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
         self.tensors: dict[Any, Tensor] = {}
@@ -277,7 +300,8 @@ class Partitioner:
             ]
             plan, start = min(plans, key=lambda pair: pair[0].price)
             if plan.price and purpose is not None:
-                builder.purpose = replace(purpose, start=start, goal=layout)
+                whole = replace(purpose, start=start, goal=layout)
+                builder.purpose = lambda: whole
             local = carry_out(builder, builder.scope.find((value, start)), tensor.shape, start, plan)
             builder.purpose = None
         builder.scope.known[value, layout] = local
@@ -332,17 +356,17 @@ class Partitioner:
         free = frozenset([t for t, tensor in enumerate(tensors) if tensor.make is not None])
         held = tuple([t.home for t in tensors] + homes)
         choice = self.chooser.choose(known, held, free)
-        taken = choice.taken
+        taken, computed = choice.taken, partial(Computed, known, held, choice)
         find, values = self.builder.scope.find, list[Any]()
         for slot, (value, layout) in enumerate(zip(operands, taken.layouts, strict=False)):
             local = find((value, layout))
             if local is None:
-                local = self.get(value, layout, Purpose(op, slot, value, known, held, choice))
+                local = self.get(value, layout, Purpose(op, slot, value, computed=computed()))
             values.append(local)
         if known.looks_up:
             values[0] = self.builder.fenced(values[0])
         self.builder.loc = op.location
-        self.builder.purpose = Purpose(op, len(operands), None, known, held, choice)
+        self.builder.purpose = cache(lambda: Purpose(op, len(operands), None, computed=computed()))
         for name in known.names_functions:
             self._named(op.attributes[name])
         lower = COMPUTED.get(known.lowering) or WINDOWS[known.lowering]
@@ -354,7 +378,7 @@ class Partitioner:
                 layout = layout.complete
             self.define(value, layout, local, home)
             if layout != home:
-                self.get(value, home, Purpose(op, slot, value, known, held, choice))
+                self.get(value, home, Purpose(op, slot, value, computed=computed()))
 
     def _named(self, names: Any) -> None:
         """Functions that an op names and does not call, as a comparison of scalars: they stay as they are."""
@@ -608,16 +632,6 @@ def _shape(type_: Any) -> Shape | None:
     if isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
         return tuple(type_.shape)
     return None
-
-
-def _last_channel(module: ir.Module) -> int:
-    """The largest channel that a collective of the module has."""
-    last = 0
-    for op in ops_in(module):
-        if "channel_handle" in op.attributes:
-            text = str(op.attributes["channel_handle"])
-            last = max(last, int(text.partition("handle = ")[2].split(",")[0] or 0))
-    return last
 
 
 def _entry(attributes: Any, label: str) -> Any:
