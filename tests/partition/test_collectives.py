@@ -15,6 +15,7 @@ from shardlog.partition.executions import Executions
 from shardlog.program.modules import ops_in
 from shardlog.runs.collectives import Collective
 
+from ..support.hlo_bytes import hlo_bytes
 from ..support.programs import PROGRAMS, lowered
 
 MLP = """\
@@ -124,3 +125,11 @@ def test_all_forms_run(name: str, form: Any) -> None:
     expected = jax.jit(PROGRAMS[name][0])(*inputs)
     for mine, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", sorted({*PROGRAMS} - {"gradient of a scan"}))
+def test_bytes_are_those_of_the_compiled_program(name: str) -> None:
+    """XLA takes what never changes out of the gradient's loop."""
+    partitioned = shardlog.run(lowered(name, 3)).partition()
+    counted = sum(collective.total for collective in partitioned.collectives)
+    assert hlo_bytes(partitioned.compile().hlo) == pytest.approx(counted, abs=2)
