@@ -157,12 +157,8 @@ class Reader:
         """The structures of the functions, after the import passes."""
         self.annotate_calls()
         self.split()
-        called = self.called()
-        functions = self.functions.items()
-        return {
-            n: prepare(f, self.classes, self.together, callee=n in called, policy=self.policy)
-            for n, f in functions
-        }
+        called, policy = self.called(), self.policy
+        return prepare(self.functions, self.classes, self.together, called=called, policy=policy)
 
     def called(self) -> set[str]:
         """The functions that are called."""
@@ -331,7 +327,5 @@ class Reader:
             f"members of a sharding group have different shardings: {self.shardings.text(one)} "
             f"and {self.shardings.text(two)}",
             where=location(function.ops[function.source(node)] if node >= 0 else function.op),
-            hint="give the members equal shardings, or leave each its own with --separate-groups"
-            if self.together is None
-            else "give the members equal shardings: those of several functions cannot be kept apart",
+            hint="give the members equal shardings, or leave each its own with --separate-groups",
         )

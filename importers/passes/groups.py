@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...program.classes import Classes
 from ...program.function import Function
@@ -17,46 +18,65 @@ from .constraints import create_constraint, take_over
 Together = Callable[[Sequence[tuple[int, int]]], Mapping[int, Sequence[int]]]
 
 
-def separate_groups(
-    function: Function,
-    classes: Classes,
-    uses: Uses,
-    place: Mapping[int, int],
-    edges: Collection[int],
-    together: Together,
-) -> None:
+@dataclass(frozen=True)
+class Members:
+    """The members of groups in a function: ``place`` maps targets of data-flow edges to the value that holds
+    their sharding, ``edges`` are the values with an edge of their own."""
+
+    function: Function
+    uses: Uses
+    place: Mapping[int, int]
+    edges: Collection[int]
+
+    def held(self, value: int) -> Sharding | None:
+        """The sharding of a value, where it says anything."""
+        found = self.function.annotations.get(self.place.get(value, value))
+        return None if found is None or found.dimensions_empty else found
+
+
+def separate_groups(functions: Sequence[Members], classes: Classes, together: Together) -> None:
     """Puts constraints on the members of groups that disagree, and warns of every such group.
 
-    ``place`` maps targets of data-flow edges to the value that holds their sharding, ``edges`` are the values
-    with an edge of their own, and ``together`` says which values are in one group, from (value, group id)
-    pairs.
+    A group may have members in several functions. ``together`` says which values are in one group, from
+    (value, group id) pairs.
     """
-    if not function.groups:
-        return
-    nodes: dict[int, int] = {}
-    ids: dict[int, int] = {}
-    for value, group, node in function.groups:
-        nodes.setdefault(value, node)
-        ids.setdefault(value, group)
-    # Without a data-flow edge, a constraint on an argument comes before those that are there already.
-    free = set(function.arguments).difference(edges)
-    instead: dict[int, int] = {}
-    for members in together([(value, group) for value, group, _ in function.groups]).values():
-        held = [function.annotations.get(place.get(value, value)) for value in members]
-        said = [sharding for sharding in held if sharding is not None and not sharding.dimensions_empty]
+    grouped = [(f, value, group) for f in functions for value, group, _ in f.function.groups]
+    numbers: dict[tuple[int, int], int] = {}
+    values = [numbers.setdefault((id(f), value), len(numbers)) for f, value, _ in grouped]
+    known = dict(zip(values, ((f, value) for f, value, _ in grouped), strict=True))
+    ids = dict(reversed([(n, group) for n, (_, _, group) in zip(values, grouped, strict=True)]))
+    apart: dict[int, dict[int, Sharding]] = {}  # of a function: the members, with an open sharding for each
+    pairs = [(n, group) for n, (_, _, group) in zip(values, grouped, strict=True)]
+    for members in together(pairs).values() if pairs else ():
+        said = [sharding for n in members if (sharding := known[n][0].held(known[n][1])) is not None]
         if all(sharding == said[0] for sharding in said):
             continue
+        names = ", ".join(dict.fromkeys(f"@{known[n][0].function.name}" for n in members))
         warnings.warn(
-            f"the members of sharding group {ids[members[0]]} in @{function.name} have different shardings; "
+            f"the members of sharding group {ids[members[0]]} in {names} have different shardings; "
             "each keeps its own",
             stacklevel=2,
         )
-        open_like = Sharding.open(said[0].mesh, len(said[0].dimensions))
-        for value in members:
-            near, index = (nodes[value], 0) if nodes[value] >= 0 else uses.of(value)[0]
-            node = create_constraint(function, classes, uses, near, index, open_like)
-            take_over(function, uses, node)
-            if value in free:
-                uses.position[node] = -0.6 - len(function.moved) * 1e-9
-            instead[value] = function.results[node][0]
+        for n in members:
+            function, value = known[n]
+            open_like = Sharding.open(said[0].mesh, len(said[0].dimensions))
+            apart.setdefault(id(function), {})[value] = open_like
+    for function in functions:
+        _constrain(function, classes, apart.get(id(function), {}))
+
+
+def _constrain(members: Members, classes: Classes, apart: Mapping[int, Sharding]) -> None:
+    """Puts constraints on members that are kept apart, in whose place they are in the group."""
+    function, uses = members.function, members.uses
+    nodes = dict(reversed([(value, node) for value, _, node in function.groups]))
+    # Without a data-flow edge, a constraint on an argument comes before those that are there already.
+    free = set(function.arguments).difference(members.edges)
+    instead: dict[int, int] = {}
+    for value, open_like in apart.items():
+        near, index = (nodes[value], 0) if nodes[value] >= 0 else uses.of(value)[0]
+        node = create_constraint(function, classes, uses, near, index, open_like)
+        take_over(function, uses, node)
+        if value in free:
+            uses.position[node] = -0.6 - len(function.moved) * 1e-9
+        instead[value] = function.results[node][0]
     function.groups = [(instead.get(value, value), group, node) for value, group, node in function.groups]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -13,7 +13,7 @@ from ...program.classes import Classes, End, Knowledge
 from ...program.function import Function
 from ...program.uses import Uses
 from .constraints import apply_constraints
-from .groups import Together, separate_groups
+from .groups import Members, Together, separate_groups
 from .policy import Policy
 
 
@@ -42,23 +42,49 @@ class Structure:
 
 
 def prepare(
-    function: Function,
+    functions: Mapping[str, Function],
     classes: Classes,
     together: Together | None = None,
     *,
-    callee: bool,
+    called: Collection[str],
     edges_as_read: bool = False,
     policy: Policy | None,
-) -> Structure:
-    """Finds the data-flow edges of a function whose constants are split, applies its sharding constraints as
-    ``constrain`` decides (None: leaves them) and finds its dead ops (``function.removed``).
+) -> dict[str, Structure]:
+    """Finds the data-flow edges of functions whose constants are split, applies their sharding constraints as
+    ``policy`` decides (None: leaves them) and finds their dead ops (``function.removed``).
 
-    ``edges_as_read``: no edges but those that the function itself has. ``together`` (see ``groups.py``):
-    members of sharding groups may disagree; otherwise that is an error, which is found later.
+    ``called`` are the names of those that are called. ``edges_as_read``: no edges but those that functions
+    themselves have. ``together`` (see ``groups.py``): members of sharding groups may disagree; otherwise that
+    is an error, which is found later.
 
     Shardy erases a dead op when its turn comes. An op without uses therefore never takes a turn; one that
     only dead ops use does, until they are gone.
     """
+    begun = [
+        _constrained(function, classes, callee=name in called, edges_as_read=edges_as_read, policy=policy)
+        for name, function in functions.items()
+    ]
+    if together is not None:
+        members = [Members(s.function, s.uses, s.place, s.owners) for s in begun]
+        separate_groups(members, classes, together)
+    return {name: _ordered(one, classes) for name, one in zip(functions, begun, strict=True)}
+
+
+@dataclass
+class _Begun:
+    """A function whose constraints are applied."""
+
+    function: Function
+    callee: bool
+    edges: list[DataFlow]
+    place: dict[int, int]
+    owners: set[int]  # values with an edge
+    uses: Uses
+
+
+def _constrained(
+    function: Function, classes: Classes, *, callee: bool, edges_as_read: bool, policy: Policy | None
+) -> _Begun:
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
     function.flows = {edge.owner for edge in edges} | set(place)
@@ -73,17 +99,20 @@ def prepare(
             function.annotations.setdefault(place[value], sharding)
     if policy is not None:
         apply_constraints(function, classes, uses, place, owners | set(place), policy)
-    if together is not None:
-        separate_groups(function, classes, uses, place, owners, together)
+    return _Begun(function, callee, edges, place, owners, uses)
+
+
+def _ordered(begun: _Begun, classes: Classes) -> Structure:
+    function, uses, edges = begun.function, begun.uses, begun.edges
     if function.moved:
         function.order.sort(key=lambda n: uses.position[n])
     counts = _counts(function, classes, uses)
     multiple = np.zeros(len(function.ops), bool)
     multiple[uses.node[counts[uses.value] > 1]] = True
     grouped = [value for value, _, _ in function.groups]
-    dead = _dead(function, classes, uses, owners.union(grouped), {edge.node for edge in edges})
+    dead = _dead(function, classes, uses, begun.owners.union(grouped), {edge.node for edge in edges})
     function.removed |= dead
-    return Structure(callee, edges, place, uses, multiple, counts, frozenset(dead))
+    return Structure(begun.callee, edges, begun.place, uses, multiple, counts, frozenset(dead))
 
 
 def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:

@@ -44,6 +44,30 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<
 }
 """
 CLOSED = REPLICATED.replace("SHARDING", "{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>}")
+# The members of group 0, and by %0 those of group 1, are in two functions; one of these is called twice.
+FUNCTIONS = """
+#a = #sdy.sharding<@mesh, [{"a"}, {?}]>
+#b = #sdy.sharding<@mesh, [{"b"}, {?}]>
+sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #a}, %y: tensor<8x8xf32> {sdy.sharding = #b})
+    -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %0 = stablehlo.negate %x : tensor<8x8xf32>
+  sdy.sharding_group %0 group_id = 0 : tensor<8x8xf32>
+  sdy.sharding_group %y group_id = 0 : tensor<8x8xf32>
+  %2 = call @f(%0, %y) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = call @f(%x, %x) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0, %2, %3 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
+func.func private @f(%x: tensor<8x8xf32>, %z: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.tanh %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}, {"b", ?}]>]>}
+      : tensor<8x8xf32>
+  %1 = stablehlo.add %0, %z : tensor<8x8xf32>
+  sdy.sharding_group %z group_id = 1 : tensor<8x8xf32>
+  sdy.sharding_group %0 group_id = 1 : tensor<8x8xf32>
+  sdy.sharding_group %0 group_id = 0 : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+"""
 # What comes out of a manual computation has "m", and so has %t. Shardy takes it from %t when "b" comes out.
 MANUAL = """
 sdy.mesh @mesh = <["m"=2, "b"=2]>
@@ -64,8 +88,8 @@ func.func @main(%x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {
 @pytest.mark.filterwarnings("ignore:the members of sharding group")
 @pytest.mark.parametrize(
     "text",
-    [CONSTANT, CONSTRAINT, REPLICATED.replace("SHARDING", ""), CLOSED],
-    ids=["constant", "constraint", "replicated", "replicated and closed"],
+    [CONSTANT, CONSTRAINT, REPLICATED.replace("SHARDING", ""), CLOSED, FUNCTIONS],
+    ids=["constant", "constraint", "replicated", "replicated and closed", "several functions"],
 )
 @pytest.mark.parametrize("closed", [True, False])
 def test_members(text: str, closed: bool) -> None:

@@ -108,19 +108,10 @@ class _Reader(Reader):
         read_boundaries(function, self.shardings, clean=False)
 
     def structures(self) -> dict[str, Structure]:
-        functions = self.functions
-        called = self.called()
-        return {
-            n: prepare(
-                f,
-                self.classes,
-                self.together,
-                callee=n in called,
-                edges_as_read=not self.add_edges,
-                policy=None,
-            )
-            for n, f in functions.items()
-        }
+        called, as_read = self.called(), not self.add_edges
+        return prepare(
+            self.functions, self.classes, self.together, called=called, edges_as_read=as_read, policy=None
+        )
 
     def roots(self) -> list[str]:
         called = self.called()
