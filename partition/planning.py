@@ -11,16 +11,20 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from math import prod
+from math import inf, prod
 from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from .layouts import Axes, Dims, Layout, Pieces, Shape
 
+Places = npt.NDArray[np.int64]
 Kind = Literal[
     "slice", "mask", "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_permute"
 ]
 _STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
-_MOST = 20_000  # layouts looked at; past that, dimensions are gathered whole
+_MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,20 @@ class Planner:
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
         self._plans: dict[tuple[Shape, Layout, Layout], Plan] = {}
+        self._ranges: dict[tuple[int, Pieces], tuple[Places, Places]] = {}
+        self._splits: dict[tuple[int, ...], list[Dims]] = {}
 
     def plan(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
         """The cheapest plan for a tensor of this shape."""
         key = shape, start, goal
         if key not in self._plans:
-            plan = self._same(shape, start, goal) or self._straight(shape, start, goal)
-            self._plans[key] = plan or self._search(shape, start, goal)
+            self._plans[key] = (
+                self._same(shape, start, goal)
+                or self._straight(shape, start, goal)
+                or self._search(shape, start, goal)
+                or self._search(shape, start, goal, direct=True)
+                or self._by_the_whole(shape, start, goal)
+            )
         return self._plans[key]
 
     def _same(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
@@ -106,26 +117,60 @@ class Planner:
         ends = self.plan(shape, start, middle), self.plan(shape, middle, goal)
         return Plan(ends[0].steps + ends[1].steps, ends[0].price + ends[1].price)
 
-    def _search(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
+    def _search(self, shape: Shape, start: Layout, goal: Layout, *, direct: bool = False) -> Plan | None:
+        """Looks first where the price so far, with the least that is still to come, is least (A*).
+
+        ``direct``: only by steps that bring pieces to where they should be. None: it takes too long.
+        """
         best: dict[Layout, float] = {start: 0.0}
         came: dict[Layout, tuple[Layout, Step]] = {}
         queue: list[tuple[float, int, Layout]] = [(0.0, 0, start)]
+        to_come: dict[Layout, float] = {}
+        done: set[Layout] = set()
         count = 0
-        while queue:
-            price, _, layout = heapq.heappop(queue)
+        while queue and len(done) < _MOST[direct]:
+            _, _, layout = heapq.heappop(queue)
             if layout == goal:
                 return self._plan(came, start, goal)
-            if price > best[layout] or len(best) > _MOST:
+            if layout in done:
                 continue
-            for step in self.steps(shape, layout, goal):
+            done.add(layout)
+            price = best[layout]
+            for step in self.steps(shape, layout, goal, direct=direct):
+                after = step.after
                 total = price + step.price + (_STEP if step.price else _STEP / 1000)
-                if total < best.get(step.after, float("inf")):
+                if total < best.get(after, inf):
+                    if after not in to_come:
+                        to_come[after] = self._least(shape, after, goal)
                     count += 1
-                    best[step.after], came[step.after] = total, (layout, step)
-                    heapq.heappush(queue, (total, count, step.after))
+                    best[after], came[after] = total, (layout, step)
+                    heapq.heappush(queue, (total + to_come[after], count, after))
+        return None
+
+    def _by_the_whole(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
         middle = Layout(((),) * len(shape))
         ends = self._whole(shape, start, middle), self._whole(shape, middle, goal)
         return Plan(ends[0] + ends[1], sum(step.price for end in ends for step in end))
+
+    def _least(self, shape: Shape, layout: Layout, goal: Layout) -> float:
+        """The most that a device has not of what it must have: as much has to come, whatever the steps."""
+        if any(p not in goal.partial for p in layout.partial):
+            return float(prod(self.axes.local(shape, goal.dims)))
+        wanted = common = np.ones(1, dtype=np.int64)
+        for size, held, new in zip(shape, layout.dims, goal.dims, strict=True):
+            (low, high), (first, last) = self._range(size, held), self._range(size, new)
+            wanted = wanted * (last - first)
+            common = common * np.maximum(np.minimum(high, last) - np.maximum(low, first), 0)
+        return float(np.max(wanted - common))
+
+    def _range(self, size: int, pieces: Pieces) -> tuple[Places, Places]:
+        """Where the parts of a dimension begin and end, by device."""
+        key = size, pieces
+        if key not in self._ranges:
+            tile = self.axes.tile(size, pieces)
+            low = np.minimum(self.axes.index(pieces) * tile, size)
+            self._ranges[key] = low, np.minimum(low + tile, size)
+        return self._ranges[key]
 
     @staticmethod
     def _plan(came: dict[Layout, tuple[Layout, Step]], start: Layout, goal: Layout) -> Plan:
@@ -149,8 +194,18 @@ class Planner:
 
     # ---- Steps ------------------------------------------------------------------------------------------
 
-    def steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        """The steps that can be taken from a layout on the way to a goal."""
+    def steps(self, shape: Shape, layout: Layout, goal: Layout, *, direct: bool = False) -> Iterator[Step]:
+        """The steps that can be taken from a layout on the way to a goal; ``direct``: those that bring
+        pieces to where the goal has them."""
+        for step in self._all_steps(shape, layout, goal):
+            after, dims = step.after, layout.dims
+            if not direct or all(
+                new == held or set(new) <= {*held, *wanted}
+                for new, held, wanted in zip(after.dims, dims, goal.dims, strict=True)
+            ):
+                yield step
+
+    def _all_steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
         yield from self._reductions(shape, layout, goal)
         yield from self._gathers(shape, layout, goal)
         yield from self._cuts(shape, layout, goal)
@@ -183,8 +238,6 @@ class Planner:
                 yield Step("all_reduce", some, Layout(dims, rest, combine), price)
                 for d, held in enumerate(dims):
                     for order in permutations(some):
-                        if not self._of_use(goal.dims[d], order):
-                            continue
                         new = held + order
                         if shape[d] >= axes.product(new) and self.fits(shape[d], new, held):
                             after = Layout(_with(dims, d, new), rest, combine)
@@ -207,53 +260,60 @@ class Planner:
                 )
                 for other, there in enumerate(dims):
                     new = there + moved
-                    if other == d or not self._of_use(goal.dims[other], moved):
+                    if other == d or shape[other] < axes.product(new):
                         continue
-                    if not self.fits(shape[other], new, there) or shape[other] < axes.product(new):
+                    if not self.fits(shape[other], new, there):
                         continue
                     after = Layout(_with(gathered, other, new), layout.partial, layout.combine)
                     part = prod(axes.local(shape, _with(dims, other, new))) * n
                     yield Step("all_to_all", moved, after, part * (n - 1) / n, d, other)
 
-    @staticmethod
-    def _of_use(wanted: Pieces, moved: Pieces) -> bool:
-        return all(p in wanted for p in moved)
-
     def _cuts(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
         used, dims = set(layout.pieces), layout.dims
         for d, (held, wanted) in enumerate(zip(dims, goal.dims, strict=True)):
-            for p in wanted:
-                if p in used:
-                    continue
-                # Pieces that do not nest in the parts that are there can be cut all at once only.
-                for new in {(*held, p), (*held, *(q for q in wanted if q not in used))}:
-                    if self.fits(shape[d], new, held):
-                        after = Layout(_with(dims, d, new), layout.partial, layout.combine)
-                        yield Step("slice", new[len(held) :], after, 0.0, d)
+            # Pieces that do not nest in the parts that are there can be cut all at once only.
+            together = (*held, *(q for q in wanted if q not in used))
+            for new in [together, *((*held, p) for p in self._same_mesh(layout, goal) if p not in used)]:
+                if len(new) > len(held) and self.fits(shape[d], new, held):
+                    after = Layout(_with(dims, d, new), layout.partial, layout.combine)
+                    yield Step("slice", new[len(held) :], after, 0.0, d)
+
+    def _same_mesh(self, layout: Layout, goal: Layout) -> list[int]:
+        """The pieces of the mesh of two layouts."""
+        pieces = self.axes.pieces
+        mesh = next((pieces[p].mesh for p in (*layout.pieces, *goal.pieces)), self.axes.main)
+        return [p for p, piece in enumerate(pieces) if piece.mesh == mesh]
 
     def _permutes(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        """Each device gets the part of another: the pieces of dimensions in another order, or other ones."""
+        """Each device gets the part of another: dimensions in as many parts, on other pieces."""
         axes, dims = self.axes, layout.dims
         price = float(prod(axes.local(shape, dims)))
-        found: set[Dims] = set()
-        for d, (held, wanted) in enumerate(zip(dims, goal.dims, strict=True)):
-            kept = tuple(p for p in wanted if p in held)
-            found.add(_with(dims, d, kept + tuple(p for p in held if p not in wanted)))
-        starts = [
-            self._start(wanted, axes.product(held)) for held, wanted in zip(dims, goal.dims, strict=True)
-        ]
-        if all(start is not None for start in starts):
-            found.add(tuple(start for start in starts if start is not None))
-        for new in sorted(found - {dims}):
-            if not any(p in layout.partial for pieces in new for p in pieces):
+        usable = [p for p in self._same_mesh(layout, goal) if p not in layout.partial]
+        for new in self._arranged(tuple(usable), tuple(axes.product(held) for held in dims)):
+            if new != dims:
                 yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
 
-    def _start(self, wanted: Pieces, count: int) -> Pieces | None:
-        """The first of the pieces, which make so many parts."""
-        for length in range(len(wanted) + 1):
-            if self.axes.product(wanted[:length]) == count:
-                return wanted[:length]
-        return None
+    def _arranged(self, usable: Pieces, counts: tuple[int, ...]) -> list[Dims]:
+        """All ways to split dimensions into so many parts."""
+        if not counts:
+            return [()]
+        key = (*usable, -1, *counts)
+        if key not in self._splits:
+            found: list[Dims] = []
+            for some in self._making(usable, counts[0]):
+                rest = tuple(p for p in usable if p not in some)
+                found += [(some, *more) for more in self._arranged(rest, counts[1:])]
+            self._splits[key] = found
+        return self._splits[key]
+
+    def _making(self, usable: Pieces, count: int) -> Iterator[Pieces]:
+        """The lists of pieces that make so many parts."""
+        if count == 1:
+            yield ()
+        for p in usable:
+            if self.axes.sizes[p] > 1 and count % self.axes.sizes[p] == 0:
+                rest = tuple(q for q in usable if q != p)
+                yield from ((p, *more) for more in self._making(rest, count // self.axes.sizes[p]))
 
 
 def _with(dims: Dims, d: int, pieces: Pieces) -> Dims:

@@ -1,0 +1,213 @@
+"""Reshards between all layouts: they give what they should, and move no more bytes than they must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, permutations, product
+from math import inf, prod
+
+import numpy as np
+import pytest
+from jaxlib.mlir import ir
+from shardlog.importers.source import make_context
+from shardlog.partition.building import Builder, Scope
+from shardlog.partition.layouts import Axes, Layout, Pieces, Shape
+from shardlog.partition.planning import Planner
+from shardlog.partition.reshards import carry_out
+from shardlog.program.meshes import Mesh, Meshes, SubAxis
+from shardlog.program.shardings import Dimension, Sharding
+
+from .running import execute, load, parts_of, whole_of
+
+
+def axes_of(
+    sizes: Sequence[int], cuts: Sequence[tuple[str, int, int]] = (), order: Sequence[int] = ()
+) -> Axes:
+    """The axes of a mesh a, b, ..., of which shardings use sub-axes: (axis, pre, size)."""
+    mesh = Mesh("mesh", tuple(zip("abc", sizes, strict=False)), tuple(order))
+    used = [Sharding(0, (Dimension((SubAxis(*cut),)),)) for cut in cuts]
+    return Axes(Meshes([mesh]), used)
+
+
+CUBE = axes_of((2, 2, 2))
+SUB_AXES = axes_of((4, 2), [("a", 1, 2)])
+
+
+def layouts(axes: Axes, rank: int) -> list[Layout]:
+    """All of them: every way in which some pieces are split among dimensions, in every order."""
+    found = []
+    for count in range(len(axes.pieces) + 1):
+        for pieces in permutations(range(len(axes.pieces)), count):
+            for ends in product(range(count + 1), repeat=rank - 1):
+                if list(ends) == sorted(ends):
+                    places = [0, *ends, count]
+                    found.append(Layout(tuple(pieces[a:b] for a, b in pairwise(places))))
+    return sorted(set(found), key=str)
+
+
+# ---- The least bytes: an exhaustive search ----------------------------------------------------------------
+
+
+def steps(
+    axes: Axes, shape: Shape, layout: Layout, among: Sequence[Layout]
+) -> Iterator[tuple[Layout, float]]:
+    """Every collective on a tensor that divides evenly, and the elements that a device sends for it."""
+    dims, used = layout.dims, set(layout.pieces)
+    size = prod(axes.local(shape, dims))
+
+    def changed(parts: dict[int, Pieces]) -> Layout:
+        return Layout(tuple(parts.get(d, held) for d, held in enumerate(dims)))
+
+    for d, held in enumerate(dims):
+        for piece in set(range(len(axes.pieces))) - used:  # cut out
+            yield changed({d: (*held, piece)}), 0.0
+        for keep in range(len(held)):
+            kept, moved = held[:keep], held[keep:]
+            n = axes.product(moved)
+            yield changed({d: kept}), size * (n - 1)
+            for other in set(range(len(dims))) - {d}:
+                yield changed({d: kept, other: dims[other] + moved}), size * (n - 1) / n
+    counts = [axes.product(held) for held in dims]
+    for other_layout in among:
+        if other_layout != layout and [axes.product(held) for held in other_layout.dims] == counts:
+            yield other_layout, size
+
+
+def least(
+    axes: Axes, shape: Shape, among: Sequence[Layout]
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """The least that a device sends from each layout to each other one, in elements."""
+    number = {layout: i for i, layout in enumerate(among)}
+    cost = np.full((len(among), len(among)), inf)
+    np.fill_diagonal(cost, 0)
+    for layout, i in number.items():
+        for after, price in steps(axes, shape, layout, among):
+            cost[i, number[after]] = min(cost[i, number[after]], price)
+    for k in range(len(among)):
+        cost = np.minimum(cost, cost[:, k, None] + cost[None, k])
+    return cost
+
+
+@pytest.mark.parametrize("axes", [CUBE, SUB_AXES], ids=["2x2x2", "4x2"])
+def test_no_reshard_moves_more_than_it_must(axes: Axes) -> None:
+    shape, among, planner = (16, 16, 16), layouts(axes, 3), Planner(axes)
+    cost = least(axes, shape, among)
+    dear = [
+        (start.dims, goal.dims, plan.price, cost[among.index(start), j], [s.kind for s in plan.steps])
+        for start in classes(axes, among)
+        for j, goal in enumerate(among)
+        if (plan := planner.plan(shape, start, goal)).price > cost[among.index(start), j] * (1 + 1e-9)
+    ]
+    assert len(among) == 106
+    assert dear == []
+
+
+# ---- Running them ------------------------------------------------------------------------------------------
+
+
+def reshard(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) -> None:
+    """Asserts that a tensor gets from a layout to others, on eight devices."""
+    planner = Planner(axes)
+    with make_context(), ir.Location.unknown():
+        builder = Builder(axes, "replica", 0)
+        f32 = ir.F32Type.get()
+        source = builder.tensor(axes.local(shape, start.dims), f32)
+        types = [builder.tensor(axes.local(shape, goal.dims), f32) for goal in goals]
+        module = ir.Module.create()
+        attributes = {
+            "sym_name": ir.StringAttr.get("main"),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get([source], types)),
+        }
+        point = ir.InsertionPoint(module.body)
+        func = ir.Operation.create("func.func", attributes=attributes, regions=1, ip=point)
+        block = func.regions[0].blocks.append(source, arg_locs=[ir.Location.unknown()])
+        builder.scope = Scope(block)
+        value = block.arguments[0]
+        plans = [planner.plan(shape, start, goal) for goal in goals]
+        found = [carry_out(builder, value, shape, start, plan) for plan in plans]
+        builder.op("func.return", found, [])
+        module.operation.verify()
+        loaded = load(module, axes.count)
+    array = np.arange(prod(shape), dtype=np.float32).reshape(shape)
+    whole = start.complete
+    results = execute(loaded, [parts_of(axes, array, whole)])
+    expected = array * axes.product(start.partial)
+    for parts, goal, plan in zip(results, goals, plans, strict=True):
+        if goal.partial:
+            continue
+        got = whole_of(axes, parts, goal, shape)
+        assert np.array_equal(got, expected), f"{start} to {goal}: {plan.steps}"
+
+
+def classes(axes: Axes, among: Sequence[Layout]) -> list[Layout]:
+    """A layout of each class of those that are alike but for the order of dimensions and of pieces."""
+    found: dict[object, Layout] = {}
+    for layout in among:
+        orders = permutations(range(len(axes.pieces)))
+        names = [sorted(tuple(order[p] for p in dim) for dim in layout.dims) for order in orders]
+        found.setdefault(str(min(names)), layout)
+    return list(found.values())
+
+
+@pytest.mark.parametrize(
+    ("axes", "shape"), [(CUBE, (8, 8, 8)), (SUB_AXES, (5, 7, 3))], ids=["2x2x2", "4x2, padded"]
+)
+def test_all_reshards(axes: Axes, shape: Shape) -> None:
+    among = layouts(axes, 3)
+    for start in classes(axes, among):
+        reshard(axes, shape, start, among)
+
+
+SIX = axes_of((6,), [("a", 1, 2)])
+OTHER_SIX = axes_of((6,), [("a", 1, 3)], order=(3, 1, 5, 0, 4, 2))
+THREE = axes_of((3, 2))
+
+
+@pytest.mark.parametrize("axes", [SIX, OTHER_SIX, THREE], ids=["2 of 6", "3 of 6", "3x2"])
+def test_parts_of_different_sizes(axes: Axes) -> None:
+    among = layouts(axes, 2)
+    for start in among:
+        reshard(axes, (7, 5), start, among)
+
+
+@pytest.mark.parametrize("shape", [(8, 4), (5, 7)], ids=str)
+def test_devices_in_another_order(shape: Shape) -> None:
+    axes = axes_of((2, 4), order=(3, 7, 4, 0, 6, 1, 5, 2))
+    among = layouts(axes, 2)
+    for start in among:
+        reshard(axes, shape, start, among)
+
+
+@pytest.mark.parametrize("shape", [(8, 4), (5, 7)], ids=str)
+def test_another_mesh(shape: Shape) -> None:
+    meshes = [
+        Mesh("one", (("a", 2), ("b", 4))),
+        Mesh("other", (("c", 4), ("d", 2)), (5, 2, 7, 0, 1, 6, 3, 4)),
+    ]
+    axes = Axes(Meshes(meshes), [])
+    one, other = ([layout for layout in layouts(axes, 2) if _on(axes, layout, mesh)] for mesh in (0, 1))
+    for start in one:
+        reshard(axes, shape, start, other)
+    for start in other:
+        reshard(axes, shape, start, one)
+
+
+def _on(axes: Axes, layout: Layout, mesh: int) -> bool:
+    return all(axes.pieces[p].mesh == mesh for p in layout.pieces)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (5, 7)], ids=str)
+def test_partial_values(shape: Shape) -> None:
+    among = layouts(CUBE, 2)
+    for partial in [(0, 2), (0, 1, 2)]:
+        for start in among:
+            if not set(partial) & set(start.pieces):
+                reshard(CUBE, shape, Layout(start.dims, partial, "stablehlo.add"), among)
+
+
+if __name__ == "__main__":  # all of them, not one of each class
+    for axes, shape in product((CUBE, SUB_AXES), [(8, 8, 8), (5, 7, 3)]):
+        every = layouts(axes, 3)
+        for number, start in enumerate(every):
+            reshard(axes, shape, start, every)
+            print(f"{shape}: {number + 1} of {len(every)}", flush=True)
