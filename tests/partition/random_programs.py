@@ -8,6 +8,7 @@ The exit status is 1 where any differs. Program ``i`` of a seed is always the sa
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Sequence
 from random import Random
@@ -74,7 +75,7 @@ def check(program: Program, form: Any = "replica", *, trace: bool = False) -> st
     except Exception as error:  # whatever it is, it is wrong
         if trace:
             raise
-        return f"{type(error).__name__}: {str(error)[:600]}"
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
     from jaxlib.mlir import ir
 
     with make_context():
@@ -100,13 +101,30 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first program")
     parser.add_argument("--only", nargs="*", default=[], help=f"of these ops: {', '.join(NAMES)}")
+    parser.add_argument("--here", action="store_true", help="in this process, which XLA may end")
     options = parser.parse_args()
+    first, last = options.first, options.first + options.count
+    if options.here:
+        for number in range(first, last):
+            print(f"{number} {checked(options.seed, number, options.only)}", flush=True)
+        return 0
     wrong = refused = 0
-    for number in range(options.first, options.first + options.count):
-        if message := checked(options.seed, number, options.only):
-            unable = any(text in message for text in XLA_UNABLE)
-            wrong, refused = wrong + (not unable), refused + unable
-            print(message, flush=True)
+    while first < last:
+        command = [sys.executable, "-m", "shardlog.tests.partition.random_programs", "--here"]
+        command += ["--seed", str(options.seed), "--from", str(first), "--count", str(min(last - first, 500))]
+        command += ["--only", *options.only] if options.only else []
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+            assert child.stdout is not None
+            for line in child.stdout:
+                number, _, message = line.strip().partition(" ")
+                first = int(number) + 1 if number.isdigit() else first
+                if message and number.isdigit():
+                    unable = any(text in message for text in XLA_UNABLE)
+                    wrong, refused = wrong + (not unable), refused + unable
+                    print(message, flush=True)
+        if child.returncode:
+            print(f"program {first} of seed {options.seed}: XLA ended the process", flush=True)
+            first, refused = first + 1, refused + 1
     print(f"{options.count} programs: {wrong} wrong, {refused} that XLA does not run")
     return int(wrong > 0)
 
