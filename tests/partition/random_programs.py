@@ -116,9 +116,9 @@ def main() -> int:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
             assert child.stdout is not None
             for line in child.stdout:
-                number, _, message = line.strip().partition(" ")
-                first = int(number) + 1 if number.isdigit() else first
-                if message and number.isdigit():
+                done, _, message = line.strip().partition(" ")
+                first = int(done) + 1 if done.isdigit() else first
+                if message and done.isdigit():
                     unable = any(text in message for text in XLA_UNABLE)
                     wrong, refused = wrong + (not unable), refused + unable
                     print(message, flush=True)
