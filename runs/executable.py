@@ -12,11 +12,17 @@ from ..exporters.bind import bind
 from ..importers.compiling import load, refused
 from ..importers.jax import visible
 from ..notations.frontend_attributes import calls_back
+from ..program.elements import dtype_of
 from ..program.function import location
+from ..program.meshes import Mesh
 from ..program.modules import main_function, ops_in, symbols
-from .jax import flat_shardings
+from ..program.places import argument_path
+from ..program.shardings import mesh_attribute, read_mesh
+from .jax import device_shardings
 
 if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
     from ..partition.device_program import DeviceProgram
     from .result import Result
 
@@ -31,6 +37,7 @@ class Executable:
 
     _loaded: Any
     _arguments: tuple[Any, ...]  # the shardings of the module's arguments
+    _taken: tuple[tuple[str, str, tuple[int, ...], str], ...]  # their names, types, shapes and dtypes
     _results: tuple[tuple[Any, tuple[int, ...]], ...]  # sharding and shape
     _interface: Any
 
@@ -58,6 +65,8 @@ class Executable:
         keys = [jax.numpy.issubdtype(jax.typeof(leaf).dtype, jax.dtypes.prng_key) for leaf in leaves]
         leaves = [jax.random.key_data(leaf) if key else leaf for leaf, key in zip(leaves, keys, strict=True)]
         placed = [jax.device_put(leaf, to) for leaf, to in zip(leaves, self._arguments, strict=True)]
+        for array, taken in zip(placed, self._taken, strict=True):
+            _check_argument(array, *taken)
         parts = self._loaded.execute_sharded(placed).disassemble_into_single_device_arrays()
         found = [
             jax.make_array_from_single_device_arrays(shape, sharding, list(arrays))
@@ -77,45 +86,78 @@ def compiled(
     """Compiles what a run decided; see ``Result.compile``. ``program`` is what each device runs, where it is
     partitioned already."""
     import jax
-    import numpy as np
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+    from jax.sharding import Mesh as JaxMesh
 
-    shardings = flat_shardings(result)
-    meshes = [s.mesh for part in shardings for s in part if s is not None]
-    shape = dict(meshes[0].shape) if meshes else {}
-    count = prod(shape.values())
+    meshes = result.program.shardings.meshes.meshes
+    count = max((prod(size for _, size in mesh.axes) for mesh in meshes), default=1)
     if devices is None:
-        concrete = next((mesh for mesh in meshes if isinstance(mesh, Mesh)), None)
-        devices = list(concrete.devices.flat) if concrete is not None else jax.devices()[:count]
+        concrete = next((mesh for mesh in result.source.interface.meshes if isinstance(mesh, JaxMesh)), None)
+        known = list(concrete.devices.flat) if concrete is not None else []
+        devices = known if len(known) == count else jax.devices()[:count]
     if len(devices) != count:
         hint = "give devices=, or start JAX with more: XLA_FLAGS=--xla_force_host_platform_device_count=8"
         raise ShardlogError(f"{len(devices)} devices for a mesh of {count}", where="compile", hint=hint)
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
     _check(result, main)
-    mesh = Mesh(np.asarray(devices).reshape(tuple(shape.values())), tuple(shape)) if shape else None
     try:
         callbacks = result.source.interface.callbacks
         if program is None:
-            loaded = load(bind(result.module), devices, callbacks)
+            devices, bound = _in_order(result, devices)
+            loaded = load(bound, devices, callbacks)
         else:
             loaded = load(program.module, devices, callbacks, program.form)
+    except ShardlogError:
+        raise
     except Exception as error:  # XLA's, of many classes
         raise refused(error, result.source, result.module) from None
 
-    def concrete_of(sharding: Any) -> Any:
-        if mesh is None:
-            return SingleDeviceSharding(devices[0])
-        spec = PartitionSpec() if sharding is None else sharding.spec  # type: ignore[no-untyped-call]
-        return NamedSharding(mesh, spec)
-
+    arguments, results = device_shardings(result, devices)
     shapes = [tuple(type_.shape) for type_ in main.type.results]
-    return Executable(
-        loaded,
-        tuple(concrete_of(sharding) for sharding in shardings[0]),
-        tuple((concrete_of(s), shape) for s, shape in zip(shardings[1], shapes, strict=True)),
-        result.source.interface,
+    ends = tuple(zip(results, shapes, strict=True))
+    return Executable(loaded, tuple(arguments), _taken(main), ends, result.source.interface)
+
+
+def _taken(main: Any) -> tuple[tuple[str, str, tuple[int, ...], str], ...]:
+    """The name, the type, the shape and the dtype of each argument."""
+    return tuple(
+        (argument_path(a.location) or f"%arg{i}", str(a.type), tuple(a.type.shape), _dtype(a.type))
+        for i, a in enumerate(main.arguments)
     )
+
+
+def _dtype(type_: Any) -> str:
+    return dtype_of(str(type_.element_type)) or ""
+
+
+def _check_argument(array: Any, name: str, type_: str, shape: tuple[int, ...], dtype: str) -> None:
+    """Raises ShardlogError for an array of another type than was compiled for: XLA would crash."""
+    if array.shape == shape and dtype in ("", str(array.dtype)):
+        return
+    wide = dtype.endswith("64") or dtype == "complex128"
+    hint = "jax.config.update('jax_enable_x64', True)" if wide else "as it was lowered"
+    given = f"{name} is {array.dtype}{list(array.shape)}, expected {type_}"
+    raise ShardlogError(given, where="executable", hint=hint)
+
+
+def _in_order(result: Result, devices: Sequence[Any]) -> tuple[Sequence[Any], ir.Module]:
+    """The devices in the order that the meshes list them, and the bound module with meshes that list none:
+    the parts of an array come in the order of the devices that a program is compiled for.
+
+    Raises ShardlogError for meshes that list them in different orders.
+    """
+    bound, orders = bind(result.module), set[tuple[int, ...]]()
+    with bound.context:
+        for name, op in symbols(bound, "sdy.mesh").items():
+            mesh = read_mesh(name, op.attributes["mesh"])
+            if mesh.axes:
+                orders.add(mesh.device_ids)
+                op.attributes["mesh"] = mesh_attribute(Mesh(name, mesh.axes))
+    if len(orders) > 1:
+        hint = "all meshes of a program that runs have one order"
+        raise ShardlogError("meshes list their devices in different orders", where="compile", hint=hint)
+    order = next(iter(orders), ())
+    return [devices[i] for i in order] if order else devices, bound
 
 
 def _check(result: Result, main: Any) -> None:

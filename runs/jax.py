@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
 from ..importers.jax import visible
-from ..program.meshes import Mesh
+from ..program.meshes import Mesh, SubAxis
 from ..program.shardings import Sharding
 
 if TYPE_CHECKING:
@@ -55,21 +56,54 @@ def result_shardings(result: Result) -> Any:
     return interface.results.unflatten([jax.sharding(places[n], shapes[n], rank) for n, rank in shown])
 
 
-def flat_shardings(result: Result) -> tuple[list[Any], list[Any]]:
-    """The shardings of all arguments of the module, and of all its results, in order.
-
-    Raises ShardlogError as ``argument_shardings``.
+def device_shardings(result: Result, devices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The shardings of all arguments of the module, and of all its results, in order, on these devices, which
+    are those of every mesh in the order of its axes. What has none is replicated. A sub-axis is an axis of
+    its own there.
     """
-    graph, jax = result.program.graph, _Jax(result)
-    function = graph.main.function
-    places = [graph.main.place + int(graph.main.layout.place[v]) for v in function.arguments]
-    ends = [int(place) for place in graph.result_places]
-    pairs = (
-        (places, _shapes(result, function.arguments)),
-        (ends, _shapes(result, function.operands[function.terminator])),
+    graph, function = result.program.graph, result.program.graph.main.function
+    meshes = result.program.shardings.meshes.meshes
+    first = next((mesh for mesh in meshes if mesh.axes), Mesh("", ()))
+
+    def sharding(place: Any, shape: tuple[int, ...]) -> Any:
+        found = result.written.fitted(result.written.sharding(int(place), len(shape)), shape, entry=True)
+        if found is None or not meshes[found.mesh].axes:
+            return _on_devices(first, devices, [], [])
+        dimensions = [d.axes for d in found.dimensions]
+        return _on_devices(meshes[found.mesh], devices, dimensions, found.unreduced)
+
+    arguments = [graph.main.place + int(graph.main.layout.place[v]) for v in function.arguments]
+    shapes = _shapes(result, function.arguments), _shapes(result, function.operands[function.terminator])
+    return list(map(sharding, arguments, shapes[0])), list(map(sharding, graph.result_places, shapes[1]))
+
+
+def _on_devices(
+    mesh: Mesh, devices: Sequence[Any], dimensions: Sequence[Sequence[SubAxis]], unreduced: Iterable[SubAxis]
+) -> Any:
+    import jax.sharding as js
+    import numpy as np
+
+    if not mesh.axes:
+        return js.SingleDeviceSharding(devices[0])
+    used = [axis for axes in (*dimensions, tuple(unreduced)) for axis in axes]
+    parts: dict[str, list[tuple[int, int]]] = {}  # of every axis, which sub-axes have or have not
+    for name, size in mesh.axes:
+        cuts = {1, size, *(end for x in used if x.name == name for end in (x.pre, x.pre * x.size))}
+        parts[name] = list(pairwise(sorted(cuts))) or [(1, 1)]
+
+    def names(axis: SubAxis) -> list[str]:
+        whole = len(parts[axis.name]) == 1
+        inside = [(a, b) for a, b in parts[axis.name] if axis.pre <= a and b <= axis.pre * axis.size]
+        return [axis.name if whole else f"{axis.name}:({a}){b // a}" for a, b in inside]
+
+    every = [SubAxis(name, 1, size) for name, size in mesh.axes]
+    sizes = [b // a for axis in every for a, b in parts[axis.name]]
+    made = js.Mesh(
+        np.asarray(devices, object).reshape(sizes), [name for axis in every for name in names(axis)]
     )
-    one, other = ([jax.sharding(p, s) for p, s in zip(*pair, strict=True)] for pair in pairs)
-    return one, other
+    entries = [_entry([name for axis in axes for name in names(axis)]) for axes in dimensions]
+    fixed = {"unreduced": {name for axis in unreduced for name in names(axis)}} if unreduced else {}
+    return js.NamedSharding(made, js.PartitionSpec(*entries, **fixed))  # type: ignore[no-untyped-call]
 
 
 def _shapes(result: Result, values: Sequence[int]) -> list[tuple[int, ...]]:

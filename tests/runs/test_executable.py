@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 import shardlog
 from jax.sharding import Mesh, NamedSharding
+from jaxlib.mlir import ir
+from shardlog.importers.source import make_context
+from shardlog.runs.execution import boundary, compare, random_inputs
 
+from ..partition import random_programs
+from ..partition.running import run_whole
+from ..support import models
 from ..support.models import common, dense
 from ..support.programs import PROGRAMS, P, array, lowered, mesh
 
@@ -36,6 +42,46 @@ def test_compiled_programs_give_the_same_results(name: str) -> None:
         np.testing.assert_allclose(mine, theirs, rtol=2e-3, atol=2e-3)
     for mine, sharding in zip(jax.tree.leaves(got), jax.tree.leaves(result.result_shardings), strict=False):
         assert mine.sharding.is_equivalent_to(NamedSharding(mesh(), sharding.spec), mine.ndim)
+
+
+@pytest.mark.parametrize("name", models.MODELS)
+def test_models_give_the_results_of_one_device(name: str) -> None:
+    check(models.text(name, depth=1, train=False))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["vit", "lstm"])
+def test_train_steps_give_the_results_of_one_device(name: str) -> None:
+    check(models.text(name, depth=2, scan=True))
+
+
+def check(text: str) -> None:
+    result, devices = shardlog.run(text), jax.devices("cpu")[:8]
+    # Of the second moments of Adam, among others, there is a square root.
+    inputs = [np.abs(array) for array in random_inputs(boundary(result)[0], 0)]
+    outputs = [np.asarray(array) for array in result.compile(devices)(*inputs)]
+    wrong = [str(one) for one in compare(result, devices, inputs, outputs) if not one.right]
+    assert wrong == []
+
+
+# XLA does not take these, or computes other values when it partitions them along what it would not choose.
+BEYOND_XLA = {"convolution", "dynamic", "fft", "gather", "reduce", "scatter", "top_k"}
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs_give_the_results_of_one_device(part: int) -> None:
+    """Meshes that list their devices in an order, sub-axes, types of all kinds."""
+    able = [name for name in random_programs.NAMES if name not in BEYOND_XLA]
+    for number in range(5 * part, 5 * part + 5):
+        program, ops = random_programs.write(1, number, able)
+        if len(program.meshes) > 1:
+            continue
+        with jax.enable_x64(True):
+            got = shardlog.run(program.text(True)).compile()(*program.arrays)
+        with make_context():
+            expected = run_whole(ir.Module.parse(program.text(False)), program.arrays)
+        for mine, theirs in zip(got, expected, strict=True):
+            assert random_programs.differs(np.asarray(mine), theirs) == "", (number, ops)
 
 
 TEXT = """\
@@ -203,6 +249,31 @@ def test_what_only_jax_can_call() -> None:
         shardlog.run(jax.jit(ordered).lower(x)).compile()
     with pytest.raises(shardlog.ShardlogError, match="the program changes its arguments in place"):
         shardlog.run(jax.jit(changes).lower(jax.new_ref(jnp.zeros(3)), x)).compile()
+
+
+def test_arguments_of_other_types() -> None:
+    """XLA would crash."""
+    executable = shardlog.run(TEXT).compile()
+    for x, given in (
+        (np.ones((8, 16), np.int32), "int32[8, 16]"),
+        (np.ones((8, 8), np.float32), "float32[8, 8]"),
+    ):
+        with pytest.raises(shardlog.ShardlogError) as error:
+            executable(x)
+        assert f"%arg0 is {given}, expected tensor<8x16xf32>" in str(error.value)
+    wide = shardlog.run(
+        "func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {\n  return %x : tensor<4xi64>\n}"
+    )
+    with pytest.raises(shardlog.ShardlogError, match=r"hint: jax\.config\.update\('jax_enable_x64', True\)"):
+        wide.compile()(np.ones(4, np.int64))
+
+
+def test_devices_in_several_orders() -> None:
+    mesh = 'sdy.mesh @other = <["data"=2, "model"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>\n'
+    result = "(tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@other, [{}, {}]>})"
+    text = mesh + TEXT.replace("-> tensor<8x16xf32> {", f"-> {result} {{")
+    with pytest.raises(shardlog.ShardlogError, match="meshes list their devices in different orders"):
+        shardlog.run(text).compile()
 
 
 def test_what_cannot_be_called() -> None:
