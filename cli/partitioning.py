@@ -57,6 +57,12 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
         "default: %(default)s"
     )
     parser.add_argument("--as", dest="form", choices=FORMS, default=FORMS[0], help=about)
+    about = (
+        "shard values as propagation decided, or, between the boundary and constraints, as least "
+        "moves in all; default: keep"
+    )
+    keep = argparse.BooleanOptionalAction
+    parser.add_argument("--keep-shardings", action=keep, default=True, help=about)
 
 
 def _partition(options: argparse.Namespace) -> None:
@@ -64,7 +70,7 @@ def _partition(options: argparse.Namespace) -> None:
 
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
-        partitioned = result_of(options).partition(options.form)
+        partitioned = result_of(options).partition(options.form, keep_shardings=options.keep_shardings)
         if file is not None:
             bytecode = options.output.endswith(".mlirbc")
             file.write_bytes(partitioned.bytecode() if bytecode else partitioned.text().encode())
@@ -90,7 +96,7 @@ def _execute(options: argparse.Namespace) -> int:
     refuse_loss([("-o", options.output)], [*inputs(options), options.inputs])
     with output(options.output) if options.output else nullcontext() as file:
         result = result_of(options)
-        partitioned = result.partition(options.form)
+        partitioned = result.partition(options.form, keep_shardings=options.keep_shardings)
         arguments, results = execution.boundary(result)
         if options.inputs:
             arrays = execution.read_inputs(options.inputs, arguments)

@@ -9,6 +9,8 @@ from itertools import chain
 from math import prod
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ..program.signature import RULE, describe, looks_at
@@ -19,6 +21,7 @@ from .layouts import Axes, Dims, Layout, Pieces, Shape, replicated
 from .planning import Planner
 
 Rows = list[tuple[Any, ...]]
+SUM = "stablehlo.add"  # the combination of partial sums
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
 _ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
 
@@ -85,6 +88,7 @@ class Knowledge:
     local_sizes: tuple[tuple[str, int, int, int], ...]  # attribute, index, slot, dimension
     counts: tuple[tuple[str, int], ...]  # attribute, factor
     reads: tuple[Read, ...]
+    passes: Mapping[int, frozenset[int]]  # way -> the operands of which partial sums are passed on
     names_functions: tuple[str, ...]  # the attributes that do
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
     looks_up: bool  # operand 0 is read at places that are known only at run time
@@ -191,6 +195,10 @@ class Chooser:
             local_sizes=tuple(said["local_size"]),
             counts=tuple(said["counts"]),
             reads=tuple(Read(*(*row, row[:2] in said["reads_backwards"])) for row in sorted(said["reads"])),
+            passes={
+                way: frozenset(t for w, t in said["passes_partial"] if w == way)
+                for way in sorted({way for way, _ in said["passes_partial"]})
+            },
             names_functions=tuple(name for name, value in attributes_of(op) if _names_functions(value)),
             starts=frozenset(said["starts"]),
             looks_up=bool(said["looks_up"]),
@@ -209,49 +217,63 @@ class Chooser:
         return self._choices[key]
 
     def _choose(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Choice:
-        tensors = [(t, role) for t, role in enumerate(known.roles)]
+        ways, parts_if_stays = self.ways(known, held)
+        candidates = [self._candidate(known, held, free, way) for way in ways]
+        return self._cheapest(known, [c for c, _ in candidates], [n for _, n in candidates], parts_if_stays)
+
+    def ways(self, known: Knowledge, held: tuple[Layout, ...]) -> tuple[list[dict[int, Pieces]], int]:
+        """The ways to compute an op whose slots have these layouts: the pieces that each factor is split
+        on. And in how many parts it would be computed if every tensor stayed as it is."""
         sharded = [
             (t, d, position, piece)
             for t, layout in enumerate(held)
             for d, pieces in enumerate(layout.dims)
             for position, piece in enumerate(pieces)
         ]
-        maps = [
-            (t, d, position, factor)
-            for t, slot in enumerate(known.maps)
-            for d, factors in enumerate(slot)
-            for position, factor in enumerate(factors)
-        ]
-        ways: list[dict[int, Pieces]] = [{}]
-        parts_if_stays = 1
         hollow = any(0 in (shape or ()) for shape in known.shapes)  # there is nothing to split
-        if sharded and known.splits and not hollow:
-            facts: dict[str, Rows] = {
-                "tensor": tensors,
-                "maps": maps,
-                "factor": list(known.sizes.items()),
-                "splits": [(factor,) for factor in sorted(known.splits)],
-                "sharded": sharded,
-            }
-            found = self._candidates.solve(facts)
-            axes: dict[tuple[int, int], list[int]] = {}
-            for factor, option, _, piece in found["option_axis"]:
-                axes.setdefault((factor, option), []).append(piece)
-            ways = [_factors(choice, axes) for (choice,) in found["candidate"]] or ways
-            parts_if_stays = self.axes.product(piece for _, _, piece in found["stays"])
-        candidates = [self._candidate(known, held, free, way) for way in ways]
-        return self._cheapest(known, [c for c, _ in candidates], [n for _, n in candidates], parts_if_stays)
+        held_partial = [
+            (t, position, piece)
+            for t, layout in enumerate(held)
+            if layout.combine == SUM
+            for position, piece in enumerate(layout.partial)
+        ]
+        if hollow or not ((sharded and known.splits) or (held_partial and known.passes)):
+            return [{}], 1
+        facts: dict[str, Rows] = {
+            "tensor": list(enumerate(known.roles)),
+            "maps": [
+                (t, d, position, factor)
+                for t, slot in enumerate(known.maps)
+                for d, factors in enumerate(slot)
+                for position, factor in enumerate(factors)
+            ],
+            "factor": list(known.sizes.items()),
+            "splits": [(factor,) for factor in sorted(known.splits)],
+            "sharded": sharded,
+            "passes": [(way, t) for way, slots in known.passes.items() for t in sorted(slots)],
+            "held_partial": held_partial,
+        }
+        found = self._candidates.solve(facts)
+        axes: dict[tuple[int, int], list[int]] = {}
+        for factor, option, _, piece in found["option_axis"]:
+            axes.setdefault((factor, option), []).append(piece)
+        ways = [_factors(choice, axes) for (choice,) in found["candidate"]] or [{}]
+        return ways, self.axes.product(piece for _, _, piece in found["stays"])
 
-    def _candidate(
+    def layouts(
         self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: dict[int, Pieces]
-    ) -> tuple[Candidate, int]:
-        """A candidate, and how many collectives it takes."""
+    ) -> list[Layout]:
+        """The layouts in which a way to compute an op needs its operands and gives its results."""
         loose = tuple(sorted(chain.from_iterable(p for f, p in way.items() if f in known.partial)))
-        layouts, sends, count = list[Layout](), list[float](), 0
+        passed: Pieces = ()
+        passing = frozenset[int]()
+        for number, slots in known.passes.items():
+            if pieces := way.get(-1 - number):
+                passed, passing = pieces, slots
+        found = list[Layout]()
         for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
             if shape is None:
-                layouts.append(replicated(0))
-                sends.append(0.0)
+                found.append(replicated(0))
                 continue
             dims: Dims = tuple(
                 tuple(chain.from_iterable(way.get(f, ()) for f in factors)) for factors in known.maps[t]
@@ -261,20 +283,29 @@ class Chooser:
                 whole = {r.dim for r in known.reads if r.slot == t and (t in free or not has.dims[r.dim])}
                 dims = tuple(() if d in whole else pieces for d, pieces in enumerate(dims))
             partial = loose if role == "result" else self._started(known, t, way)
-            layout = Layout(dims, partial, known.combine or "region") if partial else Layout(dims)
-            layouts.append(layout)
-            ends = (layout, has) if role == "result" else (has, layout)
-            if role == "result" and partial and known.combined_by_region:
-                ends = (layout.complete, has)  # combined by the lowering itself
-                sends.append(2.0 * prod(self.axes.local(shape, dims)) * known.widths[t])
-                count += 1
-            elif t in free:
-                sends.append(0.0)
+            combine = (known.combine or "region") if partial else ""
+            if passed and (role == "result" or t in passing):
+                partial, combine = tuple(sorted((*partial, *passed))), SUM
+            found.append(Layout(dims, partial, combine))
+        return found
+
+    def _candidate(
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: dict[int, Pieces]
+    ) -> tuple[Candidate, int]:
+        """A candidate, and how many collectives it takes."""
+        layouts, sends, count = self.layouts(known, held, free, way), list[float](), 0
+        for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
+            layout = layouts[t]
+            sends.append(0.0)
+            if shape is None or t in free:
                 continue
-            else:
-                sends.append(0.0)
+            ends = (layout, has) if role == "result" else (has, layout)
+            if role == "result" and layout.partial and known.combined_by_region:
+                ends = (layout.complete, has)  # combined by the lowering itself
+                sends[-1] += 2.0 * prod(self.axes.local(shape, layout.dims)) * known.widths[t]
+                count += 1
             if role == "operand":
-                rows, rounds = self._exchanged(known, t, dims)
+                rows, rounds = self._exchanged(known, t, layout.dims)
                 sends[-1] += rows * known.widths[t]
                 count += rounds
             plan = self.planner.plan(shape, *ends)
@@ -282,6 +313,18 @@ class Chooser:
             count += sum(step.price > 0 for step in plan.steps)
         factors = tuple(sorted((f, p) for f, p in way.items() if p))
         return Candidate(factors, tuple(layouts), tuple(sends)), count
+
+    def exchanged(self, known: Knowledge, slot: int, layout: Layout) -> float:
+        """The elements that a device sends so that others have the stretches they need of an operand."""
+        return float(self._exchanged(known, slot, layout.dims)[0])
+
+    def excess(
+        self, known: Knowledge, held: tuple[Layout, ...], ways: Sequence[dict[int, Pieces]]
+    ) -> npt.NDArray[np.float64]:
+        """What the work that others do as well costs, in bytes, for each way to compute an op."""
+        facts = self._facts(known, ways, self.ways(known, held)[1])
+        excess: dict[int, float] = dict(self._choice.solve(facts, ["excess"])["excess"])
+        return np.asarray([excess[n] for n in range(len(ways))])
 
     def _exchanged(self, known: Knowledge, slot: int, dims: Dims) -> tuple[int, int]:
         """The elements that a device sends so that others have the stretches they need, and how often it
@@ -311,20 +354,28 @@ class Chooser:
         if len(candidates) == 1:
             return Choice(candidates[0], tuple(candidates), (sum(candidates[0].sends),))
         numbers = range(len(candidates))
-        facts: dict[str, Rows] = {
-            "sends": [(n, t, cost) for n in numbers for t, cost in enumerate(candidates[n].sends)],
-            "collectives": [(n, counts[n]) for n in numbers],
-            "parts": [(n, self.axes.product(chain(*(p for _, p in candidates[n].factors)))) for n in numbers],
-            "parts_if_stays": [(parts_if_stays,)],
-            "touched": [
-                (float(sum(w * prod(s or ()) for w, s in zip(known.widths, known.shapes, strict=True))),)
-            ],
-            "multiplied": [(float(prod(known.sizes.values())),)] if known.multiplies else [],
-        }
+        facts = self._facts(known, [dict(candidate.factors) for candidate in candidates], parts_if_stays)
+        facts["sends"] = [(n, t, cost) for n in numbers for t, cost in enumerate(candidates[n].sends)]
+        facts["collectives"] = [(n, counts[n]) for n in numbers]
         found = self._choice.solve(facts)
         (number,) = found["cheapest"][0]
         costs: dict[int, float] = dict(found["costs"])
         return Choice(candidates[number], tuple(candidates), tuple(costs[n] for n in numbers), facts)
+
+    def _facts(
+        self, known: Knowledge, ways: Sequence[dict[int, Pieces]], parts_if_stays: int
+    ) -> dict[str, Rows]:
+        """What ``rules/partition/choice.dl`` is told of the work of ways to compute an op."""
+        touched = sum(w * prod(s or ()) for w, s in zip(known.widths, known.shapes, strict=True))
+        return {
+            "parts": [
+                (n, self.axes.product(chain(*(p for f, p in way.items() if f >= 0))))
+                for n, way in enumerate(ways)
+            ],
+            "parts_if_stays": [(parts_if_stays,)],
+            "touched": [(float(touched),)],
+            "multiplied": [(float(prod(known.sizes.values())),)] if known.multiplies else [],
+        }
 
 
 def _names_functions(attribute: Any) -> bool:

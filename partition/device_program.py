@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -15,6 +16,8 @@ from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
 from .choosing import Chooser
+from .executions import Executions
+from .homes import Homes
 from .layouts import Axes
 from .planning import Planner
 from .program import Partitioner
@@ -44,8 +47,11 @@ def partition(
     book: RuleBook,
     modes: Sequence[str] = (),
     form: Form = "sdy-manual",
+    move: bool = False,
 ) -> DeviceProgram:
     """Partitions an annotated module, every value as its sharding says. ``modes`` are those of the run.
+
+    With ``move``, results of ops that no constraint binds live where all ops together would have them.
 
     Raises ShardlogError for ops that cannot run on each device.
     """
@@ -54,9 +60,50 @@ def partition(
         axes = Axes(shardings.meshes, used)
         planner = Planner(axes)
         chooser = Chooser(book, axes, planner, modes)
-        made, sent = Partitioner(module, shardings, axes, chooser, planner, form, channel).run()
+        first = Partitioner(module, shardings, axes, chooser, planner, form, channel)
+        made, sent = first.run()
+        if move:
+            made, sent = _moved(first, made, sent, channel)
         made.operation.verify()
     return DeviceProgram(made, sent, axes, form)
+
+
+def _moved(
+    first: Partitioner, made: ir.Module, sent: list[Sent], channel: int
+) -> tuple[ir.Module, list[Sent]]:
+    """The program where values live where all ops together would have them, if that moves less."""
+    counts = Executions(first.old)
+
+    def often(op: Any) -> float:
+        found = counts.of(op)
+        return float(_TURNS if found is None else found)
+
+    spots = [replace(spot, weight=often(op)) for op, spot in first.spots]
+    needs = [replace(need, weight=often(op)) for op, need in first.needs]
+    homes = Homes(first.chooser, first.planner, spots, needs).find()
+    if not homes:
+        return made, sent
+    second = Partitioner(
+        first.old,
+        first.shardings,
+        first.axes,
+        first.chooser,
+        first.planner,
+        first.form,
+        channel,
+        homes,
+    )
+    other, others = second.run()
+    return (other, others) if _bytes(other, others) < _bytes(made, sent) else (made, sent)
+
+
+def _bytes(module: ir.Module, sent: Iterable[Sent]) -> float:
+    """What a device sends in all."""
+    counts = Executions(module)
+    return sum(each.bytes * (_TURNS if (n := counts.of(each.op)) is None else n) for each in sent)
+
+
+_TURNS = 8  # of a loop that does not say how many it takes
 
 
 def _used(module: ir.Module, shardings: Shardings) -> tuple[Sequence[Sharding], int]:

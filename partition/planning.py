@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from math import inf, prod
 from typing import Literal
@@ -57,6 +57,7 @@ class Planner:
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
         self._plans: dict[tuple[Shape, Layout, Layout], Plan] = {}
+        self._searches: dict[tuple[Shape, Layout, Layout], Plan] = {}
         self._ranges: dict[tuple[int, Pieces], tuple[Places, Places]] = {}
         self._splits: dict[tuple[int, ...], list[Dims]] = {}
 
@@ -64,14 +65,76 @@ class Planner:
         """The cheapest plan for a tensor of this shape."""
         key = shape, start, goal
         if key not in self._plans:
-            self._plans[key] = (
-                self._same(shape, start, goal)
-                or self._straight(shape, start, goal)
-                or self._search(shape, start, goal)
+            plan = self._same(shape, start, goal) or self._straight(shape, start, goal)
+            self._plans[key] = plan or self._alike(shape, start, goal) or self._searched(shape, start, goal)
+        return self._plans[key]
+
+    def _searched(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
+        key = shape, start, goal
+        if key not in self._searches:
+            self._searches[key] = (
+                self._search(shape, start, goal)
                 or self._search(shape, start, goal, direct=True)
                 or self._by_the_whole(shape, start, goal)
             )
-        return self._plans[key]
+        return self._searches[key]
+
+    def price(self, shape: Shape, start: Layout, goal: Layout) -> float:
+        """What the cheapest plan costs, in elements that a device sends."""
+        return self.plan(shape, start, goal).price
+
+    def _alike(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
+        """The plan of a smaller tensor, with other pieces of the same sizes: where nothing is padded,
+        neither the sizes of dimensions nor their order matter, nor which pieces they are. None where
+        something is padded."""
+        sizes, used = self.axes.sizes, {*start.pieces, *goal.pieces}
+        mesh = {self.axes.pieces[p].mesh for p in used}
+        free = [p for p in range(len(sizes)) if self.axes.pieces[p].mesh in mesh]
+        n = self.axes.product(free)
+        pairs = list(zip(start.dims, goal.dims, strict=True))
+        even = [d for d, size in enumerate(shape) if size % n == 0]
+        if any(any(pair) for d, pair in enumerate(pairs) if d not in even):
+            return None
+        order = sorted(
+            even,
+            key=lambda d: (*(tuple(sizes[p] for p in held) for held in pairs[d]), *pairs[d]),
+            reverse=True,
+        )
+        spare = [d for d in order if not any(pairs[d])]  # one is as good as many
+        order = [d for d in order if d not in spare[1:]]
+        first = dict.fromkeys(p for d in order for held in pairs[d] for p in held)
+        first |= dict.fromkeys((*start.partial, *goal.partial))
+        first |= dict.fromkeys(free)  # of use on the way
+        named: dict[int, int] = {}
+        for piece in first:
+            named[piece] = next(p for p in free if sizes[p] == sizes[piece])
+            free.remove(named[piece])
+        given = {new: old for old, new in named.items()}
+
+        def there(layout: Layout) -> Layout:
+            dims = tuple(tuple(named[p] for p in layout.dims[d]) for d in order)
+            return Layout(dims, tuple(sorted(named[p] for p in layout.partial)), layout.combine)
+
+        def back(layout: Layout) -> Layout:
+            dims: list[Pieces] = [()] * len(shape)
+            for d, pieces in zip(order, layout.dims, strict=True):
+                dims[d] = tuple(given[p] for p in pieces)
+            return Layout(tuple(dims), tuple(sorted(given[p] for p in layout.partial)), layout.combine)
+
+        small = (n,) * len(order)
+        found, larger = self._searched(small, there(start), there(goal)), prod(shape) / prod(small)
+        steps = tuple(
+            replace(
+                step,
+                pieces=tuple(given[p] for p in step.pieces),
+                after=back(step.after),
+                price=step.price * larger,
+                dim=order[step.dim] if step.dim >= 0 else -1,
+                to=order[step.to] if step.to >= 0 else -1,
+            )
+            for step in found.steps
+        )
+        return Plan(steps, found.price * larger)
 
     def _same(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
         if start == goal or (start.dims == goal.dims and not goal.partial and not start.partial):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -16,6 +16,7 @@ from ..program.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Sharding, Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent, element_of, shape_of
 from .choosing import Choice, Chooser, Knowledge
+from .homes import Need, Spot
 from .layouts import Axes, Layout, Shape, replicated
 from .local import COMPUTED, Site
 from .planning import Planner
@@ -84,7 +85,11 @@ class Partitioner:
         planner: Planner,
         form: Form,
         channel: int,
+        moved: Mapping[Any, Layout] | None = None,
     ) -> None:
+        self.moved = moved or {}  # values that live elsewhere than the module says
+        self.spots: list[tuple[Any, Spot]] = []
+        self.needs: list[tuple[Any, Need]] = []
         self.old, self.shardings, self.axes = module, shardings, axes
         self.chooser, self.planner, self.form = chooser, planner, form
         self.builder = Builder(axes, form, channel)
@@ -285,6 +290,8 @@ class Partitioner:
         """A value in a layout: it is resharded from the nearest one in which it is known here."""
         builder = self.builder
         found = builder.scope.find((value, layout))
+        if purpose is not None and purpose.computed is None:
+            self.needs.append((purpose.op, Need(value, layout)))
         if found is not None:
             return found
         tensor = self.tensors[value]
@@ -354,7 +361,10 @@ class Partitioner:
         if self._spread_scalar(op, known, homes):
             return
         free = frozenset([t for t, tensor in enumerate(tensors) if tensor.make is not None])
+        if self.moved:
+            homes = [self.moved.get(value, home) for value, home in zip(op.results, homes, strict=True)]
         held = tuple([t.home for t in tensors] + homes)
+        self.spots.append((op, Spot(known, (*operands, *op.results), held, free)))
         choice = self.chooser.choose(known, held, free)
         taken, computed = choice.taken, partial(Computed, known, held, choice)
         find, values = self.builder.scope.find, list[Any]()

@@ -156,7 +156,7 @@ def _propagation(name: str, key: str | None = None) -> Program:
 LOCAL = (
     *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
     *("combined_by_region", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
-    *("reads", "reads_backwards", "looks_up"),
+    *("reads", "reads_backwards", "passes_partial", "looks_up"),
 )
 
 

@@ -129,8 +129,11 @@ class Result(RunData, Questions):
 
         return compiled(self, devices)
 
-    def partition(self, form: Form = "sdy-manual") -> Partitioned:
+    def partition(self, form: Form = "sdy-manual", *, keep_shardings: bool = True) -> Partitioned:
         """The program that each device runs, with these shardings; see ``docs/partitioning.md``.
+
+        Without ``keep_shardings`` values between the boundary and constraints may be sharded otherwise, where
+        less moves then in all.
 
         ``form`` is how XLA takes it: as one manual computation, or as a program per device for its partitions
         ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device.
@@ -140,7 +143,9 @@ class Result(RunData, Questions):
 
         shardings, options = self.program.shardings, self.options
         with self.source.places():
-            program = partition(self.module, shardings, self.book, options.modes, form)
+            program = partition(
+                self.module, shardings, self.book, options.modes, form, move=not keep_shardings
+            )
             return Partitioned(self, program)
 
     def _in(self, notation: Notation, bind: Bind) -> ir.Module:

@@ -1,0 +1,94 @@
+"""Where values live when all ops choose together: less moves, and the results are the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+import shardlog
+from jaxlib.mlir import ir
+from shardlog.partition.choosing import Chooser
+from shardlog.partition.device_program import _used
+from shardlog.partition.homes import Homes
+from shardlog.partition.layouts import Axes
+from shardlog.partition.planning import Planner
+from shardlog.partition.program import Partitioner
+from shardlog.runs.partitioned import Partitioned
+
+from ..support import models
+from ..support.programs import PROGRAMS, lowered
+
+
+def sends(program: Partitioned) -> int:
+    """The bytes that a device sends in all."""
+    return sum(collective.total for collective in program.collectives)
+
+
+# The gradient of a weight is summed twice over "x", though one sum at the end would do.
+SUMS = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #columns}, %b: tensor<16x8xf32> {sdy.sharding = #rows},
+                %c: tensor<8x16xf32> {sdy.sharding = #columns}, %d: tensor<16x8xf32> {sdy.sharding = #rows})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.dot_general %c, %d, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.negate %1 : tensor<8x8xf32>
+  %3 = stablehlo.add %0, %2 : tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
+}
+"""  # noqa: E501
+
+
+def test_partial_sums_are_summed_once() -> None:
+    result = shardlog.run(SUMS)
+    kept, moved = result.partition(), result.partition(keep_shardings=False)
+    assert [c.kind for c in kept.collectives] == ["all-reduce", "all-reduce"]
+    (only,) = moved.collectives
+    assert (only.kind, 2 * only.bytes) == ("all-reduce", sends(kept))
+    rng = np.random.default_rng(0)
+    a, b, c, d = (rng.integers(-9, 9, s).astype(np.float32) for s in ((8, 16), (16, 8), (8, 16), (16, 8)))
+    (got,) = moved.compile()(a, b, c, d)
+    np.testing.assert_array_equal(got, a @ b - c @ d)
+
+
+@pytest.mark.parametrize("name", ["transformer", "lstm"])
+def test_less_moves_in_models(name: str) -> None:
+    result = shardlog.run(models.text(name))
+    kept, moved = (sends(result.partition(keep_shardings=keep)) for keep in (True, False))
+    assert moved < kept
+
+
+@pytest.mark.parametrize("name", ["train step", "attention", "gradient of a scan", "convolution"])
+def test_results_are_the_same(name: str) -> None:
+    function, shapes = PROGRAMS[name]
+    rng = np.random.default_rng(0)
+    inputs = [rng.random(shape, np.float32) for shape in shapes]
+    result = shardlog.run(lowered(name, 3))
+    got = result.partition(keep_shardings=False).compile()(*inputs)
+    for mine, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(jax.jit(function)(*inputs)), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-4, atol=2e-4)
+
+
+def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
+    result = shardlog.run(SUMS)
+    module, shardings = result.module, result.program.shardings
+    with module.context, ir.Location.unknown():
+        axes = Axes(shardings.meshes, _used(module, shardings)[0])
+        planner = Planner(axes)
+        chooser = Chooser(result.book, axes, planner)
+        first = Partitioner(module, shardings, axes, chooser, planner, "sdy-manual", 0)
+        first.run()
+        homes = Homes(chooser, planner, [spot for _, spot in first.spots], [need for _, need in first.needs])
+        found = homes.find()
+        groups = homes._groups()
+        every = itertools.product(*(range(len(domain)) for domain in homes.domains))
+        least = min(homes._energy(groups, np.asarray(choice)) for choice in every)
+        chosen = [
+            domain.index(found.get(v, domain[0]))
+            for v, domain in zip(homes.number, homes.domains, strict=True)
+        ]
+        assert homes._energy(groups, np.asarray(chosen)) == pytest.approx(least)
