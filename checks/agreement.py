@@ -7,13 +7,13 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ..importers.lines import SAME
 from ..importers.source import Text, parse_module
 from ..program.function import location
 from ..program.modules import side_by_side, symbols
 from ..runs.result import RunData
 
-# XLA's constants are sdy's, and its constraints are reshards by then.
-_SAME = {"sdy.constant": "stablehlo.constant", "sdy.reshard": "sdy.sharding_constraint"}
+_SAME = SAME | {"sdy.reshard": "sdy.sharding_constraint"}  # which its constraints are by then
 _SHARDINGS = ("sdy.sharding", "sharding", "in_shardings", "out_shardings")
 _SHOWN = 5
 

@@ -13,7 +13,6 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
 from ..notations.frontend_attributes import MARK, read_frontend_attributes
-from ..notations.xla_loops import simplify_loops
 from ..program.diagnostics import explain
 from ..program.function import RESULT_SHARDING
 from ..program.meshes import Mesh, symbol
@@ -38,8 +37,7 @@ def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> None:
     """Converts a module, in place, to the form whose values and ops are numbered and named: with the mesh
     that was given, and with sdy's shardings in place of GSPMD's and of XLA's strings."""
     with module.context, ir.Location.unknown():
-        if from_xla := MARK in text.data and read_frontend_attributes(module):
-            simplify_loops(module)
+        from_xla = MARK in text.data and read_frontend_attributes(module)
         if mesh is not None:
             replace_mesh(module, mesh)
         if b"mhlo.sharding" in text.data and not from_xla:

@@ -13,11 +13,10 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from ..notations.frontend_attributes import read_frontend_attributes
-from ..notations.xla_loops import simplify_loops
 from ..program.modules import bytecode_of, symbols
 from .source import Text, parse_module
 
-_SAME = {"sdy.constant": "stablehlo.constant"}
+SAME = {"sdy.constant": "stablehlo.constant"}  # what XLA's importer calls otherwise
 _ADDED = ("sdy.sharding_constraint", "stablehlo.reshape")  # only one of the two may have them
 
 
@@ -29,7 +28,6 @@ def with_lines(text: Text, hlo: bytes) -> Text:
         with module.context, ir.Location.unknown():
             named = ir.Module.parse(hlo)
             read_frontend_attributes(named)
-            simplify_loops(named)
     except (ir.MLIRError, ShardlogError):
         return text
     ours, theirs = symbols(module, "func.func"), symbols(named, "func.func")
@@ -88,7 +86,7 @@ def _named_anew(op: Any) -> Any:
 
 
 def _name(op: Any) -> str:
-    return str(_SAME.get(op.name, op.name))
+    return str(SAME.get(op.name, op.name))
 
 
 def _alike(ours: Any, theirs: Any) -> bool:

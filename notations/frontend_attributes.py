@@ -30,6 +30,7 @@ from ..program.modules import boundary_attributes, is_custom_call, ops_in, symbo
 from ..program.signature import text_of
 from .gspmd.shard_map import give_body
 from .tuples import flatten_tuples
+from .xla_loops import simplify_loops
 
 MARK = b"xla.sdy."  # what a module has somewhere that is written so
 _ATTRIBUTES = "mhlo.frontend_attributes"
@@ -45,8 +46,8 @@ def calls_back(op: Any) -> bool:
 
 
 def read_frontend_attributes(module: ir.Module) -> bool:
-    """Gives a module sdy's meshes, shardings and ops in place of XLA's strings and custom calls; returns
-    whether there were any.
+    """Gives a module sdy's meshes, shardings and ops in place of XLA's strings and custom calls, and loops
+    without what they never change; returns whether there were any strings.
 
     Raises ShardlogError for malformed strings.
     """
@@ -73,6 +74,7 @@ def read_frontend_attributes(module: ir.Module) -> bool:
     except ir.MLIRError as error:
         first = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
         raise ShardlogError(f"what XLA wrote is not valid: {first}") from None
+    simplify_loops(module)
     return True
 
 
