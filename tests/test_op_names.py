@@ -26,8 +26,8 @@ WRITTEN = {  # by the partitioner, which does not ask what an op is called
     f"stablehlo.{name}"
     for name in (
         *("add", "and", "broadcast_in_dim", "clamp", "compare", "concatenate", "constant", "convert"),
-        *("dynamic_slice", "dynamic_update_slice", "iota", "pad", "partition_id", "replica_id", "reshape"),
-        *("return", "select", "slice", "subtract"),
+        *("dynamic_slice", "dynamic_update_slice", "iota", "optimization_barrier", "pad", "partition_id"),
+        *("replica_id", "reshape", "return", "select", "slice", "subtract"),
     )
 } | {"sdy.return"}
 ELSEWHERE = {  # ops that are written in another way somewhere
