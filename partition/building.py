@@ -64,7 +64,7 @@ class Builder:
         self.scope = Scope(None)
         self.loc: Any = ir.Location.unknown()
         self.sent: list[Sent] = []
-        self.purpose: Callable[[], Any] | None = None  # of the collectives that are written now
+        self.purpose: Any = None  # of what is written now, or what it is made of
         self.channel = channel
         self.i32 = ir.IntegerType.get_signless(32)
         self.i64 = ir.IntegerType.get_signless(64)
@@ -318,8 +318,7 @@ class Builder:
         if combine:
             self.combination(op.regions[0], combine, ir.RankedTensorType(value.type).element_type)
         sent = round(sends * bytes_of(element_of(value)))
-        purpose = self.purpose() if self.purpose else None
-        self.sent.append(Sent(op, kind, pieces, group, sent, purpose))
+        self.sent.append(Sent(op, kind, pieces, group, sent, self.purpose))
         return op.results[0]
 
     def adopt(self, op: Any, purpose: Any) -> None:

@@ -17,7 +17,7 @@ from ..rulebook.book import RuleBook
 from .building import Form, Sent
 from .choosing import Chooser
 from .executions import Executions
-from .homes import Homes
+from .homes import Homes, Spot
 from .layouts import Axes
 from .planning import Planner
 from .program import Partitioner
@@ -78,7 +78,10 @@ def _moved(
         found = counts.of(op)
         return float(_TURNS if found is None else found)
 
-    spots = [replace(spot, weight=often(op)) for op, spot in first.spots]
+    spots = [
+        Spot(known, (*op.operands, *op.results), held, free, often(op))
+        for op, known, held, free in first.spots
+    ]
     needs = [replace(need, weight=often(op)) for op, need in first.needs]
     homes = Homes(first.chooser, first.planner, spots, needs).find()
     if not homes:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,26 +20,18 @@ Dims = tuple[Pieces, ...]
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Where the elements of a tensor are: per dimension the pieces of mesh axes it is split on, major to
     minor.
 
     A dimension of size N in n parts has parts of ceil(N / n) elements; what is past the end is padding. A
-    value that is ``partial`` on pieces is the combination, by the op ``combine``, of what the devices
-    along them hold.
+    value that is ``partial`` on pieces is the combination, by the op ``combine``, of what the devices along
+    them hold.
     """
 
     dims: Dims
     partial: Pieces = ()
     combine: str = ""
-    _hash: int = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.dims, self.partial, self.combine)))
-
-    def __hash__(self) -> int:
-        return self._hash  # layouts are looked up more often than made
 
     @property
     def pieces(self) -> Iterator[int]:

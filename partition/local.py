@@ -19,7 +19,7 @@ from .choosing import Candidate, Knowledge
 from .layouts import Pieces
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Site:
     """An op that is lowered: what the rules know, the candidate taken, and what is captured in its
     regions."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -16,7 +15,7 @@ from ..program.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Sharding, Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent, element_of, shape_of
 from .choosing import Choice, Chooser, Knowledge
-from .homes import Need, Spot
+from .homes import Need
 from .layouts import Axes, Layout, Shape, replicated
 from .local import COMPUTED, Site
 from .planning import Planner
@@ -73,6 +72,11 @@ class Purpose:
         return self.computed.choice if self.computed else None
 
 
+def _purpose(about: tuple[Any, Knowledge, tuple[Layout, ...], Choice], slot: int, value: Any) -> Purpose:
+    op, known, held, choice = about
+    return Purpose(op, slot, value, computed=Computed(known, held, choice))
+
+
 class Partitioner:
     """Partitions one module."""
 
@@ -88,7 +92,7 @@ class Partitioner:
         moved: Mapping[Any, Layout] | None = None,
     ) -> None:
         self.moved = moved or {}  # values that live elsewhere than the module says
-        self.spots: list[tuple[Any, Spot]] = []
+        self.spots: list[tuple[Any, Knowledge, tuple[Layout, ...], frozenset[int]]] = []
         self.needs: list[tuple[Any, Need]] = []
         self.old, self.shardings, self.axes = module, shardings, axes
         self.chooser, self.planner, self.form = chooser, planner, form
@@ -136,6 +140,12 @@ class Partitioner:
                         continue
                     if not any(True for _ in source.results[0].uses):
                         waiting.append(source)
+        whole: dict[int, Purpose] = {}
+        for collective in alive:
+            if isinstance(about := collective.purpose, tuple):
+                collective.purpose = whole.setdefault(
+                    id(about), _purpose(about, len(about[0].operands), None)
+                )
         return alive[::-1]
 
     # ---- Functions --------------------------------------------------------------------------------------
@@ -307,8 +317,7 @@ class Partitioner:
             ]
             plan, start = min(plans, key=lambda pair: pair[0].price)
             if plan.price and purpose is not None:
-                whole = replace(purpose, start=start, goal=layout)
-                builder.purpose = lambda: whole
+                builder.purpose = replace(purpose, start=start, goal=layout)
             local = carry_out(builder, builder.scope.find((value, start)), tensor.shape, start, plan)
             builder.purpose = None
         builder.scope.known[value, layout] = local
@@ -364,19 +373,20 @@ class Partitioner:
         if self.moved:
             homes = [self.moved.get(value, home) for value, home in zip(op.results, homes, strict=True)]
         held = tuple([t.home for t in tensors] + homes)
-        self.spots.append((op, Spot(known, (*operands, *op.results), held, free)))
+        self.spots.append((op, known, held, free))
         choice = self.chooser.choose(known, held, free)
-        taken, computed = choice.taken, partial(Computed, known, held, choice)
+        taken = choice.taken
+        about = op, known, held, choice
         find, values = self.builder.scope.find, list[Any]()
         for slot, (value, layout) in enumerate(zip(operands, taken.layouts, strict=False)):
             local = find((value, layout))
             if local is None:
-                local = self.get(value, layout, Purpose(op, slot, value, computed=computed()))
+                local = self.get(value, layout, _purpose(about, slot, value))
             values.append(local)
         if known.looks_up:
             values[0] = self.builder.fenced(values[0])
         self.builder.loc = op.location
-        self.builder.purpose = cache(lambda: Purpose(op, len(operands), None, computed=computed()))
+        self.builder.purpose = about
         for name in known.names_functions:
             self._named(op.attributes[name])
         lower = COMPUTED.get(known.lowering) or WINDOWS[known.lowering]
@@ -388,7 +398,7 @@ class Partitioner:
                 layout = layout.complete
             self.define(value, layout, local, home)
             if layout != home:
-                self.get(value, home, Purpose(op, slot, value, computed=computed()))
+                self.get(value, home, _purpose(about, slot, value))
 
     def _named(self, names: Any) -> None:
         """Functions that an op names and does not call, as a comparison of scalars: they stay as they are."""

@@ -11,7 +11,7 @@ import shardlog
 from jaxlib.mlir import ir
 from shardlog.partition.choosing import Chooser
 from shardlog.partition.device_program import _used
-from shardlog.partition.homes import Homes
+from shardlog.partition.homes import Homes, Spot
 from shardlog.partition.layouts import Axes
 from shardlog.partition.planning import Planner
 from shardlog.partition.program import Partitioner
@@ -82,7 +82,12 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         chooser = Chooser(result.book, axes, planner)
         first = Partitioner(module, shardings, axes, chooser, planner, "sdy-manual", 0)
         first.run()
-        homes = Homes(chooser, planner, [spot for _, spot in first.spots], [need for _, need in first.needs])
+        homes = Homes(
+            chooser,
+            planner,
+            [Spot(k, (*op.operands, *op.results), h, f) for op, k, h, f in first.spots],
+            [need for _, need in first.needs],
+        )
         found = homes.find()
         groups = homes._groups()
         every = itertools.product(*(range(len(domain)) for domain in homes.domains))
