@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,6 +17,7 @@ from shardlog.partition.layouts import Axes, Layout
 from shardlog.program.modules import boundary_attributes, bytecode_of, main_function, symbols
 from shardlog.runs.result import Result
 
+ENDED = "XLA ends the process"
 Array = npt.NDArray[Any]
 
 
@@ -139,3 +142,24 @@ def run_whole(module: ir.Module, arrays: Sequence[Array]) -> list[Array]:
     """The results of a program without shardings, on one device."""
     results = execute(load(module, 1), [[array] for array in arrays])
     return [parts[0] for parts in results]
+
+
+def survive(module: str, numbers: Sequence[int], options: Sequence[str] = ()) -> Iterator[tuple[int, str]]:
+    """What ``python -m module --here OPTIONS --from A --to B`` says of each number: lines ``NUMBER MESSAGE``.
+
+    Where XLA ends the process, that is said of the number, and another process goes on.
+    """
+    first, last = numbers[0], numbers[-1] + 1
+    while first < last:
+        command = [sys.executable, "-m", module, "--here", *options, "--from", str(first), "--to"]
+        command.append(str(min(last, first + 500)))
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+            assert child.stdout is not None
+            for line in child.stdout:
+                number, _, message = line.strip().partition(" ")
+                if number.isdigit():
+                    first = int(number) + 1
+                    yield int(number), message
+        if child.returncode:
+            yield first, ENDED
+            first += 1

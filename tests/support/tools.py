@@ -34,3 +34,9 @@ def libtpu() -> str | None:
     except PackageNotFoundError:
         return None
     return found if asked is not None and f"{found}.".startswith(asked[1]) else None
+
+
+def stablehlo() -> Path | None:
+    """A checkout of openxla/stablehlo, for its interpreter tests."""
+    found = os.environ.get("STABLEHLO")
+    return Path(found) if found and (Path(found) / "stablehlo" / "tests" / "interpret").is_dir() else None
