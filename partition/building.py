@@ -69,6 +69,7 @@ class Builder:
         self.i32 = ir.IntegerType.get_signless(32)
         self.i64 = ir.IntegerType.get_signless(64)
         self.scalar = ir.RankedTensorType.get([], self.i32)
+        self.looked_up: set[Any] = set()  # values that an op has looked up at places known at run time
         self._groups: dict[Any, Any] = {}
         self._attributes: dict[Any, Any] = {}
         self._types: dict[Any, Any] = {}
@@ -219,9 +220,10 @@ class Builder:
         return self.one("stablehlo.dynamic_slice", [value, *places], result, attributes)
 
     def fenced(self, value: Any) -> Any:
-        """A value to look up places in. XLA takes a slice of a slice for a single one, and forgets that the
-        place in the inner one was clamped."""
-        if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.dynamic_slice":
+        """A value, before an op looks up places in it, and a slice of what was looked up. XLA takes a slice of
+        a slice for a single one, and forgets that the place in the first was clamped."""
+        sliced = not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.dynamic_slice"
+        if not sliced and value not in self.looked_up:
             return value
         return self.one("stablehlo.optimization_barrier", [value], value.type)
 
@@ -302,6 +304,15 @@ class Builder:
     ) -> Any:
         """The result of a collective over the groups along pieces, or between pairs of devices. ``sends``: in
         elements."""
+        narrow = element_of(value)
+        if bits_of(str(narrow)) in (2, 4) and isinstance(narrow, ir.IntegerType):  # XLA packs them
+            wide = ir.IntegerType.get_unsigned(8) if narrow.is_unsigned else ir.IntegerType.get_signless(8)
+            value = self.one("stablehlo.convert", [value], self.tensor(shape_of(value), wide))
+            sizes = ir.RankedTensorType(type_).shape
+            found = self.collective(
+                kind, value, self.tensor(sizes, wide), pieces, sends, attributes, combine, pairs
+            )
+            return self.one("stablehlo.convert", [found], type_)
         attributes = dict(attributes or {})
         if pairs is None:
             groups = self.axes.groups(pieces)

@@ -391,6 +391,8 @@ class Partitioner:
             self._named(op.attributes[name])
         lower = COMPUTED.get(known.lowering) or WINDOWS[known.lowering]
         results = lower(Site(self.builder, op, known, taken, self.captured), values)
+        if known.looks_up:
+            self.builder.looked_up.update(results)
         for i, (value, local, home) in enumerate(zip(op.results, results, homes, strict=True)):
             slot = len(operands) + i
             layout = taken.layouts[slot]

@@ -26,6 +26,8 @@ def _slice(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step
     d, axes = step.dim, builder.axes
     new = step.after.dims[d]
     tile, held = axes.tile(shape[d], new), shape_of(value)
+    if value in builder.looked_up:
+        value = builder.fenced(value)
     value = _filled_up(builder, value, d, tile * axes.product(step.pieces) - held[d])
     sizes = [*held[:d], tile, *held[d + 1 :]]
     starts: list[Any] = [0] * len(held)

@@ -313,6 +313,8 @@ class _Reader:
                         told = told.number
                 key.append(label)
                 key.append(told)
+            if len(pairs) != len(op.attributes):  # complex elements, which MLIR's bindings cannot hold
+                data[node] = (*data.get(node, ()), "text", str(op.operation))
             inner = op.regions
             if len(inner):
                 key.append(self._read_regions(inner, node, op))
