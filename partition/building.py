@@ -220,8 +220,8 @@ class Builder:
         return self.one("stablehlo.dynamic_slice", [value, *places], result, attributes)
 
     def fenced(self, value: Any) -> Any:
-        """A value, before an op looks up places in it, and a slice of what was looked up. XLA takes a slice of
-        a slice for a single one, and forgets that the place in the first was clamped."""
+        """A value, before an op looks up places in it, or before what was looked up is sliced. XLA takes a
+        slice of a slice for a single one, and forgets that the place in the first was clamped."""
         sliced = not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.dynamic_slice"
         if not sliced and value not in self.looked_up:
             return value

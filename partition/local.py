@@ -80,8 +80,8 @@ class Site:
         for name, factor in self.known.counts:
             if pieces := self.taken.of(factor):
                 attribute: Any = self.op.attributes[name]
-                parts_ = self.builder.axes.product(pieces)
-                found[name] = ir.IntegerAttr.get(attribute.type, attribute.value // parts_)
+                count = self.builder.axes.tile(attribute.value, pieces)
+                found[name] = ir.IntegerAttr.get(attribute.type, count)
         return found
 
     def filled(self, operands: list[Any], slot: int) -> Any:

@@ -31,7 +31,8 @@ _ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
 
 @dataclass(frozen=True)
 class _Elements:
-    """The elements of a tensor. They are data, which no rule reads, where a result has the same type."""
+    """The elements of a tensor. They are data, which no rule reads, where the op has no operands and a result
+    of the same type: it is a constant."""
 
     type: int
     number: int
@@ -306,7 +307,7 @@ class _Reader:
                         data[node] = (*data.get(node, ()), label, told)
                     continue
                 if told.__class__ is _Elements:
-                    if told.type in types[first:]:
+                    if told.type in types[first:] and not operands:
                         data[node] = (*data.get(node, ()), label, told)
                         told = told.type
                     else:

@@ -109,7 +109,7 @@ def describe(
     for label, attribute in attributes(op):
         if label == RULE:
             _add_rule(facts, sdy.OpShardingRuleAttr(attribute))
-        elif "." not in label and not _is_value(attribute, results):
+        elif "." not in label and not (_is_value(attribute, results) and not len(op.operands)):
             _add_attribute(facts, label, attribute)
     for row in _regions(op):
         _add(facts, "region", row)

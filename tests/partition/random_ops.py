@@ -355,7 +355,7 @@ _BODIES = {
     "b": ("and", "or", "xor"),
     "c": ("add",),
 }
-_INITIAL = {"add": 0, "or": 0, "xor": 0, "multiply": 1, "maximum": 0, "minimum": 0, "and": 1}
+_INITIAL = {"add": 0, "or": 0, "xor": 0, "multiply": 1, "maximum": -9, "minimum": 9, "and": -1}
 
 
 def reduce(p: Program) -> None:
@@ -366,7 +366,14 @@ def reduce(p: Program) -> None:
     if name == "multiply" and element[0] != "i":
         name = "add"
     result = [n for d, n in enumerate(shape) if d not in dims], element
-    initial = p.constant(_INITIAL[name], (), element) if p.flip() else p.argument((), element)
+    neutral = _INITIAL[name]
+    if element[0] == "u":
+        neutral = {"maximum": 0, "and": 2 ** int(element[2:]) - 1}.get(name, neutral)
+    if element == "i1":
+        neutral = abs(neutral)
+    # XLA leaves out what is not neutral where a dimension has one element.
+    constant = p.constant(neutral, (), element)
+    (initial,) = p.emit("stablehlo.optimization_barrier", [constant], [constant]) if p.flip() else (constant,)
     p.give(
         *p.emit(
             "stablehlo.reduce",
