@@ -73,7 +73,7 @@ class Builder:
         self._groups: dict[Any, Any] = {}
         self._attributes: dict[Any, Any] = {}
         self._types: dict[Any, Any] = {}
-        self._made: dict[Any, Any] = {}
+        self.types_of: dict[Any, list[Any]] = {}  # the results of ops that are computed alike
 
     # ---- Ops --------------------------------------------------------------------------------------------
 
@@ -116,12 +116,6 @@ class Builder:
         if key not in self._types:
             self._types[key] = ir.RankedTensorType.get(list(shape), element)
         return self._types[key]
-
-    def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What is made for a key, the same for the whole module."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
 
     def integers(self, values: Sequence[int]) -> Any:
         """A list of integers as an attribute."""

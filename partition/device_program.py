@@ -60,7 +60,7 @@ def partition(
         axes = Axes(shardings.meshes, used)
         planner = Planner(axes)
         chooser = Chooser(book, axes, planner, modes)
-        first = Partitioner(module, shardings, axes, chooser, planner, form, channel)
+        first = Partitioner(module, shardings, axes, chooser, planner, form, channel, recording=move)
         made, sent = first.run()
         if move:
             made, sent = _moved(first, made, sent, channel)

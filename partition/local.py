@@ -32,19 +32,21 @@ class Site:
 
     def types(self) -> list[Any]:
         """The types of the local parts of results; None where they are the whole."""
+        known = self.builder.types_of
+        key = self.known, id(self.taken)
+        if key not in known:
+            known[key] = self._types()
+        return known[key]
 
-        def find() -> list[Any]:
-            count, found = len(self.op.operands), list[Any]()
-            for i, type_ in enumerate(self.op.results.types):
-                shape, dims = self.known.shapes[count + i], self.taken.layouts[count + i].dims
-                if not shape or not any(dims):
-                    found.append(None)
-                    continue
-                local = self.builder.axes.local(shape, dims)
-                found.append(self.builder.tensor(local, ir.RankedTensorType(type_).element_type))
-            return found
-
-        found: list[Any] = self.builder.once((self.known, id(self.taken)), find)
+    def _types(self) -> list[Any]:
+        count, found = len(self.op.operands), list[Any]()
+        for i, type_ in enumerate(self.op.results.types):
+            shape, dims = self.known.shapes[count + i], self.taken.layouts[count + i].dims
+            if not shape or not any(dims):
+                found.append(None)
+                continue
+            local = self.builder.axes.local(shape, dims)
+            found.append(self.builder.tensor(local, ir.RankedTensorType(type_).element_type))
         return found
 
     def pieces(self, slot: int, dim: int) -> Pieces:

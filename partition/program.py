@@ -25,7 +25,7 @@ from .windows import WINDOWS
 Make = Callable[[Layout], Any]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Tensor:
     """A value of the module: the shape and the layout that it has there, and how it is made in any layout
     where that takes no data."""
@@ -90,8 +90,10 @@ class Partitioner:
         form: Form,
         channel: int,
         moved: Mapping[Any, Layout] | None = None,
+        recording: bool = False,
     ) -> None:
         self.moved = moved or {}  # values that live elsewhere than the module says
+        self.recording = recording  # of how ops lie, and what is needed where
         self.spots: list[tuple[Any, Knowledge, tuple[Layout, ...], frozenset[int]]] = []
         self.needs: list[tuple[Any, Need]] = []
         self.old, self.shardings, self.axes = module, shardings, axes
@@ -100,7 +102,7 @@ class Partitioner:
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
         self.tensors: dict[Any, Tensor] = {}
-        self.layouts: dict[Any, list[Layout]] = {}  # of a value, those in which it is somewhere
+        self.layouts: dict[Any, Layout | tuple[Layout, ...]] = {}  # of values; mostly it is one
         self.written: dict[str, Any] = {}
         self.manual: list[frozenset[int]] = [frozenset()]  # the axes that bodies around have cut already
         self._read: dict[ir.Attribute, Sharding] = {}
@@ -292,15 +294,23 @@ class Partitioner:
         """Says what a value of the module is, in some layout."""
         if value not in self.tensors:
             self.tensors[value] = Tensor(_shape(value.type) or (), home or layout)
-            self.layouts[value] = []
+        self._keep(value, layout, local)
+
+    def _keep(self, value: Any, layout: Layout, local: Any) -> None:
         self.builder.scope.known[value, layout] = local
-        self.layouts[value].append(layout)
+        first = self.layouts.get(value)
+        self.layouts[value] = layout if first is None else (*self._known_layouts(value), layout)
+
+    def _known_layouts(self, value: Any) -> tuple[Layout, ...]:
+        """The layouts in which a value is somewhere."""
+        found = self.layouts[value]
+        return (found,) if isinstance(found, Layout) else found
 
     def get(self, value: Any, layout: Layout, purpose: Purpose | None = None) -> Any:
         """A value in a layout: it is resharded from the nearest one in which it is known here."""
         builder = self.builder
         found = builder.scope.find((value, layout))
-        if purpose is not None and purpose.computed is None:
+        if self.recording and purpose is not None and purpose.computed is None:
             self.needs.append((purpose.op, Need(value, layout)))
         if found is not None:
             return found
@@ -312,7 +322,7 @@ class Partitioner:
                 self.get(value, layout.complete)
             plans = [
                 (self.planner.plan(tensor.shape, known, layout), known)
-                for known in dict.fromkeys(self.layouts[value])
+                for known in dict.fromkeys(self._known_layouts(value))
                 if builder.scope.find((value, known)) is not None
             ]
             plan, start = min(plans, key=lambda pair: pair[0].price)
@@ -320,8 +330,7 @@ class Partitioner:
                 builder.purpose = replace(purpose, start=start, goal=layout)
             local = carry_out(builder, builder.scope.find((value, start)), tensor.shape, start, plan)
             builder.purpose = None
-        builder.scope.known[value, layout] = local
-        self.layouts.setdefault(value, []).append(layout)
+        self._keep(value, layout, local)
         return local
 
     def at_home(self, value: Any, purpose: Purpose | None = None) -> Any:
@@ -373,7 +382,8 @@ class Partitioner:
         if self.moved:
             homes = [self.moved.get(value, home) for value, home in zip(op.results, homes, strict=True)]
         held = tuple([t.home for t in tensors] + homes)
-        self.spots.append((op, known, held, free))
+        if self.recording:
+            self.spots.append((op, known, held, free))
         choice = self.chooser.choose(known, held, free)
         taken = choice.taken
         about = op, known, held, choice
@@ -612,7 +622,7 @@ class Partitioner:
         """A collective of a manual computation, over the same groups."""
         self._computed(op, known)
         first = op.results[0]
-        made = self.builder.scope.find((first, self.layouts[first][0])).owner
+        made = self.builder.scope.find((first, self._known_layouts(first)[0])).owner
         if made.name == op.name:
             self.builder.adopt(made, Purpose(op, 0, op.operands[0]))
 

@@ -80,7 +80,7 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         axes = Axes(shardings.meshes, _used(module, shardings)[0])
         planner = Planner(axes)
         chooser = Chooser(result.book, axes, planner)
-        first = Partitioner(module, shardings, axes, chooser, planner, "sdy-manual", 0)
+        first = Partitioner(module, shardings, axes, chooser, planner, "sdy-manual", 0, recording=True)
         first.run()
         homes = Homes(
             chooser,
