@@ -8,6 +8,6 @@ whose tensors are the parts that one device holds, with the collectives that mov
 is the cheapest. Here it is carried out: ``layouts.py`` has how a tensor lies on the devices,
 ``planning.py`` the cheapest collectives from one layout to another, ``choosing.py`` asks the rules,
 ``building.py`` writes ops and collectives, ``reshards.py`` and ``exchange.py`` move data, ``local.py``
-makes an op local, ``program.py`` walks over the module;
+makes an op local, ``alone.py`` what happens once, ``program.py`` walks over the module;
 ``executions.py`` says how often ops run.
 """

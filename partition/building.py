@@ -69,6 +69,7 @@ class Builder:
         self.i32 = ir.IntegerType.get_signless(32)
         self.i64 = ir.IntegerType.get_signless(64)
         self.scalar = ir.RankedTensorType.get([], self.i32)
+        self.manual = frozenset[int]()  # the pieces that manual computations around have taken
         self.looked_up: set[Any] = set()  # values that an op has looked up at places known at run time
         self._groups: dict[Any, Any] = {}
         self._attributes: dict[Any, Any] = {}

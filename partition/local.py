@@ -349,7 +349,6 @@ COMPUTED: dict[str, Callable[[Site, list[Any]], list[Any]]] = {
     "gather": gather,
     "scatter": scatter,
     "update": update,
-    "spread": parts,
     "collective": parts,
     "device": parts,
 }

@@ -13,6 +13,7 @@ from ..errors import ShardlogError
 from ..program.function import RESULT_SHARDING, location
 from ..program.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Sharding, Shardings, manual_axes
+from . import alone
 from .building import Builder, Form, Scope, Sent, element_of, shape_of
 from .choosing import Choice, Chooser, Knowledge
 from .homes import Need
@@ -399,7 +400,7 @@ class Partitioner:
         self.builder.purpose = about
         for name in known.names_functions:
             self._named(op.attributes[name])
-        lower = COMPUTED.get(known.lowering) or WINDOWS[known.lowering]
+        lower = _COMPUTED[known.lowering]
         results = lower(Site(self.builder, op, known, taken, self.captured), values)
         if known.looks_up:
             self.builder.looked_up.update(results)
@@ -586,6 +587,7 @@ class Partitioner:
         ]
         body = op.regions[0].blocks[0]
         self.manual.append(self.manual[-1] | cut)
+        self.builder.manual = self.manual[-1]
 
         def inside(layout: Layout) -> Layout:
             return Layout(tuple(tuple(p for p in dim if p not in cut) for dim in layout.dims))
@@ -594,6 +596,7 @@ class Partitioner:
             self.define(argument, inside(layout), local)
         returned = self._block(body, [inside(layout) for layout in leaving])
         self.manual.pop()
+        self.builder.manual = self.manual[-1]
         for result, layout, local in zip(op.results, leaving, returned, strict=True):
             self.define(result, layout, local)
 
@@ -636,6 +639,7 @@ class Partitioner:
         return {n: attributes[n] for n in attributes if n not in ("sdy.sharding", "mhlo.sharding")}
 
 
+_COMPUTED = {**COMPUTED, **WINDOWS, "once": alone.once, "spread": alone.spread}
 _FLOW: dict[str, Callable[[Partitioner, Any, Knowledge], None]] = {
     "constant": Partitioner._constant,
     "iota": Partitioner._iota,

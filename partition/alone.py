@@ -1,0 +1,70 @@
+"""Ops that one device computes for all others: what has an effect outside of the program happens once, and
+random numbers are the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from .building import Scope, element_of, shape_of
+from .layouts import Pieces
+from .local import Site, clone
+
+
+def once(site: Site, operands: list[Any]) -> list[Any]:
+    """The op on the first device; others have zeros, and so the sum is what the first one has."""
+    builder, pieces = site.builder, _others(site)
+    if not pieces:
+        return clone(site, operands)
+    types = [result.type for result in site.op.results]
+    first = builder.lookup(builder.axes.index(pieces))
+    made = builder.op("stablehlo.case", [first], types, regions=2)
+    outer = builder.scope
+    for number, region in enumerate(made.regions):
+        builder.scope = Scope(region.blocks.append(), outer)
+        results = clone(site, operands) if number == 0 else [_nothing(site, type_) for type_ in types]
+        builder.op("stablehlo.return", results, [])
+    builder.scope = outer
+    return [_spread(site, value, pieces) for value in made.results]
+
+
+def spread(site: Site, operands: list[Any]) -> list[Any]:
+    """The op on all devices, of which the others take what the first one has."""
+    builder, pieces = site.builder, _others(site)
+    results = clone(site, operands)
+    if not pieces:
+        return results
+    first = builder.compare("EQ", builder.lookup(builder.axes.index(pieces)), builder.number(0))
+    found = []
+    for value in results:
+        shape = shape_of(value)
+        nothing = builder.zero(element_of(value), shape)
+        kept = builder.select(builder.spread(first, shape), value, nothing)
+        found.append(_spread(site, kept, pieces))
+    return found
+
+
+def _others(site: Site) -> Pieces:
+    """The pieces along which devices compute the same: those that no manual computation has taken."""
+    axes = site.builder.axes
+    every = enumerate(axes.pieces)
+    return tuple(p for p, piece in every if piece.mesh == axes.main and p not in site.builder.manual)
+
+
+def _nothing(site: Site, type_: Any) -> Any:
+    if not isinstance(type_, ir.RankedTensorType):
+        return site.builder.one("stablehlo.after_all", [], type_)
+    return site.builder.zero(type_.element_type, type_.shape)
+
+
+def _spread(site: Site, value: Any, pieces: Pieces) -> Any:
+    if not isinstance(value.type, ir.RankedTensorType):
+        return value
+    n, size = site.builder.axes.product(pieces), 1
+    for length in shape_of(value):
+        size *= length
+    boolean = str(element_of(value)) == "i1"
+    combine = "stablehlo.or" if boolean else "stablehlo.add"
+    sends = 2 * size * (n - 1) / n
+    return site.builder.collective("all_reduce", value, value.type, pieces, sends, combine=combine)
