@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ..errors import ShardlogError, closest
-from ..explanations.answers.text import dims_text, given_text, short_why_not, wrapped
+from ..explanations.answers.text import given_text, moves_text, short_why_not, wrapped
 from ..explanations.questions.conflicts import conflicts
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
@@ -86,7 +86,7 @@ def _unknown_op(run: Run, lint: Lint) -> Iterator[Finding]:
 def _reshard_above(run: Run, lint: Lint) -> Iterator[Finding]:
     for conflict in conflicts(run):
         if conflict.bytes > lint.limit:
-            move = f"{dims_text(conflict.has)} -> {dims_text(conflict.needs)}"
+            move = moves_text(conflict)
             said = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
             yield Finding(
                 lint.name,

@@ -124,6 +124,7 @@ _CONFLICT = _object(
     slot=_TEXT,
     has=_TEXTS,
     needs=_TEXTS,
+    partial=_TEXT,
     collective=_TEXT,
     bytes=_NUMBER,
     origin=_TEXT,

@@ -48,12 +48,15 @@ def partition(
     modes: Sequence[str] = (),
     form: Form = "sdy-manual",
     move: bool = False,
+    *,
+    refuse: bool = True,
 ) -> DeviceProgram:
     """Partitions an annotated module, every value as its sharding says. ``modes`` are those of the run.
 
     With ``move``, results of ops that no constraint binds live where all ops together would have them.
 
-    Raises ShardlogError for ops that cannot run on each device.
+    Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is returned
+    then is for asking what it moves, and not for running.
     """
     with module.context, ir.Location.unknown():
         used, channel = _used(module, shardings)
@@ -61,6 +64,7 @@ def partition(
         planner = Planner(axes)
         chooser = Chooser(book, axes, planner, modes)
         first = Partitioner(module, shardings, axes, chooser, planner, form, channel, recording=move)
+        first.refuses = refuse
         made, sent = first.run()
         if move:
             made, sent = _moved(first, made, sent, channel)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..program.meshes import Mesh, Meshes, SubAxis
+from ..program.meshes import Mesh, Meshes, SubAxis, axis_text
 from ..program.shardings import Sharding
 
 Pieces = tuple[int, ...]
@@ -167,6 +167,13 @@ class Axes:
             else:
                 found.append(SubAxis(piece.axis, piece.pre, piece.size))
         return found
+
+    def names(self, pieces: Sequence[int]) -> tuple[str, ...]:
+        """The sub-axes that pieces make up, as text: ``data``, ``model:(1)2``."""
+        if not pieces:
+            return ()
+        mesh = self.meshes.meshes[self.pieces[pieces[0]].mesh]
+        return tuple(axis_text(axis, mesh) for axis in self.sub_axes(pieces))
 
     def _end(self, piece: int) -> int:
         return self.pieces[piece].pre * self.pieces[piece].size

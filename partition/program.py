@@ -105,6 +105,7 @@ class Partitioner:
         self.tensors: dict[Any, Tensor] = {}
         self.layouts: dict[Any, Layout | tuple[Layout, ...]] = {}  # of values; mostly it is one
         self.written: dict[str, Any] = {}
+        self.refuses = True
         self.manual: list[frozenset[int]] = [frozenset()]  # the axes that bodies around have cut already
         self._read: dict[ir.Attribute, Sharding] = {}
         self._known_homes: dict[Any, list[Layout]] = {}
@@ -365,7 +366,7 @@ class Partitioner:
     def _op(self, op: Any) -> None:
         self.builder.loc = op.location
         known = self.chooser.knowledge(op)
-        if known.refused:
+        if known.refused and self.refuses:
             hint = f"{op.name} cannot be partitioned: {known.refused}"
             raise ShardlogError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
         flow = _FLOW.get(known.lowering)

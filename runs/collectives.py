@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..partition.executions import Executions
 from ..program.function import location
-from ..program.meshes import axis_text
 
 if TYPE_CHECKING:
     from ..partition.device_program import DeviceProgram
+    from ..program.ids import Item
+    from .records.live import Live
     from .records.record import Op
-    from .result import Result
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,12 @@ def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...
     found = []
     with program.module.context:
         for number, sent in enumerate(program.sent):
-            axes = program.axes
-            mesh = axes.meshes.meshes[axes.pieces[sent.pieces[0]].mesh] if sent.pieces else None
             op, slot = names.of(sent.purpose)
             found.append(
                 Collective(
                     number,
                     sent.kind.replace("_", "-"),
-                    tuple(axis_text(a, mesh) for a in axes.sub_axes(sent.pieces)) if mesh else (),
+                    program.axes.names(sent.pieces),
                     sent.group,
                     sent.bytes,
                     executions.of(sent.op),
@@ -75,12 +73,16 @@ def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...
 class OpNames:
     """What the ops of an annotated module are called elsewhere."""
 
-    def __init__(self, result: Result) -> None:
-        self._result, self._record, self._items = result, result.record, result.items
+    def __init__(self, record: Live) -> None:
+        self._record, self._items = record, record.run.items
+
+    def item(self, purpose: Any) -> Item | None:
+        """The op that a collective serves, as an item, where it was in the program as it was read."""
+        return self._items.get(purpose.op.operation)
 
     def op(self, purpose: Any) -> Op | None:
         """The op that a collective serves, where it was in the program as it was read."""
-        item = self._items.get(purpose.op.operation)
+        item = self.item(purpose)
         return None if item is None else self._record.op(item)
 
     def of(self, purpose: Any) -> tuple[Op, int]:
@@ -96,7 +98,7 @@ class OpNames:
 
         maker = None if purpose.value is None else self._maker(purpose.value)
         name = "" if maker is None else maker.slots[-1]
-        where = self._result.source.line(location(purpose.op))
+        where = self._record.run.source.line(location(purpose.op))
         role = f"operand {purpose.slot}" if purpose.slot < len(purpose.op.operands) else "result"
         return Op(purpose.op.operation.name, where, (), (name,), (role,))
 

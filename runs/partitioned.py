@@ -29,7 +29,7 @@ class Partitioned(DeviceProgram):
 
     @cached_property
     def _names(self) -> OpNames:
-        return OpNames(self.result)
+        return OpNames(self.result.record)
 
     def op_of(self, purpose: Any) -> Op | None:
         """The op that a collective serves, where it was in the program as it was read."""

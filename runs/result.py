@@ -182,6 +182,11 @@ class Result(RunData, Questions):
         return self.record.run.names
 
     @property
+    def items(self) -> dict[Any, Item]:
+        """The ops of the annotated module that were in the program as it was read, as items."""
+        return self.record.run.items
+
+    @property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
         """The relations that ``shardlog query`` sees, as sorted tuples; see ``docs/facts.md``."""
         return self.record.run.facts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from ..importers.program import Program, import_program
 from ..importers.source import Text, parse_module
 from ..importers.views import view_of
 from ..program.function import location
+from ..program.ids import Cell
 from ..program.modules import symbols
 from ..propagation.fixpoint import Fixpoint, propagate
 from ..propagation.schedules.schedule import Applied, Held, apply_schedule, last_priority
@@ -28,8 +29,13 @@ from .options import Options
 from .result import Result, UnknownOp
 
 
-def run_with(source: Any, options: Options, progress: Callable[[str, float], None] | None = None) -> Result:
-    """``run`` with the options of a run."""
+def run_with(
+    source: Any,
+    options: Options,
+    progress: Callable[[str, float], None] | None = None,
+    dropped: Collection[Cell] = (),
+) -> Result:
+    """``run`` with the options of a run, and without the annotations of some cells."""
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
     text = view_of(source, options.view, options.dumped)
@@ -49,6 +55,9 @@ def run_with(source: Any, options: Options, progress: Callable[[str, float], Non
 
         tactics = _tactics(module, options, book, read)
         program = read()
+        if dropped:
+            kept = {cell: given for cell, given in program.initial.items() if cell not in dropped}
+            program = replace(program, initial=kept)
         last = last_priority(options.until, tactics, program)
     unknown_ops = _unknown_ops(program, text)
     for message in book.unknown_priorities(program.classes.signatures.examples):

@@ -118,9 +118,17 @@ def _conflict(conflict: Conflict, times: int) -> list[str]:
     op = f"{conflict.op}{_at(conflict.where)}, {conflict.slot}"
     lines = [
         f"  {size}, {conflict.collective}: {conflict.tensor} : {conflict.type}",
-        f"      {dims_text(conflict.has)} -> {dims_text(conflict.needs)} for {op}",
+        f"      {moves_text(conflict)} for {op}",
     ]
     return lines + (wrapped("      ", given_text(conflict.given)) if conflict.given else [])
+
+
+def moves_text(conflict: Conflict) -> str:
+    """How the tensor lies, and how it is needed: ``[{a}, {}] -> [{}, {}]``."""
+    partial = f" partial over {conflict.partial}" if conflict.partial else ""
+    if conflict.has == conflict.needs and not partial:
+        return dims_text(conflict.has)
+    return f"{dims_text(conflict.has)}{partial} -> {dims_text(conflict.needs)}"
 
 
 def folded(sites: Sequence[Site], texts: Sequence[str], *, full: bool = False) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...program.factors import factor_name
-from ...program.meshes import axis_text
 from ..explanation import Explanation, rule_place
 
 if TYPE_CHECKING:
@@ -103,10 +102,7 @@ class _Asked:
     # ---- Texts ------------------------------------------------------------------------------------------
 
     def _text(self, pieces: Pieces) -> str:
-        if not pieces:
-            return ""
-        mesh = self.axes.meshes.meshes[self.axes.pieces[pieces[0]].mesh]
-        return ",".join(axis_text(axis, mesh) for axis in self.axes.sub_axes(pieces))
+        return ",".join(self.axes.names(pieces))
 
     def _dims(self, layout: Layout | None) -> tuple[str, ...]:
         return () if layout is None else tuple(self._text(pieces) for pieces in layout.dims)

@@ -1,32 +1,40 @@
-"""Conflicts: operands and results that disagree after propagation, so that data must move.
+"""Conflicts: tensors that must move at an op, as it takes them otherwise than they lie.
 
-``rules/partition`` decides how an op is computed, what must move for that, by which collective, and how much
-of it a device receives.
+They are the reshards of the program that each device runs (``partition/``): what moves, by which collectives,
+and how much of it a device sends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-from ...program.elements import size_of
-from ...program.ids import Item, Place
-from ...rulebook.book import partition
-from ...runs.records.record import Annotation, Key, Op, Row, Run
+from ...partition.device_program import partition
+from ...partition.executions import Executions
+from ...program.ids import Place
+from ...runs.collectives import OpNames
+from ...runs.records.live import Live
+from ...runs.records.record import Annotation, Op, Run
 from .why import Explainer
 
-End = tuple[int, int, int]  # a slot, a dimension of it and an atom
-_HELD = ("factor_sharded", "maps", "tensor")  # of a turn
+if TYPE_CHECKING:
+    from ...partition.building import Sent
+    from ...partition.layouts import Layout, Pieces
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """A tensor that must move at an op: how it is sharded and how the op needs it (a text per dimension).
+    """A tensor that must move at an op: how it is sharded and how the op needs it (a text per dimension), and
+    the axes over which its values are partial, to be combined.
 
-    ``bytes`` is what a device receives. ``origin`` is the annotation that the tensor's axes come from and
-    ``against`` the one that the op's come from; None where no axis is behind it. ``number`` is the tensor's.
+    ``collective`` names the collectives that do it, in order. ``bytes`` is what a device gets for it in a
+    run of the program, and sends, loops and calls counted; a loop that does not say how many turns it takes
+    has one.
+    ``origin`` is the annotation that the tensor's axes come from and ``against`` the one that the op's come
+    from; None where no axis is behind it. ``number`` is the tensor's, -1 where it was not in the program as
+    it was read.
     """
 
     op: str
@@ -36,6 +44,7 @@ class Conflict:
     slot: str
     has: tuple[str, ...]
     needs: tuple[str, ...]
+    partial: str
     collective: str
     bytes: int
     origin: Annotation | None
@@ -49,7 +58,7 @@ class Conflict:
 
     def as_json(self) -> dict[str, Any]:
         """The conflict as JSON has it."""
-        names = ("op", "where", "tensor", "type", "slot", "collective", "bytes")
+        names = ("op", "where", "tensor", "type", "slot", "partial", "collective", "bytes")
         found = {name: getattr(self, name) for name in names}
         found |= {"has": list(self.has), "needs": list(self.needs)}
         return found | {name: str(getattr(self, name) or "") for name in ("origin", "against")}
@@ -58,106 +67,105 @@ class Conflict:
 def conflicts(run: Run) -> list[Conflict]:
     """The conflicts of a run, most bytes first, and then in the order of the program."""
     explainer = Explainer(run)
-    finder = _Finder(explainer)
-    found = [conflict for item, key in explainer.history.ends() for conflict in finder.conflicts(item, key)]
-    return sorted(found, key=lambda conflict: -conflict.bytes)
-
-
-@dataclass(frozen=True)
-class _Move:
-    """A slot that must move: its atoms by dimension, those that it needs, the collective, how much it moves,
-    and whose atoms meet. Of the ``shards`` that the slot is in, a device puts together ``assembles``; it has
-    ``owns`` of them already."""
-
-    slot: int
-    has: tuple[tuple[int, ...], ...]
-    needs: tuple[tuple[int, ...], ...]
-    collective: str
-    shards: Fraction
-    assembles: Fraction
-    owns: Fraction
-    own: End | None
-    other: End | None
+    if not isinstance(explainer.record, Live):  # a saved run has shardings, and no module with them
+        explainer = Explainer(explainer.record.result)
+    return sorted(_Finder(explainer).conflicts(), key=lambda conflict: -conflict.bytes)
 
 
 class _Finder:
     def __init__(self, explainer: Explainer) -> None:
         self.explainer, self.history = explainer, explainer.history
-        self.meshes = explainer.meshes
-        self.solver = partition({"axis": self.meshes.facts()["axis"]})
-        self.moves: dict[Key, list[_Move]] = {}
+        assert isinstance(explainer.record, Live)
+        self.record = record = explainer.record
+        run, self.names = record.run, OpNames(record)
+        with run.source.places():
+            shardings, modes = run.program.shardings, run.options.modes
+            self.program = partition(run.module, shardings, run.book, modes, refuse=False)
+        self.axes = self.program.axes
+        self.executions = Executions(self.program.module)
 
-    def conflicts(self, item: Item, key: Key) -> Iterable[Conflict]:
-        """The conflicts at an item with its neighbourhood at the end."""
-        if key not in self.moves:
-            self.moves[key] = list(self._moves(key))
-        if not self.moves[key]:
-            return
-        op, places = self.explainer.values.op(item), self.history.slots(item)
-        for move in self.moves[key]:
-            type_ = self.explainer.values.type(places[move.slot])
-            shard = size_of(type_) // move.shards
-            received = int(shard * move.assembles) - int(shard * move.owns)
-            if received:
-                yield self._conflict(op, places, move, type_, received)
+    def conflicts(self) -> Iterator[Conflict]:
+        """The conflicts in the order of the program."""
+        with self.program.module.context:
+            # A reshard takes one collective or several.
+            for _, sent in groupby(self.program.sent, lambda each: id(each.purpose)):
+                yield self._conflict(list(sent))
 
-    def _conflict(self, op: Op, places: list[Place], move: _Move, type_: str, received: int) -> Conflict:
+    def _conflict(self, sent: list[Sent]) -> Conflict:
+        purpose = sent[0].purpose
+        op, slot = self.names.of(purpose)
+        start, goal = purpose.start, purpose.goal
+        if start is None:  # parts exchange what they need of each other
+            start = goal = purpose.held[purpose.slot] if purpose.slot < len(purpose.held) else None
+        times = [self.executions.of(each.op) for each in sent]
+        number = op.values[slot] if slot < len(op.values) else -1
+        origin, against = self._given(op, purpose, sent)
         return Conflict(
             op.name,
             op.where,
-            op.slots[move.slot],
-            type_,
-            op.roles[move.slot],
-            tuple(self.meshes.text(axes, ",") for axes in move.has),
-            tuple(self.meshes.text(axes, ",") for axes in move.needs),
-            move.collective,
-            received,
-            self._origin(places, move.own),
-            self._origin(places, move.other),
-            op.values[move.slot],
+            op.slots[slot],
+            self.explainer.record.value(number).type if number >= 0 else "",
+            op.roles[slot],
+            self._dims(start),
+            self._dims(goal),
+            self._text(start.partial) if start is not None else "",
+            ", ".join(dict.fromkeys(each.kind.replace("_", "-") for each in sent)),
+            sum(each.bytes * (1 if n is None else n) for each, n in zip(sent, times, strict=True)),
+            origin,
+            against,
+            number,
         )
 
-    def _moves(self, key: Key) -> Iterable[_Move]:
-        held = self.history.solve(key, _HELD)
-        found = self.solver.solve(held)
-        shards, assembles, owns = (
-            {slot: Fraction(count, per) for slot, count, per in found[name]}
-            for name in ("shards", "assembles", "owns")
-        )
-        for slot, collective in found["collective"]:
-            rank = 1 + max(dim for t, dim, *_ in held["maps"] if t == slot)
-            # Rows are in order: of several axes that meet, the first are named.
-            own = next(((t, dim, atom) for t, dim, _, atom in found["own_axis"] if t == slot), None)
-            other = next((row[-3:] for row in found["gives_way"] if row[0] == slot), None)
-            yield _Move(
-                slot,
-                _by_dimension(found["held"], slot, rank),
-                _by_dimension(found["needed"], slot, rank),
-                collective,
-                shards[slot],
-                assembles[slot],
-                owns[slot],
-                own,
-                other,
-            )
+    def _text(self, pieces: Pieces) -> str:
+        return ",".join(self.axes.names(pieces))
 
-    # ---- Names ------------------------------------------------------------------------------------------
+    def _dims(self, layout: Layout | None) -> tuple[str, ...]:
+        return () if layout is None else tuple(map(self._text, layout.dims))
 
-    def _origin(self, places: list[Place], end: End | None) -> Annotation | None:
-        if end is None:
+    # ---- Where the axes come from -----------------------------------------------------------------------
+
+    def _given(
+        self, op: Op, purpose: Any, sent: Iterable[Sent]
+    ) -> tuple[Annotation | None, Annotation | None]:
+        """The annotations behind the axes that the tensor has, and behind those that the op has."""
+        moved = tuple(dict.fromkeys(p for each in sent for p in each.pieces))
+        start, goal = purpose.start, purpose.goal
+        if start is not None and goal is not None:
+            pairs = zip(start.dims, goal.dims, strict=True)
+            moved += tuple(p for one, other in pairs if one != other for p in (*one, *other))
+        held = dict(enumerate(purpose.held))
+        own = held.pop(purpose.slot, start)
+        found = self._first(op, {} if own is None else {purpose.slot: own}, moved)
+        return found, self._first(op, held, moved) or self._spec(purpose)
+
+    def _spec(self, purpose: Any) -> Annotation | None:
+        """The spec by which an operand enters a ``shard_map``."""
+        item = self.names.item(purpose)
+        inside = None if item is None else self.record.entering(item, purpose.slot)
+        if inside is None:
             return None
-        slot, dim, atom = end
-        cell = self.history.cell(places[slot])
+        cell = self.history.cell(inside)
+        return next((a for a in self.record.given_shardings() if a.spec and a.cell == cell), None)
+
+    def _first(self, op: Op, held: dict[int, Layout], moved: Pieces) -> Annotation | None:
+        """The annotation behind the first of the pieces that a slot has."""
+        for slot, layout in held.items():
+            for dim, pieces in enumerate(layout.dims):
+                for piece in pieces:
+                    if piece in moved and slot < len(op.values):
+                        annotation = self._origin(op.values[slot], dim, piece)
+                        if annotation is not None:
+                            return annotation
+        return None
+
+    def _origin(self, number: int, dim: int, piece: int) -> Annotation | None:
+        wanted = self.axes.pieces[piece]
+        place: Place = self.explainer.record.value(number).place
+        cell = self.history.cell(place)
         held = self.history.facts(self.history.content(cell, self.history.end)).get("sharded", ())
-        if not any((d, x) == (dim, atom) for d, _, x in held):
-            return None  # a manual axis, which a tensor inside of the computation does not hold
-        return self.explainer.annotation(self.explainer.origin(cell, dim, atom)[1])
-
-
-def _by_dimension(rows: Iterable[Row], slot: int, rank: int) -> tuple[tuple[int, ...], ...]:
-    """The atoms of each dimension of a slot."""
-    atoms: list[list[int]] = [[] for _ in range(rank)]
-    for t, dim, _, _, atom in rows:
-        if t == slot:
-            atoms[dim].append(atom)
-    return tuple(map(tuple, atoms))
+        atoms = (self.explainer.meshes.atoms[x] for d, _, x in held if d == dim)
+        for atom in atoms:
+            same = (atom.mesh, atom.axis) == (wanted.mesh, wanted.axis)
+            if same and wanted.pre <= atom.lo and atom.hi <= wanted.pre * wanted.size:
+                return self.explainer.annotation(self.explainer.origin(cell, dim, atom.id)[1])
+        return None

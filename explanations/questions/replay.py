@@ -12,7 +12,7 @@ from ...program.ids import Cell
 from ...program.shardings import Sharding
 from ...propagation.fixpoint import Fixpoint, propagate
 from ...runs.result import Result
-from ...runs.running import shardings_of
+from ...runs.running import run_with
 from ..explanation import Explanation
 
 
@@ -52,12 +52,8 @@ def replay(result: Result, explanation: Explanation) -> Replay:
 
 
 def without(result: Result, dropped: Iterable[Cell]) -> Result:
-    """The run without the annotations of cells; its module is still the one of ``result``."""
-    cells = {a.cell for a in result.record.given_shardings()}.difference(dropped)
-    fixpoint = again(result, cells)
-    program = replace(result.program, initial=_kept(result, cells))
-    written = shardings_of(program, result.book, fixpoint, closed=result.options.closed)
-    return replace(result, program=program, fixpoint=fixpoint, written=written)
+    """The run without the annotations of cells."""
+    return run_with(result.source, result.options, dropped=frozenset(dropped))
 
 
 def again(result: Result, cells: Collection[Cell]) -> Fixpoint:

@@ -69,7 +69,14 @@ function conflictText(app, conflict) {
       element("b", {}, shortOp(conflict.op)),
       conflict.where ? ` at ${conflict.where}` : "",
     ),
-    element("p", {}, code(dims(conflict.has)), " → ", code(dims(conflict.needs))),
+    element(
+      "p",
+      {},
+      code(dims(conflict.has)),
+      conflict.partial ? ` partial over ${conflict.partial}` : "",
+      " → ",
+      code(dims(conflict.needs)),
+    ),
     ...(ends.length === 0
       ? []
       : [

@@ -171,6 +171,8 @@ class _Collector:
         """The conflicts, with the numbers of tensors for their names, and the cells of annotations."""
         rows = []
         for found in conflicts(self.record):
+            if found.number < 0:
+                continue
             cells = {
                 end: a.cell if a else -1 for end, a in (("origin", found.origin), ("against", found.against))
             }

@@ -18,7 +18,7 @@ function opNode(app, way, op, given) {
     {
       type: "button",
       class: `node op${isSmall(run, op) ? " small" : ""}${gained ? " gained" : ""}${way.has(op) ? " way" : ""}${tensor === app.tensor ? " selected" : ""}`,
-      "aria-label": `${name}: ${text}${moved.length > 0 ? `; ${moved.length} of its operands must move` : ""}`,
+      "aria-label": `${name}: ${text}${moved.length > 0 ? `; ${moved.length} of its tensors must move` : ""}`,
       title: [run.opName(op), text, run.opWhere(op)].filter(Boolean).join("\n"),
       click: () => {
         if (tensor !== undefined) app.select(tensor);
@@ -35,7 +35,7 @@ function opNode(app, way, op, given) {
     moved.length > 0
       ? element(
           "span",
-          { class: "badge", title: "operands must move" },
+          { class: "badge", title: "tensors must move" },
           `⇄ ${bytesText(moved.reduce((sum, { bytes }) => sum + bytes, 0))}`,
         )
       : "",

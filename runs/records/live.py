@@ -358,6 +358,16 @@ class Live(Record):
         node = item - instance.item
         return self._location(instance, node) if node < len(instance.function.ops) else ""
 
+    def entering(self, item: Item, operand: int) -> Place | None:
+        """The place of what an operand of a ``shard_map`` is called inside of it; None of other ops."""
+        instance, node = self._node(item)
+        function = instance.function
+        node, operand = function.created.get(node, (node, operand))
+        if node not in function.manual_axes:
+            return None
+        inside = function.regions[node][0].arguments[operand]
+        return Place(instance.place + int(instance.layout.place[inside]))
+
     def order(self) -> list[Item]:
         return [*self._graph.order.tolist(), *self._graph.result_items.tolist()]
 

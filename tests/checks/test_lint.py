@@ -50,7 +50,7 @@ def test_copies() -> None:
 
 
 def test_moves() -> None:
-    (move,) = found("reshard-above=100")
+    (move,) = found("reshard-above=300")
     assert (move.what, move.where, move.bytes) == ("%0 : tensor<8x32xf32>", "model.py:9", 512)
     assert move.sentence == (
         "512 bytes per device, all-gather: [{data}, {}] -> [{}, {}] for stablehlo.dot_general, operand 0"
@@ -104,7 +104,7 @@ def test_the_output_is_written_all_the_same(tmp_path: Path, capsys: pytest.Captu
     module.write_text(MODULE)
     run = ["run", str(module), "-o", str(output), "--fail-on"]
     assert main([*run, "reshard-above=1KiB"]) == 0
-    assert main([*run, "reshard-above=100", "--fail-on", "unknown-op"]) == 1
+    assert main([*run, "reshard-above=300", "--fail-on", "unknown-op"]) == 1
     assert "stablehlo.dot_general" in output.read_text()
     shown = capsys.readouterr().out
     assert [line.split()[0] for line in shown.splitlines() if not line.startswith(" ")] == [

@@ -140,7 +140,7 @@ def train_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_from_the_summary_to_the_annotation_that_caused_a_conflict(page: Page) -> None:
-    assert "128 B move to each device" in page.text("#view-summary")
+    assert "512 B move to each device" in page.text("#view-summary")
     page.click(".card", "Conflicts")
     page.click("#view-conflicts .row", "all-gather")
     conflict = page.text("#details .conflict")
@@ -233,7 +233,7 @@ def test_search(page: Page) -> None:
 def test_sorting(page: Page) -> None:
     page.click("#tabs button", "Tensors")
     page.click("#view-tensors .head button", "Moved")
-    assert page.all("#view-tensors .space .row")[0].text.startswith("%1")
+    assert page.all("#view-tensors .space .row")[0].text.startswith("%2")
     assert page.one("#view-tensors [aria-sort=descending]").text.startswith("Moved")
     page.click("#view-tensors .head button", "Size")
     page.click("#view-tensors .head button", "Size")
@@ -319,7 +319,7 @@ def test_program(page: Page) -> None:
     page.click("#tabs button", "Program")
     labels = [node.get_attribute("aria-label") for node in page.all("#view-program .node[aria-label]")]
     assert labels[1] == "tanh: %1, [{data}, {model}]"
-    assert labels[2] == "dot_general: %2, [{}, {data}]; 1 of its operands must move"
+    assert labels[2] == "dot_general: %2, [{}, {data}]; 2 of its tensors must move"
     assert len(page.all("#view-program path.moves")) == 1
     page.click("#view-program .node", "tanh")
     assert page.text("#details h2") == "%1"
@@ -345,7 +345,7 @@ def test_by_keyboard_alone(page: Page) -> None:
     page.press(Keys.ESCAPE, "4")
     page.tab_to(".table[aria-label=Conflicts]")
     page.press(Keys.ENTER)
-    assert "Annotations that meet" in page.text("#details")
+    assert "all-reduce, 384 B to each device" in page.text("#details")
     page.press("?")
     assert page.one("#help-dialog").is_displayed()
 
@@ -441,7 +441,7 @@ def test_on_paper(page: Page) -> None:
         "Most expensive conflicts".upper(),
         "params['w']",
         "tanh",
-        "Annotations that meet",
+        "all-reduce, 384 B to each device",
         "because",
     ):
         assert part in shown

@@ -20,14 +20,14 @@ sdy.mesh @mesh = <["data"=2, "model"=4]>
 func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("batch['x']"),
                 %w: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}
                     loc("params['w']"),
-                %v: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}
+                %v: tensor<32x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}
                     loc("params['v']"))
-    -> tensor<8x16xf32> {
+    -> tensor<8x4xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
      : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
   %1 = stablehlo.dot_general %0, %v, contracting_dims = [1] x [0]
-     : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
-  return %1 : tensor<8x16xf32>
+     : (tensor<8x32xf32>, tensor<32x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
 }
 """
 
