@@ -19,7 +19,7 @@ from .functions import Version, choose_versions
 from .meshes import write_meshes
 from .shardings import Written
 
-Bodies = tuple[tuple[Instance, list[Any]], ...]
+Bodies = tuple[tuple[Instance, dict[int, Any]], ...]
 
 
 def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> Bodies:
@@ -27,7 +27,7 @@ def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written
 
     Constants that were split are there once per distinct sharding, functions once per distinct shardings of
     their arguments and results; sharding groups, data-flow edges and dead ops are gone. Returned are, of each
-    function that is there, the instance that it was written from and its ops by node (invalid ones are gone).
+    function that is there, the instance that it was written from and its ops by node.
     """
     with module.context, ir.Location.unknown():
         write_meshes(module, written.shardings)
@@ -91,7 +91,7 @@ class _Module(Context):
         for version, func, ops in bodies:
             body = Body(self, version, func, ops)
             body.write()
-            found.append((version.instance, body.ops))
+            found.append((version.instance, body.alive()))
             func.attributes["sym_name"] = ir.StringAttr.get(version.name)
         last = list(self.module.body.operations)[-1].operation
         for _, func, _ in bodies[1:]:
@@ -139,6 +139,19 @@ class Body:
         self.move_constraints()
         self.set_shardings()
         self.set_boundary()
+
+    def alive(self) -> dict[int, Any]:
+        """The ops that are there in the end. Others must not be touched: MLIR has freed them, with
+        all that was inside of them."""
+        function, found = self.function, dict[int, Any]()
+        gone = self.erased | self.reused | (function.removed - set(function.originals))
+        for node in sorted(range(len(self.ops)), key=lambda n: (n in function.originals, n)):
+            around = node
+            while around >= 0 and around not in gone:
+                around = function.parent[around]
+            if around < 0 and self.ops[node] is not None:
+                found[node] = self.ops[node]
+        return found
 
     # ---- Constants -----------------------------------------------------------------------------------------
 

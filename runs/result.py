@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -73,9 +72,8 @@ class RunData:
         once for several calls stands for the first of them."""
         found: dict[Any, Item] = {}
         for instance, ops in self.bodies:
-            for node, op in enumerate(ops):
-                with suppress(RuntimeError, AttributeError):  # of ops that went, or were never written
-                    found.setdefault(op.operation, Item(instance.item + node))
+            for node, op in ops.items():
+                found.setdefault(op.operation, Item(instance.item + node))
         return found
 
     @cached_property
