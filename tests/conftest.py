@@ -19,6 +19,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Marker -> whether what it needs is there, and how to get it.
 _NEEDS = {
     "shardy": (tools.shardy, "SHARDY=CHECKOUT of openxla/shardy"),
+    "stablehlo": (tools.stablehlo, "STABLEHLO=CHECKOUT of openxla/stablehlo"),
     "souffle": (tools.souffle, "souffle on the PATH, or SOUFFLE=ITS PATH"),
     "tpu": (tools.libtpu, "libtpu, as in pip install 'jax[tpu]'; no device"),
     "browser": (tools.browsers, "chromium and chromedriver on the PATH"),

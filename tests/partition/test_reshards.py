@@ -205,7 +205,7 @@ def test_partial_values(shape: Shape) -> None:
                 reshard(CUBE, shape, Layout(start.dims, partial, "stablehlo.add"), among)
 
 
-if __name__ == "__main__":  # all of them, not one of each class
+if __name__ == "__main__":  # all of them, not one of each class; XLA_FLAGS as in conftest.py
     for axes, shape in product((CUBE, SUB_AXES), [(8, 8, 8), (5, 7, 3)]):
         every = layouts(axes, 3)
         for number, start in enumerate(every):
