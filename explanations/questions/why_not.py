@@ -205,6 +205,7 @@ class Search:
         turn = self.obstacles.at_end(item)
         denied = (row for row in _denied(turn) if (row.slot, row.factor) == (slot, factor))
         rows = [row for row in denied if row.axis in self.atoms]
+        points_at: dict[str, str] = dict(turn.rows("points_at"))
         parts: dict[Denied, list[int]] = {}
         for row in rows:
             parts.setdefault(row._replace(position=0, axis=0), []).append(row.axis)
@@ -218,12 +219,17 @@ class Search:
             sentence = self.explainer.sentence(
                 says, self.values.op(item).slots, dict.fromkeys(together, axis)
             )
-            rival = self.rival(item, row, says)
+            origin, culprit = points_at.get(row.reason, ""), ("", NO_CELL)
+            rival = self.rival(item, row, says, origin)
+            if rival:
+                culprit = self.origin(*rival)
+            elif origin == "annotation":
+                culprit = self.annotated(self.history.cell(self.history.slots(item)[row.where]))
             yield Reason(
                 row.reason,
                 sentence,
                 rule_place(says),
-                *(self.origin(*rival) if rival else self.barrier(item, row)),
+                *culprit,
                 self.before(item, (slot, factor), near, row.axis, rival) if rival else None,
             )
         manual = self.manual(self.values.value(self.history.slots(item)[slot]))
@@ -232,21 +238,12 @@ class Search:
         elif not rows:
             yield Reason("overflow", "the axis is in the dimension, but outside of the factor", "", "")
 
-    def barrier(self, item: Item, row: Denied) -> tuple[str, Cell]:
-        """The user's annotation of the slot that bars the axis, and its cell; empty for most reasons."""
-        if row.reason not in ("closed", "replicated", "unreduced", "mesh"):
-            return "", NO_CELL
-        return self.annotated(self.history.cell(self.history.slots(item)[row.where]))
-
-    def rival(self, item: Item, row: Denied, says: Proof) -> tuple[Cell, int, int] | None:
-        """The cell and dimension that hold the obstacle, and its atom."""
-        cells = [self.history.cell(place) for place in self.history.slots(item)]
-        if row.reason == "clash":
-            rivals = set(says.values(AXIS)) - {row.axis}
-        elif row.reason in ("in use", "taken"):
-            rivals = {row.axis}
-        else:
+    def rival(self, item: Item, row: Denied, says: Proof, origin: str) -> tuple[Cell, int, int] | None:
+        """The cell and dimension that hold the obstacle, and its atom, where it is an axis."""
+        if origin not in ("axis", "other axis"):
             return None
+        cells = [self.history.cell(place) for place in self.history.slots(item)]
+        rivals = {row.axis} if origin == "axis" else set(says.values(AXIS)) - {row.axis}
         dims = [(maps.slot, maps.dim) for maps in self.obstacles.maps(item) if maps.factor == row.by]
         for t, d in sorted(dims, key=lambda at: at[0] != row.where):
             for e, x in self.sharded(cells[t]):

@@ -41,7 +41,8 @@ class Obstacles:
             key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
             if key not in self._turns:
                 given = facts | self._history.shared
-                self._turns[key] = Derivations(self._record.rules(), given, ("denied", "missing"))
+                outputs = "denied", "missing", "points_at"
+                self._turns[key] = Derivations(self._record.rules(), given, outputs)
             self._taken[item, stage, before] = self._turns[key]
         return self._taken[item, stage, before]
 
