@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations, product
 from math import inf, prod
@@ -205,7 +206,8 @@ def test_partial_values(shape: Shape) -> None:
                 reshard(CUBE, shape, Layout(start.dims, partial, "stablehlo.add"), among)
 
 
-if __name__ == "__main__":  # all of them, not one of each class; XLA_FLAGS as in conftest.py
+if __name__ == "__main__":  # all of them, not one of each class
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
     for axes, shape in product((CUBE, SUB_AXES), [(8, 8, 8), (5, 7, 3)]):
         every = layouts(axes, 3)
         for number, start in enumerate(every):
