@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import checks, explain, partitioning, programs, rules
+from . import checks, costing, explain, partitioning, programs, rules
 from .colours import show
 from .running import common_arguments
 
@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"shardlog {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = common_arguments()
-    for group in (programs, partitioning, explain, checks, rules):
+    for group in (programs, partitioning, costing, explain, checks, rules):
         group.add(commands, common)
     return top
 

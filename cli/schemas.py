@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..checks.lint import Finding
+from ..cost.cost import Item
 from ..explanations.explanation import Loss, Site
 from ..explanations.questions.diff import Tensor
 from ..propagation.fixpoint import Stage as Statistics
@@ -175,6 +176,14 @@ _DOCUMENTS = {
         unknown_ops=_array(_of(UnknownOp)),
     ),
     "partition": _object(bytes=_NUMBER, collectives=_array(_of(Collective))),
+    "cost": _object(
+        topology=_TEXT,
+        seconds=_SIZE,
+        limited=_object(compute=_SIZE, links=_SIZE, memory=_SIZE),
+        peak=_NUMBER,
+        memory=_NUMBER,
+        items=_array(_of(Item)),
+    ),
     "exec": _object(
         devices=_NUMBER,
         results=_array(_object(name=_TEXT, type=_TEXT, off=_or_null(_SIZE), allowed=_SIZE, right=_FLAG)),

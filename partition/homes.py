@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .choosing import SUM, Chooser, Knowledge
+from .choosing import SUM, Chooser
+from .knowledge import Knowledge
 from .layouts import Layout, Pieces, Shape
 from .planning import Planner
 

@@ -15,7 +15,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from .building import Builder, element_of, shape_of
-from .choosing import Candidate, Knowledge
+from .choosing import Candidate
+from .knowledge import Knowledge
 from .layouts import Pieces
 
 

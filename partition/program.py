@@ -15,8 +15,9 @@ from ..program.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Sharding, Shardings, manual_axes
 from . import alone
 from .building import Builder, Form, Scope, Sent, element_of, shape_of
-from .choosing import Choice, Chooser, Knowledge
+from .choosing import Choice, Chooser
 from .homes import Need
+from .knowledge import Knowledge
 from .layouts import Axes, Layout, Shape, replicated
 from .local import COMPUTED, Site
 from .planning import Planner
@@ -365,7 +366,7 @@ class Partitioner:
 
     def _op(self, op: Any) -> None:
         self.builder.loc = op.location
-        known = self.chooser.knowledge(op)
+        known = self.chooser.reader.knowledge(op)
         if known.refused and self.refuses:
             hint = f"{op.name} cannot be partitioned: {known.refused}"
             raise ShardlogError(f"{op.name} cannot run on each device", where=location(op), hint=hint)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .building import Builder, element_of, shape_of
-from .choosing import Read, Stretch, stretch
+from .choosing import Stretch, stretch
 from .exchange import cut_out, exchange
+from .knowledge import Read
 from .layouts import Pieces
 from .local import Site, clone, parts
 

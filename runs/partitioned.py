@@ -35,6 +35,11 @@ class Partitioned(DeviceProgram):
         """The op that a collective serves, where it was in the program as it was read."""
         return self._names.op(purpose)
 
+    def cost(self, topology: str = "v5e") -> Any:
+        """What the program costs on a machine, by its name or as a TOML file describes it: a ``Cost``; see
+        ``docs/cost.md``. Raises ShardlogError for a machine that is none."""
+        return self.result.cost_of(self, topology)
+
     def why(self, number: int) -> Any:
         """Why the program has the collective with this number, a ``Moved``; see ``docs/partitioning.md``.
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..checks.agreement import Agreement
+    from ..cost.cost import Cost
     from ..explanations.answers.answers import Answers, Conflicts, Reasons
     from ..explanations.answers.visualize import Picture
     from ..explanations.explanation import WhyNot
@@ -100,6 +101,14 @@ class Questions:
         from ..explanations.questions.collective import why_collective
 
         return why_collective(self._explainer, program, number)
+
+    def cost_of(self, program: Partitioned, topology: str) -> Cost:
+        """What a partitioned program of this run costs on a machine."""
+        from ..cost.cost import cost
+        from ..cost.machine import machine
+
+        mesh = program.axes.mesh
+        return cost(program, machine(topology, [name for name, _ in mesh.axes] if mesh else ()))
 
     @_asked
     def conflicts(self) -> Conflicts:

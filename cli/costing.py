@@ -1,0 +1,36 @@
+"""``shardlog cost``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .colours import show
+from .running import add_json, print_json, result_of
+
+
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the command; ``common`` has the arguments that every run takes."""
+    command = commands.add_parser(
+        "cost", parents=[common], help="say what the partitioned program costs on a machine"
+    )
+    about = "the machine: v4, v5e, v5p, v6e, h100, h200, b200, or a TOML file; default: %(default)s"
+    command.add_argument("--topology", metavar="NAME|FILE", default="v5e", help=about)
+    keep = argparse.BooleanOptionalAction
+    about = "shard values as propagation decided, or as least moves in all; default: keep"
+    command.add_argument("--keep-shardings", action=keep, default=True, help=about)
+    command.add_argument("--full", action="store_true", help="leave nothing out")
+    add_json(command, "print JSON instead of text")
+    command.set_defaults(carry_out=_cost)
+
+
+def _cost(options: argparse.Namespace) -> None:
+    from ..cost.machine import machine
+    from ..cost.text import cost_text
+
+    machine(options.topology)  # what is wrong with it is said before anything runs
+    found = result_of(options).partition(keep_shardings=options.keep_shardings).cost(options.topology)
+    if options.json:
+        print_json(found.as_json())
+    else:
+        show(cost_text(found, full=options.full))

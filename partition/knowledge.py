@@ -1,0 +1,145 @@
+"""What the rules say about ops: how they become local, once for ops that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..program.signature import RULE, describe, looks_at
+from ..program.signature import attributes as attributes_of
+from ..rulebook.book import RuleBook
+from .layouts import Shape
+
+Rows = list[tuple[Any, ...]]
+_OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
+_ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a dimension of a result reads of one of an operand; see ``reads`` in
+    ``rules/partition/local.dl``."""
+
+    slot: int
+    dim: int
+    result_dim: int
+    stride: int
+    low: int
+    dilation: int
+    extent: int
+    backwards: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What the rules say about ops of one signature."""
+
+    lowering: str
+    refused: str  # why it cannot run on each device
+    roles: tuple[str, ...]
+    shapes: tuple[Shape | None, ...]  # per slot; None: not a tensor of static shape
+    widths: tuple[int, ...]  # bytes of an element, per slot
+    maps: tuple[tuple[tuple[int, ...], ...], ...]  # slot -> dimension -> factors, major to minor
+    sizes: Mapping[int, int]  # of factors
+    splits: frozenset[int]
+    partial: frozenset[int]  # factors along which results are partial
+    combine: str
+    combined_by_region: bool
+    multiplies: bool
+    fills: Mapping[tuple[int, int], str]  # (slot, factor) -> what must stand in the padding
+    local_sizes: tuple[tuple[str, int, int, int], ...]  # attribute, index, slot, dimension
+    counts: tuple[tuple[str, int], ...]  # attribute, factor
+    reads: tuple[Read, ...]
+    passes: Mapping[int, frozenset[int]]  # way -> the operands of which partial sums are passed on
+    names_functions: tuple[str, ...]  # the attributes that do
+    starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
+    looks_up: bool  # operand 0 is read at places that are known only at run time
+    facts: Mapping[str, Rows]
+    signature: Mapping[str, Rows]  # what the rules were told
+
+
+class Reader:
+    """Asks the op rules about ops."""
+
+    def __init__(self, book: RuleBook, modes: Sequence[str] = ()) -> None:
+        self.book = book
+        self._looks_at = looks_at([*book.looks_at, *book.partition_looks_at])
+        self._modes: dict[str, Rows] = {mode: [()] for mode in modes}
+        self._tensors: dict[Any, Any] = {}
+        self._known: dict[Any, Knowledge] = {}
+        self._alike: dict[Any, Knowledge] = {}
+
+    def knowledge(self, op: Any) -> Knowledge:
+        """What the rules say about an op. One that carries a sharding rule is known by it only where the
+        rules know nothing: the rule says how shardings propagate, and not what is computed."""
+        attributes = tuple([(a, v) for a, v in attributes_of(op) if a not in _ANNOTATIONS])
+        alike = op.name, attributes, tuple(v.type for v in op.operands), tuple(op.results.types)
+        around = op.name in self._looks_at or len(op.regions)
+        if not around and alike in self._alike:
+            return self._alike[alike]
+        facts = describe(op, False, self._looks_at, self._tensors)
+        key = tuple((name, tuple(rows)) for name, rows in facts.items())
+        if key not in self._known:
+            self._known[key] = self._ask(op, facts)
+        if not around:
+            self._alike[alike] = self._known[key]
+        return self._known[key]
+
+    def _ask(self, op: Any, facts: Mapping[str, Rows]) -> Knowledge:
+        plain = {name: rows for name, rows in facts.items() if name not in _OWN_RULE} | self._modes
+        if len(plain) != len(facts) + len(self._modes):
+            plain["attribute_number"] = [row for row in facts["attribute_number"] if row[0] != RULE]
+        said = self.book.localize(plain)
+        if (not said["known"] or said["no_rule"]) and "rule_factor" in facts:
+            plain = {**facts, **self._modes}
+            said = self.book.localize(plain)
+        return self._read(op, plain, said)
+
+    @staticmethod
+    def _read(op: Any, facts: Mapping[str, Rows], said: Mapping[str, Rows]) -> Knowledge:
+        slots = facts.get("slot", [])
+        ranks = [rank for *_, rank in slots]
+        dims: list[list[int]] = [[0] * max(rank, 0) for rank in ranks]
+        for t, d, size in facts.get("dim", ()):
+            dims[t][d] = size
+        bits = {t: width for t, _, width in facts.get("element", ())}
+        maps: list[list[list[int]]] = [[[] for _ in range(max(rank, 0))] for rank in ranks]
+        if not said["no_rule"]:
+            for t, d, _, factor in said["maps"]:
+                maps[t][d].append(factor)
+        splits = frozenset(factor for (factor,) in said["splits"]) if not said["no_rule"] else frozenset()
+        return Knowledge(
+            lowering=said["lowers"][0][0],
+            refused=said["refuses"][0][0] if said["refuses"] else "",
+            roles=tuple(role for _, role, *_ in slots),
+            shapes=tuple(tuple(d) if r >= 0 else None for d, r in zip(dims, ranks, strict=True)),
+            widths=tuple(-(-bits.get(t, 0) // 8) for t in range(len(slots))),
+            maps=tuple(tuple(map(tuple, slot)) for slot in maps),
+            sizes=dict(said["factor"]),
+            splits=splits,
+            partial=frozenset(factor for (factor,) in said["leaves_partial"]) & splits,
+            combine=said["combined_by"][0][0] if said["combined_by"] else "",
+            combined_by_region=bool(said["combined_by_region"]),
+            multiplies=bool(said["multiplies"]),
+            fills={(t, factor): what for t, factor, what in said["fills"]},
+            local_sizes=tuple(said["local_size"]),
+            counts=tuple(said["counts"]),
+            reads=tuple(Read(*(*row, row[:2] in said["reads_backwards"])) for row in sorted(said["reads"])),
+            passes={
+                way: frozenset(t for w, t in said["passes_partial"] if w == way)
+                for way in sorted({way for way, _ in said["passes_partial"]})
+            },
+            names_functions=tuple(name for name, value in attributes_of(op) if _names_functions(value)),
+            starts=frozenset(said["starts"]),
+            looks_up=bool(said["looks_up"]),
+            facts=said,
+            signature=facts,
+        )
+
+
+def _names_functions(attribute: Any) -> bool:
+    listed = isinstance(attribute, ir.ArrayAttr) and len(attribute)
+    return bool(listed) and isinstance(attribute[0], ir.FlatSymbolRefAttr)
