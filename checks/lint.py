@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from ..errors import ShardlogError, closest
-from ..explanations.answers.text import given_text, moves_text, short_why_not, wrapped
-from ..explanations.questions.conflicts import conflicts
+from ..explanations.answers.text import given_text, layouts_text, short_why_not, wrapped
+from ..explanations.questions.conflicts import conflicts_or_error
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
 from ..program.elements import UNITS, bytes_text, size_of
@@ -84,9 +84,12 @@ def _unknown_op(run: Run, lint: Lint) -> Iterator[Finding]:
 
 
 def _reshard_above(run: Run, lint: Lint) -> Iterator[Finding]:
-    for conflict in conflicts(run):
+    found, error = conflicts_or_error(run)
+    if error:  # what is not known to be small is not let pass
+        yield Finding(lint.name, "what must move is not known", error.where, 0, error.message, (error.hint,))
+    for conflict in found:
         if conflict.bytes > lint.limit:
-            move = moves_text(conflict)
+            move = layouts_text(conflict)
             said = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
             yield Finding(
                 lint.name,

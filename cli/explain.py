@@ -145,9 +145,8 @@ def _why_not(options: argparse.Namespace) -> None:
 
 def _conflicts(options: argparse.Namespace) -> None:
     from ..explanations.answers.text import conflicts_text
-    from ..explanations.questions.conflicts import conflicts
 
-    found = conflicts(open_or_run(options))
+    found = open_or_run(options).conflicts()
     if options.json:
         print_json([conflict.as_json() for conflict in found])
         return

@@ -124,10 +124,12 @@ _CONFLICT = _object(
     type=_TEXT,
     slot=_TEXT,
     has=_TEXTS,
+    partial=_TEXT,
     needs=_TEXTS,
     partial=_TEXT,
     collective=_TEXT,
     bytes=_NUMBER,
+    executions=_or_null(_NUMBER),  # where a loop does not say how many turns it takes
     origin=_TEXT,
     against=_TEXT,
 )
@@ -193,7 +195,9 @@ _DOCUMENTS = {
     "why-not": _array(_WHY_NOT),
     "conflicts": _array(_CONFLICT),
     "diff": _DIFF,
-    "what-if": _object(bytes=_object(before=_NUMBER, after=_NUMBER), diff=_DIFF),
+    "what-if": _object(
+        bytes=_or_null(_object(before=_NUMBER, after=_NUMBER)), unpartitioned=_TEXT, diff=_DIFF
+    ),
     "expect": _object(differences=_array(_DIFFERENCE), findings=_FINDINGS),
     "ops": _array(_object(op=_TEXT, signatures=_NUMBER, rule=_TEXT, says=_TEXT)),
 }

@@ -8,6 +8,7 @@ from ..runs.questions import Questions
 from ..runs.records.record import Run
 from ..runs.result import Result
 from .answers.text import conflicts_text
+from .questions.conflicts import conflicts_or_error
 
 
 class Explained(Questions):
@@ -37,9 +38,14 @@ class Explained(Questions):
         annotated = f"{len({(a.value, a.where) for a in given if a.by == 'user'}):,} annotations"
         specs = " and the specs of shard_maps" if any(a.spec for a in given) else ""
         lines.append(f"{sharded:,} of {len(tensors):,} tensors are sharded, by {annotated}{specs}")
-        lines.append(conflicts_text(self.conflicts()).splitlines()[0])
+        lines.append(self._moved())
         lines += [f"no rule for {op['name']} at {op['location']}" for op in run.unknown_ops]
         return "\n".join([*lines, "ask: .why(value), .why_not(value, dim, axis), .conflicts()"])
+
+    def _moved(self) -> str:
+        """What must move, or why that is not known."""
+        found, error = conflicts_or_error(self._run)
+        return f"what must move is not known: {error}" if error else conflicts_text(found).splitlines()[0]
 
     def __repr__(self) -> str:
         return self.summary() if self._asked is None else repr(self._asked)

@@ -48,8 +48,9 @@ class Computed:
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a collective is for: the op, the slot and the value; how the value was laid out and is to be; and,
-    where there were several ways to compute the op, the choice."""
+    """What a collective is for: the op, the slot and the value; how the value was laid out and is to be;
+    where there were several ways to compute the op, the choice; and where the op only hands the value on,
+    the result that it becomes (``to``)."""
 
     op: Any
     slot: int
@@ -57,6 +58,7 @@ class Purpose:
     start: Layout | None = None
     goal: Layout | None = None
     computed: Computed | None = None
+    to: Any = None
 
     @property
     def known(self) -> Knowledge | None:
@@ -486,7 +488,7 @@ class Partitioner:
             label in op.attributes for label in RESULT_SHARDING
         ):
             home = self.tensors[value].home
-        self.define(result, home, self.get(value, home, Purpose(op, 0, value)))
+        self.define(result, home, self.get(value, home, Purpose(op, 0, value, to=result)))
 
     def _nothing(self, op: Any, known: Knowledge) -> None:
         """It is only for propagation."""
@@ -495,8 +497,8 @@ class Partitioner:
         """The layouts of what goes in, which are those of the results, and the values in them."""
         homes = self._homes(op)
         values = [
-            self.get(value, home, Purpose(op, i, value))
-            for i, (value, home) in enumerate(zip(op.operands, homes, strict=True))
+            self.get(value, home, Purpose(op, i, value, to=result))
+            for i, (value, home, result) in enumerate(zip(op.operands, homes, op.results, strict=True))
         ]
         return homes, values
 

@@ -165,17 +165,6 @@ def _choosing(name: str) -> Program:
     return load([RULES / f"partition/{name}.dl"], key="item", include_from=[RULES])
 
 
-@cache
-def _partition() -> Program:
-    return load([RULES / "partition/partition.dl"], key="item", include_from=[RULES])
-
-
-def partition(shared: Facts) -> Solver:
-    """A solver for how an item is computed, and what must move for it; ``shared`` are the facts about the
-    axes. See ``rules/partition/partition.dl``."""
-    return _partition().solver(shared)
-
-
 def _key(signature: Facts) -> Hashable:
     return tuple((name, tuple(rows)) for name, rows in signature.items())
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..partition.executions import Executions
 from ..program.function import location
+from ..program.ids import Item
+from ..program.meshes import axis_text
 
 if TYPE_CHECKING:
     from ..partition.device_program import DeviceProgram
@@ -80,10 +82,19 @@ class OpNames:
         """The op that a collective serves, as an item, where it was in the program as it was read."""
         return self._items.get(purpose.op.operation)
 
-    def op(self, purpose: Any) -> Op | None:
+    def item(self, purpose: Any) -> Item | None:
         """The op that a collective serves, where it was in the program as it was read."""
+        return self._items.get(purpose.op.operation)
+
+    def op(self, purpose: Any) -> Op | None:
+        """The op that a collective serves, as ``item``."""
         item = self.item(purpose)
         return None if item is None else self._record.op(item)
+
+    def result(self, value: Any) -> int:
+        """The number of a tensor that an op gives; -1 of what none gives that was in the program."""
+        maker = None if value is None else self._maker(value)
+        return -1 if maker is None else maker.values[len(value.owner.operands) + value.result_number]
 
     def of(self, purpose: Any) -> tuple[Op, int]:
         """The op that a collective serves, and the slot."""

@@ -11,7 +11,6 @@ from .collectives import Collective, OpNames, collectives
 
 if TYPE_CHECKING:
     from .executable import Executable
-    from .records.record import Op
     from .result import Result
 
 
@@ -25,15 +24,12 @@ class Partitioned(DeviceProgram):
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """What the program moves, in its order."""
-        return collectives(self._names, self)
+        return collectives(self.names, self)
 
     @cached_property
-    def _names(self) -> OpNames:
-        return OpNames(self.result.record)
-
-    def op_of(self, purpose: Any) -> Op | None:
-        """The op that a collective serves, where it was in the program as it was read."""
-        return self._names.op(purpose)
+    def names(self) -> OpNames:
+        """What is asked about its collectives, as the program that was read calls it."""
+        return OpNames(self.result)
 
     def cost(self, topology: str = "v5e") -> Any:
         """What the program costs on a machine, by its name or as a TOML file describes it: a ``Cost``; see

@@ -120,7 +120,7 @@ class Questions:
         from ..explanations.answers.answers import Conflicts
         from ..explanations.questions.conflicts import conflicts
 
-        return Conflicts(conflicts(self._run))
+        return Conflicts(conflicts(self._run, self._explainer))
 
     @_asked
     def diff(self, other: Run | Questions) -> Diff:

@@ -22,6 +22,7 @@ from ..importers.views import view_of
 from ..program.function import location
 from ..program.ids import Cell
 from ..program.modules import symbols
+from ..program.shardings import Sharding
 from ..propagation.fixpoint import Fixpoint, propagate
 from ..propagation.schedules.schedule import Applied, Held, apply_schedule, last_priority
 from ..rulebook.book import RuleBook
@@ -33,9 +34,9 @@ def run_with(
     source: Any,
     options: Options,
     progress: Callable[[str, float], None] | None = None,
-    dropped: Collection[Cell] = (),
+    without: Collection[int] = (),
 ) -> Result:
-    """``run`` with the options of a run, and without the annotations of some cells."""
+    """``run`` with the options of a run, without the annotations of the cells ``without``."""
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
     text = view_of(source, options.view, options.dumped)
@@ -54,10 +55,7 @@ def run_with(
             return import_program(module, book, modes=options.modes, separate_groups=options.separate_groups)
 
         tactics = _tactics(module, options, book, read)
-        program = read()
-        if dropped:
-            kept = {cell: given for cell, given in program.initial.items() if cell not in dropped}
-            program = replace(program, initial=kept)
+        program = _without(read(), without)
         last = last_priority(options.until, tactics, program)
     unknown_ops = _unknown_ops(program, text)
     for message in book.unknown_priorities(program.classes.signatures.examples):
@@ -74,6 +72,30 @@ def run_with(
     return Result(
         module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, bodies, options
     )
+
+
+def _without(program: Program, cells: Collection[int]) -> Program:
+    """A program without the annotations of cells, which its module loses too. Specs of ``shard_map``s are
+    part of the program, and stay."""
+    if not cells:
+        return program
+    initial = {cell: sharding for cell, sharding in program.initial.items() if cell not in cells}
+    for instance in program.graph.instances:
+        function = instance.function
+        for v, sharding in function.annotations.items():
+            node = function.definer[v]
+            if program.cells[instance.place + instance.layout.place[v]] not in cells:
+                continue
+            if not 0 <= node < len(function.ops) or node in function.boundaries or node in function.created:
+                continue
+            if node in function.constraints:
+                free = Sharding.open(sharding.mesh, len(sharding.dimensions))
+                with program.module.context:
+                    written = program.shardings.attribute(free, closed=False)
+                function.ops[node].attributes["sharding"] = written
+            elif "sdy.sharding" in function.ops[node].attributes:
+                del function.ops[node].attributes["sdy.sharding"]
+    return replace(program, initial=initial)
 
 
 def _asked(text: Text, options: Options, module: ir.Module) -> tuple[Text, Options]:

@@ -35,8 +35,10 @@ def diff_text(found: Diff, *, labels: tuple[str, str] = ("1", "2"), full: bool =
 
 def what_if_text(found: WhatIf, *, full: bool = False) -> str:
     """The differences as text, and the change in the bytes that move."""
-    before, after = found.bytes
-    moved = f"{before:,} bytes must move to each device before, {after:,} after: {after - before:+,}"
+    moved = f"the bytes that must move are not known: {found.unpartitioned}"
+    if found.bytes:
+        before, after = found.bytes
+        moved = f"{before:,} bytes must move from each device before, {after:,} after: {after - before:+,}"
     return f"{moved}\n{diff_text(found.diff, labels=('before', 'after'), full=full)}"
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ...partition.layouts import Layout, Pieces
     from ...runs.collectives import Collective
     from ...runs.partitioned import Partitioned
+    from ...runs.records.record import Annotation, Value
     from .why import Explainer
 
 _MOST_WAYS = 4
@@ -79,26 +80,40 @@ def why_collective(explainer: Explainer, program: Partitioned, number: int) -> M
         count = len(program.sent)
         hint = f"they are numbered from 0 to {count - 1}" if count else "the program moves nothing"
         raise ShardlogError(f"there is no collective {number}", where=explainer.record.name, hint=hint)
-    return _Asked(explainer, program).moved(number)
+    return Asked(explainer, program).moved(number)
 
 
-class _Asked:
+class Asked:
+    """A partitioned program that is asked about its collectives."""
+
     def __init__(self, explainer: Explainer, program: Partitioned) -> None:
         self.explainer, self.program, self.axes = explainer, program, program.axes
 
     def moved(self, number: int) -> Moved:
-        sent = self.program.sent[number]
-        purpose, start, goal = sent.purpose, sent.purpose.start, sent.purpose.goal
+        """Why there is a collective."""
+        purpose = self.program.sent[number].purpose
         known, choice = purpose.known, purpose.choice
+        before, partial, after = self.layouts(purpose)
         return Moved(
             self.program.collectives[number],
-            self._dims(start),
-            self._dims(goal),
-            self._text(start.partial) if start is not None else "",
+            before,
+            after,
+            partial,
             tuple(self._ways(known, choice)) if choice is not None and known is not None else (),
             tuple(self._because(known, choice.taken)) if choice is not None and known is not None else (),
             tuple(self._causes(number)),
         )
+
+    def layouts(self, purpose: Any) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+        """How a tensor lies before (and over which axes it is partial) and after, as texts."""
+        start = purpose.start
+        partial = self._text(start.partial) if start is not None else ""
+        return self._dims(start), partial, self._dims(purpose.goal)
+
+    @staticmethod
+    def type_of(purpose: Any) -> str:
+        """The type of the value that a collective moves."""
+        return "" if purpose.value is None else str(purpose.value.type)
 
     # ---- Texts ------------------------------------------------------------------------------------------
 
@@ -149,25 +164,41 @@ class _Asked:
 
     def _causes(self, number: int) -> Iterator[Explanation]:
         """Of each axis of the collective, why a tensor at the op has it; that which moves comes first."""
+        for value, dim, atoms in self._holders(number):
+            yield self.explainer.explain(value, dim, atoms)
+
+    def origins(self, number: int) -> Iterator[tuple[int, Annotation]]:
+        """The tensors at the op that have an axis of the collective, by number, and where it comes from."""
+        for value, dim, atoms in self._holders(number):
+            cell = self.explainer.history.cell(value.place)
+            yield value.number, self.explainer.annotation(self.explainer.origin(cell, dim, atoms[0])[1])
+
+    def _holders(self, number: int) -> Iterator[tuple[Value, int, list[int]]]:
+        """The tensors at the op that have an axis of the collective: a dimension, and the axis's atoms."""
         purpose = self.program.sent[number].purpose
         pieces = self.program.sent[number].pieces or self._changed(purpose.start, purpose.goal)
-        op = self.program.op_of(purpose)
-        slots: list[tuple[int, Layout]] = list(enumerate(purpose.held))
+        told: set[tuple[int, int, str]] = set()
+        for number, layout in self._held(purpose):
+            value = self.explainer.record.value(number)
+            for dim, held in enumerate(layout.dims):
+                for run in self._runs([p for p in held if p in pieces]):
+                    if (value.number, dim, run[1]) not in told and (atoms := self._atoms(value, dim, run)):
+                        told.add((value.number, dim, run[1]))
+                        yield value, dim, atoms
+
+    def _held(self, purpose: Any) -> Iterator[tuple[int, Layout]]:
+        """The tensors at the op, by number, and how they lie; that which moves comes first."""
+        op = self.program.names.op(purpose)
+        if op is None:
+            return
+        slots = list(enumerate(purpose.held))
         if not slots and purpose.start is not None:
             slots = [(purpose.slot, purpose.start)]
         slots.sort(key=lambda pair: pair[0] != purpose.slot)
-        told: set[tuple[int, str]] = set()
-        for slot, layout in slots:
-            if op is None or slot >= len(op.values):
-                continue
-            for dim, held in enumerate(layout.dims):
-                for run in self._runs([p for p in held if p in pieces]):
-                    value = self.explainer.record.value(op.values[slot])
-                    key = value.number, f"{dim} {run}"
-                    if key in told:
-                        continue
-                    told.add(key)
-                    yield from self._why(value, dim, run)
+        yield from ((op.values[slot], layout) for slot, layout in slots if slot < len(op.values))
+        result = self.program.names.result(purpose.to)
+        if result >= 0 and purpose.goal is not None:
+            yield result, purpose.goal
 
     def _changed(self, start: Layout | None, goal: Layout | None) -> Pieces:
         """The pieces that lie elsewhere afterwards."""
@@ -181,15 +212,13 @@ class _Asked:
         held = tuple(pieces)
         return [(self.axes.pieces[held[0]].mesh, a.name, a.pre, a.size) for a in self.axes.sub_axes(held)]
 
-    def _why(self, value: Any, dim: int, run: tuple[int, str, int, int]) -> Iterator[Explanation]:
+    def _atoms(self, value: Value, dim: int, run: tuple[int, str, int, int]) -> list[int]:
+        """The atoms of a sub-axis that a dimension of a tensor has."""
         history, (mesh, name, pre, size) = self.explainer.history, run
-        cell = history.cell(value.place)
-        held = history.facts(history.content(cell, history.end)).get("sharded", ())
-        wanted = [
+        content = history.content(history.cell(value.place), history.end)
+        wanted = {
             atom.id
             for atom in self.explainer.meshes.atoms
             if (atom.mesh, atom.axis) == (mesh, name) and pre <= atom.lo and atom.hi <= pre * size
-        ]
-        atoms = [x for d, _, x in held if d == dim and x in wanted]
-        if atoms:
-            yield self.explainer.explain(value, dim, atoms)
+        }
+        return [x for d, _, x in history.facts(content).get("sharded", ()) if d == dim and x in wanted]

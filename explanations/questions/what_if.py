@@ -11,24 +11,28 @@ from ...errors import ShardlogError, closest
 from ...importers.given import Given
 from ...program.ids import Cell
 from ...runs.records.record import Record, Run, record
-from .conflicts import Conflict, conflicts
+from .conflicts import Conflict, conflicts_or_error
 from .diff import Diff, diff
-from .replay import without
 from .values import Values
 
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """The effects of changed annotations: on shardings, and on the data that moves at ops (the bytes that
-    each device receives)."""
+    """The effects of changed annotations: on shardings, and on what must move in the partitioned program.
+
+    ``unpartitioned`` says why that is not known where the program cannot be partitioned.
+    """
 
     diff: Diff
     before: tuple[Conflict, ...]
     after: tuple[Conflict, ...]
+    unpartitioned: str = ""
 
     @property
-    def bytes(self) -> tuple[int, int]:
-        """The bytes that move without the change, and with it."""
+    def bytes(self) -> tuple[int, int] | None:
+        """The bytes that each device sends without the change, and with it; None where that is not known."""
+        if self.unpartitioned:
+            return None
         return sum(c.bytes for c in self.before), sum(c.bytes for c in self.after)
 
     def __repr__(self) -> str:
@@ -41,8 +45,8 @@ class WhatIf:
 
     def as_json(self) -> dict[str, Any]:
         """The change as JSON has it."""
-        before, after = self.bytes
-        return {"bytes": {"before": before, "after": after}, "diff": self.diff.as_json()}
+        moved = self.bytes and dict(zip(("before", "after"), self.bytes, strict=True))
+        return {"bytes": moved, "unpartitioned": self.unpartitioned, "diff": self.diff.as_json()}
 
 
 def what_if(run: Run, annotate: Given = (), drop: Sequence[str] = ()) -> WhatIf:
@@ -53,10 +57,10 @@ def what_if(run: Run, annotate: Given = (), drop: Sequence[str] = ()) -> WhatIf:
     """
     base = record(run)
     cells = sorted({cell for name in drop for cell in _annotated(base, name)})
-    changed = base.again(annotate) if annotate else base.result
-    if cells:
-        changed = without(changed, cells)
-    return WhatIf(diff(base, changed), tuple(conflicts(base)), tuple(conflicts(changed)))
+    changed = base.again(annotate, cells) if annotate or cells else base.result
+    before, error = conflicts_or_error(run)
+    after, later = conflicts_or_error(changed)
+    return WhatIf(diff(base, changed), before, after, str(error or later or ""))
 
 
 def _annotated(run: Record, name: str) -> list[Cell]:

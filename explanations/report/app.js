@@ -87,9 +87,9 @@ class App {
     this.views.program.showOp(op);
   }
 
-  showConflict(i) {
+  showConflict({ tensor }) {
     this.view = "conflicts";
-    this.select(this.run.conflicts[i].tensor);
+    this.select(tensor);
   }
 
   /** Opens the details of a tensor; -1 closes them. */

@@ -1,68 +1,85 @@
 "use strict";
-// What must move, and the annotations that meet there.
+// What must move in the partitioned program, and the annotations that meet there.
+
+const MOST_ALIKE = 8; // tensors that are named of those of which the same is said
 
 class Conflicts {
   constructor(app) {
     this.app = app;
     this.view = byId("view-conflicts");
     const { run } = app;
-    const of = (i) => run.conflicts[i];
-    const dims = (texts) => `[${texts.map((text) => `{${text}}`).join(", ")}]`;
+    const of = (i) => run.folds[i][0];
+    const bytes = (i) => of(i).bytes * run.folds[i].length;
+    const where = (text) => ({ value: text, cell: (i) => element("span", { class: "code" }, text(i)) });
     this.table = new Table(
       "Conflicts",
       [
-        { title: "Bytes", width: "6rem", number: true, value: (i) => of(i).bytes, cell: (i) => bytesText(of(i).bytes) },
+        { title: "Bytes", width: "5.5rem", number: true, value: bytes, cell: (i) => bytesText(bytes(i)) },
+        { title: "Times", width: "5rem", number: true, value: (i) => timesOf(run, i), cell: (i) => timesText(run, i) },
         { title: "Collective", width: "9.5rem", value: (i) => of(i).collective, cell: (i) => of(i).collective },
         {
           title: "Tensor",
           width: "minmax(6rem, 1fr)",
-          value: (i) => run.title(of(i).tensor),
-          cell: (i) => middle(run.title(of(i).tensor), { class: "middle code" }),
+          value: (i) => run.conflictTitle(of(i)),
+          cell: (i) => middle(run.conflictTitle(of(i)), { class: "middle code" }),
         },
-        {
-          title: "Has",
-          width: "minmax(8rem, 1.5fr)",
-          value: (i) => dims(of(i).has),
-          cell: (i) => element("span", { class: "code" }, dims(of(i).has)),
-        },
-        {
-          title: "Needed",
-          width: "minmax(8rem, 1.5fr)",
-          value: (i) => dims(of(i).needs),
-          cell: (i) => element("span", { class: "code" }, dims(of(i).needs)),
-        },
+        { title: "Has", width: "minmax(8rem, 1.5fr)", ...where((i) => dimsText(of(i).has)) },
+        { title: "Partial over", width: "minmax(6.5rem, 0.8fr)", ...where((i) => of(i).partial) },
+        { title: "Needed", width: "minmax(8rem, 1.5fr)", ...where((i) => dimsText(of(i).needs)) },
         { title: "For", width: "minmax(8rem, 1fr)", value: (i) => of(i).op, cell: (i) => shortOp(of(i).op) },
         { title: "At", width: "minmax(8rem, 1.4fr)", value: (i) => of(i).where, cell: (i) => middle(of(i).where) },
       ],
-      (i) => app.showConflict(i),
+      (i) => app.showConflict(of(i)),
     );
-    const total = run.conflicts.reduce((sum, { bytes }) => sum + bytes, 0);
+    const total = run.conflicts.reduce((sum, conflict) => sum + conflict.bytes, 0);
     const note =
-      run.conflicts.length === 0
-        ? "Operands and results agree everywhere: nothing must move."
-        : `${manyText(run.conflicts.length, "tensor")} must move at the end of the run, ${bytesText(total)} to each device. Click one to see the annotations that meet.`;
+      run.unpartitioned ||
+      (run.conflicts.length === 0
+        ? nothingMoves(run)
+        : `${manyText(run.conflicts.length, "tensor")} must move in the program that each device runs, ${bytesText(total)} from each device. Click one to see the annotations that meet.`);
     this.view.append(element("div", { class: "tools" }, element("span", { class: "note" }, note)), this.table.element);
-    this.rows = run.conflicts.map((_, i) => i);
+    this.rows = run.folds.map((_, i) => i);
   }
 
   render() {
-    this.table.selected = this.app.run.conflicts.findIndex(({ tensor }) => tensor === this.app.tensor);
+    const { run, tensor } = this.app;
+    this.table.selected =
+      tensor < 0 ? -1 : run.folds.findIndex((same) => same.some((conflict) => conflict.tensor === tensor));
     this.table.show(this.rows);
   }
 }
 
+const dimsText = (texts) => `[${texts.map((text) => `{${text}}`).join(", ")}]`;
+
+/** Why there are no conflicts. */
+const nothingMoves = (run) =>
+  run.unpartitioned ? "the program cannot be partitioned" : "Nothing must move between devices.";
+
+/** How often conflicts alike are carried out, a loop of unknown length counted once. */
+const timesOf = (run, i) => (run.folds[i][0].executions ?? 1) * run.folds[i].length;
+
+const timesText = (run, i) =>
+  run.folds[i][0].executions === null ? `${countText(timesOf(run, i))} a turn` : countText(timesOf(run, i));
+
 /** A conflict in words: what moves, how, and the annotations that meet. */
 function conflictText(app, conflict) {
-  const dims = (texts) => `[${texts.map((text) => `{${text}}`).join(", ")}]`;
+  const { run } = app;
   const ends = [...new Set([conflict.origin, conflict.against])].filter((cell) => cell >= 0);
-  const link = (cell) => element("span", { class: "annotated" }, ...givenParts(app, originOf(app.run, cell)));
+  const link = (cell) => element("span", { class: "annotated" }, ...givenParts(app, originOf(run, cell)));
+  const alike = run.folds.find((same) => same.includes(conflict)).filter((other) => other !== conflict);
+  const turns =
+    conflict.executions === 1
+      ? ""
+      : conflict.executions === null
+        ? " each turn of a loop"
+        : ` in ${countText(conflict.executions)} turns`;
   return element(
     "div",
     { class: "conflict" },
     element(
       "p",
       {},
-      element("b", {}, `${conflict.collective}, ${bytesText(conflict.bytes)} to each device`),
+      element("b", {}, `${conflict.collective}, ${bytesText(conflict.bytes)} from each device${turns}`),
       " as ",
       conflict.slot,
       " of ",
@@ -72,10 +89,10 @@ function conflictText(app, conflict) {
     element(
       "p",
       {},
-      code(dims(conflict.has)),
-      conflict.partial ? ` partial over ${conflict.partial}` : "",
+      code(dimsText(conflict.has)),
+      ...(conflict.partial ? [", partial over ", code(conflict.partial)] : []),
       " → ",
-      code(dims(conflict.needs)),
+      code(dimsText(conflict.needs)),
     ),
     ...(ends.length === 0
       ? []
@@ -87,5 +104,18 @@ function conflictText(app, conflict) {
             ...ends.flatMap((end, i) => [i ? " and " : "", link(end)]),
           ),
         ]),
+    ...(alike.length === 0 ? [] : [element("p", { class: "note" }, "So do ", ...alikeLinks(app, alike))]),
   );
+}
+
+/** Links to the tensors of which the same is said. */
+function alikeLinks(app, alike) {
+  const rest = alike.length - MOST_ALIKE;
+  const links = alike
+    .slice(0, MOST_ALIKE)
+    .flatMap((other, i) => [
+      i ? ", " : "",
+      button(app.run.conflictTitle(other), () => app.showConflict(other), { class: "link" }),
+    ]);
+  return rest > 0 ? [...links, ` and ${countText(rest)} more`] : links;
 }

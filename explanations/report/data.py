@@ -13,11 +13,11 @@ from ...program.elements import size_of
 from ...program.ids import Content, Item
 from ...program.meshes import axis_text
 from ...runs.records.record import Op, Run, Value
-from ..questions.conflicts import conflicts
-from ..questions.why import Explainer
-from .folding import PART, Group, fold, scope
+from ..questions.conflicts import Conflict, conflicts_or_error
+from .folding import PART, Group, fold, scope, stands_for
 from .steps import Kinds
 
+_SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")  # of a conflict
 _FEW = 8  # results that need no group of their own
 _CALLED = re.compile(r"@([^:#]+)")  # what stands before the names of values in functions that are called
 
@@ -44,7 +44,7 @@ class _Numbers:
 class _Collector:
     def __init__(self, run: Run, tell: Callable[[str, float], None]) -> None:
         self.tell = tell
-        self.explainer = Explainer(run)
+        self.run, self.explainer = run, run._explainer
         self.record, self.history = self.explainer.record, self.explainer.history
         self.meshes = self.record.meshes
         self.string, self.roles, self.content = _Numbers(), _Numbers(), _Numbers()
@@ -68,6 +68,7 @@ class _Collector:
         ops = self.ops()
         tensors = self.tensors()
         self.tell("looking for conflicts", 0.65)
+        groups = self.groups(program)
         return {
             "version": __version__,
             "module": record.name,
@@ -81,9 +82,9 @@ class _Collector:
             "tensors": tensors,
             "ops": ops,
             "log": log,
-            "conflicts": self.conflicts(),
+            **self.conflicts(stands_for(groups, program)),
             "annotations": self.annotations(),
-            "groups": [group.as_json() for group in self.groups(program)],
+            "groups": [group.as_json() for group in groups],
             "roles": list(self.roles.of),
             "manual": list(self.manual.of),
             "contents": [self.sharding(content) for content in self.content.of],
@@ -167,17 +168,27 @@ class _Collector:
             [a.cell, self.tensor.of.get(names.get(a.value, -1), -1), a.text, a.where, a.by] for a in found
         ]
 
-    def conflicts(self) -> list[dict[str, Any]]:
-        """The conflicts, with the numbers of tensors for their names, and the cells of annotations."""
-        rows = []
-        for found in conflicts(self.record):
-            if found.number < 0:
-                continue
-            cells = {
-                end: a.cell if a else -1 for end, a in (("origin", found.origin), ("against", found.against))
-            }
-            rows.append({**found.as_json(), **cells, "tensor": self.tensor(found.number)})
-        return rows
+    def conflicts(self, stands: Sequence[int]) -> dict[str, Any]:
+        """The conflicts, most bytes first, those that repeat with the ops one after the other; how many there
+        are of each (``alike``); and why nothing is known of them, where it is not. ``stands``: op -> the one
+        that it repeats."""
+        known, error = conflicts_or_error(self.run)
+        found: dict[Any, list[dict[str, Any]]] = {}
+        for row in map(self.conflict, known):
+            at = row["at"]
+            said = [str(row[name]) for name in _SAID]
+            key = stands[at] if 0 <= at < len(stands) else (row["op"], row["where"]), *said
+            found.setdefault(key, []).append(row)
+        alike = sorted(found.values(), key=lambda same: -same[0]["bytes"] * len(same))
+        rows = [row for same in alike for row in same]
+        return {"conflicts": rows, "alike": list(map(len, alike)), "unpartitioned": str(error or "")}
+
+    def conflict(self, found: Conflict) -> dict[str, Any]:
+        """A conflict, with the numbers of its tensor and op (-1: not on the page), and the cells of
+        annotations."""
+        ends = (("origin", found.origin), ("against", found.against))
+        row = {**found.as_json(), **{end: a.cell if a else -1 for end, a in ends}}
+        return {**row, "number": self.tensor.of.get(found.number, -1), "at": self.item.of.get(found.item, -1)}
 
     def groups(self, program: int) -> list[Group]:
         """The groups of the program; what it returns is one of them."""

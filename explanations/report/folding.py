@@ -89,6 +89,25 @@ class _Node:
     group: Group | None = None
 
 
+def stands_for(groups: Sequence[Group], count: int) -> list[int]:
+    """Of each of ``count`` ops the one that stands for it: in what repeats, the one of the first time."""
+    found = list(range(count))
+
+    def read(groups: Iterable[Group]) -> None:
+        for group in groups:
+            if group.kind != REPEAT:
+                read(group.members)
+                continue
+            first, *others = group.members
+            read(first.members)
+            for other in others:
+                if other.end - other.first == first.end - first.first:
+                    found[other.first : other.end] = found[first.first : first.end]
+
+    read(groups)
+    return found
+
+
 class _Folding:
     def __init__(self, scopes: Sequence[tuple[str, ...]], tokens: Sequence[int]) -> None:
         self.scopes, self.tokens = scopes, tokens

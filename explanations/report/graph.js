@@ -48,7 +48,7 @@ function graphOf(run, group) {
         const key = from * children.length + to;
         if (!joined.has(key)) joined.set(key, new Map());
         const tensors = joined.get(key);
-        if (!tensors.get(tensor)) tensors.set(tensor, run.moves(op, tensor));
+        if (!tensors.get(tensor)) tensors.set(tensor, run.moves(op, op + 1, tensor));
       }
     }
   }
@@ -63,7 +63,7 @@ function graphOf(run, group) {
     ...ports.map(({ to, tensors }, i) => ({
       from: i,
       to: to + ports.length,
-      tensors: new Map(tensors.map((tensor) => [tensor, movesInto(run, children[to], tensor)])),
+      tensors: new Map(tensors.map((tensor) => [tensor, run.moves(children[to].first, children[to].end, tensor)])),
     })),
     ...[...joined].map(([key, tensors]) => ({
       from: Math.floor(key / children.length) + ports.length,
@@ -91,9 +91,4 @@ function sizeOf(run, { first, group }) {
 /** Whether an op is a constant, or data flow. */
 function isSmall(run, op) {
   return run.opName(op) === FLOW || run.operands(op).length === 0;
-}
-
-/** Whether a tensor must move for an op of a child. */
-function movesInto(run, { first, end }, tensor) {
-  return run.conflicts.some(({ tensor: moved, at }) => moved === tensor && first <= at && at < end);
 }

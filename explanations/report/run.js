@@ -51,7 +51,7 @@ class Run {
       meshes: data.meshes,
       stages: data.stages,
       unknown: data.unknown,
-      conflicts: data.conflicts,
+      unpartitioned: data.unpartitioned,
       groups: data.groups,
       log: data.log,
       strings: data.strings,
@@ -60,6 +60,7 @@ class Run {
       shown: data.shown,
       program: data.program,
     });
+    this.readConflicts(data);
     this.shortenPlaces(data);
     this.readAxes(data);
     this.readShardings(data);
@@ -78,8 +79,14 @@ class Run {
       this.firstContent[cell] = this.tensors.first[t];
     });
     this.moved = new Float64Array(this.tensors.name.length);
-    for (const conflict of this.conflicts) this.moved[conflict.tensor] += conflict.bytes;
-    this.findConflicts();
+    for (const { tensor, bytes } of this.conflicts) if (tensor >= 0) this.moved[tensor] += bytes;
+  }
+
+  /** `folds` are the conflicts of which the same is said. A tensor or an op that is not on the page is -1. */
+  readConflicts(data) {
+    this.conflicts = data.conflicts.map((row) => ({ ...row, name: row.tensor, tensor: row.number }));
+    let at = 0;
+    this.folds = data.alike.map((count) => this.conflicts.slice(at, (at += count)));
   }
 
   readAxes(data) {
@@ -168,24 +175,15 @@ class Run {
     for (const annotation of data.annotations) annotation[3] = short(annotation[3]);
   }
 
-  /** Gives conflicts the op `at` which they are. */
-  findConflicts() {
-    const taken = new Set();
-    for (const conflict of this.conflicts) {
-      const fits = (op) =>
-        this.opName(op) === conflict.op &&
-        this.opWhere(op) === conflict.where &&
-        [...this.slots(op)].some((tensor, slot) => tensor === conflict.tensor && this.role(op, slot) === conflict.slot);
-      const key = (op) => `${op} ${conflict.slot}`;
-      const ops = [...this.users(conflict.tensor), this.producer[conflict.tensor]].filter((op) => op >= 0);
-      conflict.at = ops.find((op) => fits(op) && !taken.has(key(op))) ?? -1;
-      taken.add(key(conflict.at));
-    }
+  /** What a tensor that must move is called. */
+  conflictTitle({ tensor, name }) {
+    return tensor >= 0 ? this.title(tensor) : name;
   }
 
-  /** Whether a tensor must move for an op. */
-  moves(op, tensor) {
-    return this.moved[tensor] > 0 && this.conflicts.some((found) => found.at === op && found.tensor === tensor);
+  /** Whether a tensor must move for one of the ops from `first` to `end`, or where it is made, as partial sums must. */
+  moves(first, end, tensor) {
+    const on = (at) => (first <= at && at < end) || (at >= 0 && at === this.producer[tensor]);
+    return this.moved[tensor] > 0 && this.conflicts.some((found) => found.tensor === tensor && on(found.at));
   }
 
   // ---- Tensors and ops ----------------------------------------------------------------------------------------

@@ -78,8 +78,8 @@ class Summary {
       card("All tensors", bytesText(local), `on each device, ${bytesText(all)} in all`, () => app.showTensors("all")),
       card(
         "Conflicts",
-        countText(run.conflicts.length),
-        run.conflicts.length > 0 ? `${bytesText(moved)} move to each device` : "nothing must move",
+        run.unpartitioned ? "unknown" : countText(run.conflicts.length),
+        run.conflicts.length > 0 ? `${bytesText(moved)} move from each device` : nothingMoves(run),
         () => app.show("conflicts"),
       ),
       card(
@@ -139,21 +139,22 @@ class Summary {
   top() {
     const { app } = this;
     const { run } = app;
-    if (run.conflicts.length === 0) return element("p", { class: "note" }, "Operands and results agree everywhere.");
+    if (run.conflicts.length === 0) return element("p", { class: "note" }, run.unpartitioned || nothingMoves(run));
     return element(
       "ol",
       { class: "top" },
-      ...run.conflicts
+      ...run.folds
         .slice(0, TOP)
-        .map((conflict, i) =>
+        .map((same) => ({ ...same[0], times: same.length }))
+        .map((conflict) =>
           element(
             "li",
             {},
             element(
               "button",
-              { type: "button", class: "link", click: () => app.showConflict(i) },
-              `${bytesText(conflict.bytes)}, ${conflict.collective} of `,
-              code(run.title(conflict.tensor)),
+              { type: "button", class: "link", click: () => app.showConflict(conflict) },
+              `${bytesText(conflict.bytes * conflict.times)}, ${conflict.times > 1 ? `${conflict.times} × ` : ""}${conflict.collective} of `,
+              code(run.conflictTitle(conflict)),
             ),
             ` for ${shortOp(conflict.op)}`,
             conflict.where ? element("span", { class: "note" }, ` at ${conflict.where}`) : "",

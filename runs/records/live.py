@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -67,12 +67,13 @@ class Live(Record):
 
         return Result(*(getattr(self.run, field.name) for field in fields(self.run)))
 
-    def again(self, annotate: Given = ()) -> Result:
+    def again(self, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
         from ...importers.given import Several
         from ..running import run_with
 
         options = self.run.options
-        return run_with(self.run.source, replace(options, annotate=Several((options.annotate, annotate))))
+        options = replace(options, annotate=Several((options.annotate, annotate)))
+        return run_with(self.run.source, options, without=without)
 
     def relation(self, name: str) -> list[tuple[Any, ...]]:
         return self.run.facts[name]

@@ -8,7 +8,7 @@ value whose sharding another one holds has that one's *place*; a place is the nu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from posixpath import normpath
@@ -261,8 +261,11 @@ class Record(Questions, ABC):
         """The run in memory."""
 
     @abstractmethod
-    def again(self, annotate: Given = ()) -> Result:
-        """A run of the module with more annotations. Raises what ``shardlog.run`` does."""
+    def again(self, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
+        """A run of the module with more annotations, and without those of the cells ``without``.
+
+        Raises what ``shardlog.run`` does.
+        """
 
 
 Run = Union["Result", Record]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -301,11 +301,11 @@ class Saved(Record):
         hint = f"it was saved by shardlog {self.version}, this is {__version__}; {AGAIN}"
         return ShardlogError(message, where=str(self.path), hint=hint)
 
-    def again(self, annotate: Given = ()) -> Result:
+    def again(self, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
         with TemporaryDirectory() as folder:
-            return self._again(Path(folder), annotate)
+            return self._again(Path(folder), annotate, without)
 
-    def _again(self, folder: Path, annotate: Given = ()) -> Result:
+    def _again(self, folder: Path, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
         """The run again, with its rule files in a folder."""
         from ...importers.given import Several
         from ...importers.source import Text
@@ -323,7 +323,7 @@ class Saved(Record):
         given["annotate"] = Several((given["annotate"], annotate)) if annotate else given["annotate"]
         # The module may come from anywhere, whatever the checksum of the file says.
         text = Text(vetted(self._file.unpacked(data), self.name), self.name)
-        return run_with(text, Options(**given, rules=tuple(files)))
+        return run_with(text, Options(**given, rules=tuple(files)), without=without)
 
     def _changed(self, result: Result) -> bool:
         """Whether the log of a run differs from that of the file."""

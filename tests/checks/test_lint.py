@@ -57,6 +57,8 @@ def test_moves() -> None:
     )
     assert move.because == ("by the annotations of %arg0 at batch['x'] and %arg2 at params['v']",)
     assert found("reshard-above=0.5KiB") == []
+    (*_, unknown) = found("reshard-above=200")  # the op that no rule knows is computed whole
+    assert (unknown.what, unknown.bytes) == ("%1 : tensor<8x16xf32>", 8 * 16 * 4 // 2)
 
 
 def test_a_saved_run(tmp_path: Path) -> None:

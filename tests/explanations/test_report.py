@@ -140,11 +140,17 @@ def train_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_from_the_summary_to_the_annotation_that_caused_a_conflict(page: Page) -> None:
-    assert "512 B move to each device" in page.text("#view-summary")
+    assert "512 B move from each device" in page.text("#view-summary")
     page.click(".card", "Conflicts")
+    first, second = (row.text.split("\n") for row in page.all("#view-conflicts .space .row"))
+    assert first[:6] == ["384 B", "1", "all-reduce", "%2", "[{}, {data}]", "model"]
+    assert second[:5] == ["128 B", "1", "all-gather", "%1", "[{data}, {model}]"]
+    page.click("#view-conflicts .row", "all-reduce")
+    assert "[{}, {data}], partial over model → [{}, {data}]" in page.text("#details .conflict")
     page.click("#view-conflicts .row", "all-gather")
+    page.until(lambda: page.text("#details h2") == "%1")
     conflict = page.text("#details .conflict")
-    assert "all-gather, 128 B to each device as operand 0 of dot_general at model.py:9" in conflict
+    assert "all-gather, 128 B from each device as operand 0 of dot_general at model.py:9" in conflict
     assert "[{data}, {model}] → [{}, {model}]" in conflict
     assert "Annotations that meet" in conflict
     page.click("#details .conflict .link", "params['v']")
@@ -233,7 +239,8 @@ def test_search(page: Page) -> None:
 def test_sorting(page: Page) -> None:
     page.click("#tabs button", "Tensors")
     page.click("#view-tensors .head button", "Moved")
-    assert page.all("#view-tensors .space .row")[0].text.startswith("%2")
+    rows = page.all("#view-tensors .space .row")
+    assert [row.text.split("\n")[0] for row in rows[:2]] == ["%2", "%1"]
     assert page.one("#view-tensors [aria-sort=descending]").text.startswith("Moved")
     page.click("#view-tensors .head button", "Size")
     page.click("#view-tensors .head button", "Size")
@@ -320,7 +327,7 @@ def test_program(page: Page) -> None:
     labels = [node.get_attribute("aria-label") for node in page.all("#view-program .node[aria-label]")]
     assert labels[1] == "tanh: %1, [{data}, {model}]"
     assert labels[2] == "dot_general: %2, [{}, {data}]; 2 of its tensors must move"
-    assert len(page.all("#view-program path.moves")) == 1
+    assert len(page.all("#view-program path.moves")) == 2  # into it, and out of it
     page.click("#view-program .node", "tanh")
     assert page.text("#details h2") == "%1"
     assert len(page.all("#view-program .node.way")) == 2  # the ops that its axes came by
@@ -345,13 +352,13 @@ def test_by_keyboard_alone(page: Page) -> None:
     page.press(Keys.ESCAPE, "4")
     page.tab_to(".table[aria-label=Conflicts]")
     page.press(Keys.ENTER)
-    assert "all-reduce, 384 B to each device" in page.text("#details")
+    assert "partial over model" in page.text("#details")
     page.press("?")
     assert page.one("#help-dialog").is_displayed()
 
 
 def test_everything_has_a_name_and_a_place_in_the_tab_order(page: Page) -> None:
-    page.run("app.showConflict(0)")
+    page.run("app.showConflict(app.run.conflicts[0])")
     for view in "1234":
         page.press(view)
         unnamed = page.run("""
@@ -387,7 +394,7 @@ def test_the_address_keeps_what_is_shown(page: Page) -> None:
 
 def test_alone(page: Page) -> None:
     """Nothing is asked for but the page, and what a module says is shown as it is."""
-    page.run("app.showConflict(0); app.show('program'); app.show('tensors')")
+    page.run("app.showConflict(app.run.conflicts[0]); app.show('program'); app.show('tensors')")
     assert "<script>bad=1</script>.py:8" in page.run(
         "return document.getElementById('view-tensors').textContent"
     )
@@ -427,13 +434,14 @@ def test_contrast(page: Page, scheme: str) -> None:
     grounds = page.run("return getComputedStyle(document.body).backgroundColor")
     assert (grounds == "rgb(255, 255, 255)") == (scheme == "light")
     for view in ("summary", "tensors", "program", "conflicts"):
-        page.run(f"app.showConflict(0); app.show('{view}')")
+        page.run(f"app.showConflict(app.run.conflicts[0]); app.show('{view}')")
         page.run("document.querySelectorAll('#details details').forEach((one) => { one.open = true; })")
         assert page.run(CONTRAST) == []
 
 
 def test_on_paper(page: Page) -> None:
-    page.run("app.showConflict(0); window.print = () => {}; dispatchEvent(new Event('beforeprint'))")
+    page.run("app.showConflict(app.run.conflicts[1])")
+    page.run("window.print = () => {}; dispatchEvent(new Event('beforeprint'))")
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     shown = page.text("body")
     for part in (

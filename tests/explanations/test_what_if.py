@@ -30,6 +30,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
   return %1 : tensor<8x4xf32>
 }
 """
+V = '%v: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}'
 
 
 @pytest.fixture(params=["live", "saved"])
@@ -50,17 +51,19 @@ def test_another_annotation(run: Run) -> None:
 
 @pytest.mark.parametrize("name", ["%arg2", "params['v']"])
 def test_an_annotation_less(run: Run, name: str) -> None:
+    """As if it had not been written."""
     found = what_if(run, drop=[name])
     parting = next(p for p in found.diff.partings if p.op == "annotation")
     assert (parting.has, parting.site.value, parting.why_not) == (1, "%arg2", "not annotated")
-    before, after = found.bytes
-    assert after < before
+    changed = shardlog.run(MODULE.replace(V, "%v: tensor<32x16xf32>"))
+    assert [c.as_json() for c in found.after] == [c.as_json() for c in changed.conflicts()]
+    assert {c.collective for c in found.after} != {c.collective for c in found.before}
 
 
 def test_patterns(run: Run) -> None:
     found = what_if(run, drop=["params[*]"])
     assert {p.site.value for p in found.diff.partings if p.op == "annotation"} == {"%arg1", "%arg2"}
-    assert found.bytes[1] == 0
+    assert found.bytes == (sum(c.bytes for c in found.before), 0)
 
 
 def test_both(run: Run) -> None:
@@ -85,6 +88,63 @@ def test_a_constraint_is_dropped() -> None:
     run = shardlog.run(text)
     found = what_if(run, drop=["%1"])
     assert {t.value: t.second for t in found.diff.tensors}["%0"] == ("data", "")
+    # The constraint asks for nothing any more: what moves is what moves without it.
+    free = shardlog.run(text.replace('[{?}, {"model", ?}]', "[{?}, {?}]"))
+    assert [c.as_json() for c in found.after] == [c.as_json() for c in free.conflicts()]
+    assert "model" in {c.partial for c in found.before} - {c.partial for c in found.after}
+
+
+def test_partial_sums_count() -> None:
+    """An MLP as in Megatron: what its second product leaves partial is summed over "model"."""
+    text = """
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>},
+                %up: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>},
+                %down: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>})
+    -> tensor<8x16xf32> {
+  %0 = stablehlo.dot_general %x, %up, contracting_dims = [1] x [0]
+     : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+  %1 = stablehlo.tanh %0 : tensor<8x32xf32>
+  %2 = stablehlo.dot_general %1, %down, contracting_dims = [1] x [0]
+     : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+  return %2 : tensor<8x16xf32>
+}
+"""
+    found = what_if(shardlog.run(text), drop=["%arg1", "%arg2"])
+    (conflict,) = found.before
+    assert (conflict.tensor, conflict.partial, conflict.collective) == ("%2", "model", "all-reduce")
+    # Of 4 * 16 elements of four bytes, three quarters are sent to be added up, and as much of the sums.
+    assert found.bytes == (2 * (4 * 16 * 4) * 3 // 4, 0)
+
+
+def test_a_program_that_cannot_be_partitioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is propagated, and reported on: only what moves is not known."""
+    module = tmp_path / "infeed.mlir"
+    module.write_text("""
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%t: !stablehlo.token, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>})
+    -> tensor<8xf32> {
+  %0:2 = "stablehlo.infeed"(%t) : (!stablehlo.token) -> (tensor<8xf32>, !stablehlo.token)
+  %1 = stablehlo.add %x, %0#0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+""")
+    message = "infeed.mlir:5:10: error: stablehlo.infeed cannot run on each device"
+    assert main(["what-if", str(module), "--drop", "%arg1"]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert "the bytes that must move are not known" in first
+    assert message in first
+    assert "so differ" in last
+    assert main(["what-if", str(module), "--drop", "%arg1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    validate(found, schema("what-if"))
+    assert found["bytes"] is None
+    assert message in found["unpartitioned"]
+    assert main(["conflicts", str(module)]) == 2
+    assert message in capsys.readouterr().err
+    assert main(["run", str(module), "--fail-on", "reshard-above=0", "-o", str(tmp_path / "o.mlir")]) == 1
+    assert "reshard-above: what must move is not known" in capsys.readouterr().out
+    assert message in repr(shardlog.explain(shardlog.run(module)))
 
 
 @pytest.mark.parametrize(
@@ -108,8 +168,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["what-if", str(module), "--drop", "params['v']"]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()
     found = what_if(shardlog.run(module), drop=["%arg2"])
+    assert found.bytes is not None
     before, after = found.bytes
-    assert first == f"{before} bytes must move to each device before, {after} after: {after - before:+}"
+    assert first == f"{before} bytes must move from each device before, {after} after: {after - before:+}"
     assert second == f"{len(found.diff.tensors)} of 6 tensors are sharded otherwise"
     assert main(["what-if", str(module), "--drop", "%arg2", "--json"]) == 0
     validate(json.loads(capsys.readouterr().out), schema("what-if"))

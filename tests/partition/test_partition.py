@@ -1,8 +1,7 @@
-"""Partitioning: how an op is computed, and how slots with another sharding get there."""
+"""The ways in which an op can be computed in parts, and how it would be if every tensor stayed as it is."""
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -11,9 +10,9 @@ from shardlog.engine.evaluate.program import Backend
 from shardlog.program.meshes import Mesh, Meshes, SubAxis
 from shardlog.rulebook.book import RULES
 
-PROGRAM = RULES / "partition" / "partition.dl"
+PROGRAM = RULES / "partition" / "candidates.dl"
 MESHES = Meshes([Mesh("mesh", (("a", 2), ("b", 4), ("c", 12)))])
-OUTPUTS = ("computes", "collective", "shards", "assembles", "owns")
+OUTPUTS = ("stays", "candidate", "option_axis")
 Facts = dict[str, list[tuple[Any, ...]]]
 
 
@@ -27,17 +26,30 @@ def atoms(text: str) -> list[int]:
     return found
 
 
-def partitioned(rule: str, *held: str, backend: Backend = "core") -> Facts:
-    """The answers for an op such as ``ik,kj->ij`` whose slots hold axes such as ``a,b c`` by dimension."""
+def asked(rule: str, *held: str, merged: dict[str, str] | None = None, backend: Backend = "core") -> Facts:
+    """The ways to compute an op such as ``ik,kj->ij`` whose slots hold axes such as ``a,b c`` by dimension;
+    dimensions in ``merged`` have several factors. Factors are of size 24."""
     operands, results = (side.split(",") for side in rule.split("->"))
     slots = [*operands, *results]
-    letters = sorted({letter for slot in slots for letter in slot}, key="".join(slots).index)
-    places = [(t, d, letters.index(f)) for t, slot in enumerate(slots) for d, f in enumerate(slot)]
+    dims = [[(merged or {}).get(letter, letter) for letter in slot] for slot in slots]
+    letters = sorted({f for slot in dims for factors in slot for f in factors}, key="".join(slots).find)
+    if merged:
+        letters = sorted(letters)
     facts: Facts = {
         "tensor": [(t, "operand" if t < len(operands) else "result") for t in range(len(slots))],
-        "maps": [(t, d, 0, f) for t, d, f in places],
-        "factor_sharded": [
-            (t, f, k, x) for t, d, f in places for k, x in enumerate(atoms(held[t].split(",")[d]))
+        "maps": [
+            (t, d, j, letters.index(f))
+            for t, slot in enumerate(dims)
+            for d, factors in enumerate(slot)
+            for j, f in enumerate(factors)
+        ],
+        "factor": [(f, 24) for f in range(len(letters))],
+        "splits": [(f,) for f in range(len(letters))],
+        "sharded": [
+            (t, d, k, x)
+            for t, slot in enumerate(dims)
+            for d in range(len(slot))
+            for k, x in enumerate(atoms(held[t].split(",")[d]))
         ],
     }
     return (
@@ -50,7 +62,7 @@ def partitioned(rule: str, *held: str, backend: Backend = "core") -> Facts:
 def computed(rule: str, *held: str) -> dict[int, list[int]]:
     """The atoms that each factor is computed on."""
     factors: dict[int, list[int]] = {}
-    for factor, _, atom in partitioned(rule, *held)["computes"]:
+    for factor, _, atom in asked(rule, *held)["stays"]:
         factors.setdefault(factor, []).append(atom)
     return factors
 
@@ -70,30 +82,24 @@ def test_an_axis_is_used_once() -> None:
 
 
 @pytest.mark.parametrize("backend", ["core", "reference"])
-@pytest.mark.parametrize(
-    ("operand", "result", "collective", "received"),
-    [
-        # Received are parts of the whole tensor.
-        ("a,", ",", "all-gather", Fraction(1, 2)),
-        ("a,b", ",b", "all-gather", Fraction(1, 8)),
-        ("c:(1)4,", "c:(1)3,", "all-gather", Fraction(1, 3) - Fraction(1, 4)),
-        ("b,", ",b", "all-to-all", Fraction(1, 4) - Fraction(1, 16)),
-        ("b,a", ",b", "all-to-all", Fraction(1, 4) - Fraction(1, 32)),
-        ("b:(1)2,", "a,", "collective-permute", Fraction(1, 2)),
-        ("a b,", "b a,", "collective-permute", Fraction(1, 8)),
-        ("a,", "a b,", "slice", Fraction(0)),
-    ],
-)
-def test_collectives(
-    operand: str, result: str, collective: str, received: Fraction, backend: Backend
-) -> None:
-    found = partitioned("ij->ij", operand, result, backend=backend)
-    assert found["collective"] == [(0, collective)]
-    ((_, *shards),), ((_, *assembles),), ((_, *owns),) = (
-        found[name] for name in ("shards", "assembles", "owns")
-    )
-    assert (Fraction(*assembles) - Fraction(*owns)) / Fraction(*shards) == received
+def test_an_op_can_be_computed_as_each_slot_has_it_and_whole(backend: Backend) -> None:
+    found = asked("ik,kj->ij", "a,", "b,", "a,", backend=backend)
+    axes: dict[tuple[int, int], list[int]] = {}
+    for f, option, _, x in found["option_axis"]:
+        axes.setdefault((f, option), []).append(x)
+    ways = set()
+    for (choice,) in found["candidate"]:
+        way = {}
+        while choice is not None:
+            factor, option, choice = choice
+            if option:
+                way[factor] = tuple(axes[factor, option])
+        ways.add(tuple(sorted(way.items())))
+    a, b = tuple(atoms("a")), tuple(atoms("b"))
+    on_i, on_k = [(), ((0, a),)], [(), ((1, b[:1]),), ((1, b),)]
+    assert ways == {(*i, *k) for i in on_i for k in on_k}
 
 
-def test_what_agrees_does_not_move() -> None:
-    assert partitioned("ik,kj->ij", "a,b", "b,", "a,")["collective"] == []
+def test_a_minor_factor_needs_the_major_ones_in_single_elements() -> None:
+    found = asked("ij->m", ",a", "", merged={"m": "ij"})
+    assert found["candidate"] == [(None,)]

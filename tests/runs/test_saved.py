@@ -242,6 +242,7 @@ def test_other_tables(file: Path, tmp_path: Path, change: str, capsys: pytest.Ca
         ("why {} %0", "DELETE FROM run"),
         ("why {} %0", "UPDATE proof SET steps = '[]'"),
         ("why {} %0", "UPDATE content SET facts = '{\"sharded\": [[0]]}'"),
+        ("why {} %0", "UPDATE value SET shape = 'x'"),
         ("report {} -o report.html", "DELETE FROM value WHERE number = 0"),
         ("what-if {} --drop %arg0", "UPDATE module SET options = '[]'"),
         ("what-if {} --drop %arg0", "UPDATE module SET data = x'00'"),
