@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ..errors import ShardlogError, closest
-from ..explanations.answers.text import given_text, layouts_text, short_why_not, wrapped
+from ..explanations.answers.text import given_text, moves_text, short_why_not, wrapped
 from ..explanations.questions.conflicts import conflicts_or_error
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
@@ -89,7 +89,7 @@ def _reshard_above(run: Run, lint: Lint) -> Iterator[Finding]:
         yield Finding(lint.name, "what must move is not known", error.where, 0, error.message, (error.hint,))
     for conflict in found:
         if conflict.bytes > lint.limit:
-            move = layouts_text(conflict)
+            move = moves_text(conflict)
             said = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
             yield Finding(
                 lint.name,

@@ -124,7 +124,6 @@ _CONFLICT = _object(
     type=_TEXT,
     slot=_TEXT,
     has=_TEXTS,
-    partial=_TEXT,
     needs=_TEXTS,
     partial=_TEXT,
     collective=_TEXT,

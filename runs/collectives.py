@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..partition.executions import Executions
 from ..program.function import location
-from ..program.ids import Item
-from ..program.meshes import axis_text
 
 if TYPE_CHECKING:
     from ..partition.device_program import DeviceProgram
@@ -77,10 +75,6 @@ class OpNames:
 
     def __init__(self, record: Live) -> None:
         self._record, self._items = record, record.run.items
-
-    def item(self, purpose: Any) -> Item | None:
-        """The op that a collective serves, as an item, where it was in the program as it was read."""
-        return self._items.get(purpose.op.operation)
 
     def item(self, purpose: Any) -> Item | None:
         """The op that a collective serves, where it was in the program as it was read."""

@@ -29,7 +29,7 @@ class Partitioned(DeviceProgram):
     @cached_property
     def names(self) -> OpNames:
         """What is asked about its collectives, as the program that was read calls it."""
-        return OpNames(self.result)
+        return OpNames(self.result.record)
 
     def cost(self, topology: str = "v5e") -> Any:
         """What the program costs on a machine, by its name or as a TOML file describes it: a ``Cost``; see

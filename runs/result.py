@@ -127,22 +127,26 @@ class Result(RunData, Questions):
 
         return compiled(self, devices)
 
-    def partition(self, form: Form = "sdy-manual", *, keep_shardings: bool = True) -> Partitioned:
+    def partition(
+        self, form: Form = "sdy-manual", *, keep_shardings: bool = True, refuse: bool = True
+    ) -> Partitioned:
         """The program that each device runs, with these shardings; see ``docs/partitioning.md``.
 
         Without ``keep_shardings`` values between the boundary and constraints may be sharded otherwise, where
         less moves then in all.
 
         ``form`` is how XLA takes it: as one manual computation, or as a program per device for its partitions
-        ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device.
+        ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device;
+        without ``refuse`` they are in it, and it is for asking what it moves, not for running.
         """
         from ..partition.device_program import partition
         from .partitioned import Partitioned
 
         shardings, options = self.program.shardings, self.options
         with self.source.places():
+            move = not keep_shardings
             program = partition(
-                self.module, shardings, self.book, options.modes, form, move=not keep_shardings
+                self.module, shardings, self.book, options.modes, form, move=move, refuse=refuse
             )
             return Partitioned(self, program)
 

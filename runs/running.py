@@ -34,9 +34,9 @@ def run_with(
     source: Any,
     options: Options,
     progress: Callable[[str, float], None] | None = None,
-    without: Collection[int] = (),
+    dropped: Collection[Cell] = (),
 ) -> Result:
-    """``run`` with the options of a run, without the annotations of the cells ``without``."""
+    """``run`` with the options of a run, and without the annotations of some cells."""
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
     text = view_of(source, options.view, options.dumped)
@@ -55,7 +55,7 @@ def run_with(
             return import_program(module, book, modes=options.modes, separate_groups=options.separate_groups)
 
         tactics = _tactics(module, options, book, read)
-        program = _without(read(), without)
+        program = _without(read(), dropped)
         last = last_priority(options.until, tactics, program)
     unknown_ops = _unknown_ops(program, text)
     for message in book.unknown_priorities(program.classes.signatures.examples):
@@ -74,7 +74,7 @@ def run_with(
     )
 
 
-def _without(program: Program, cells: Collection[int]) -> Program:
+def _without(program: Program, cells: Collection[Cell]) -> Program:
     """A program without the annotations of cells, which its module loses too. Specs of ``shard_map``s are
     part of the program, and stay."""
     if not cells:

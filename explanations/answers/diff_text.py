@@ -38,7 +38,7 @@ def what_if_text(found: WhatIf, *, full: bool = False) -> str:
     moved = f"the bytes that must move are not known: {found.unpartitioned}"
     if found.bytes:
         before, after = found.bytes
-        moved = f"{before:,} bytes must move from each device before, {after:,} after: {after - before:+,}"
+        moved = f"{before:,} bytes must move to each device before, {after:,} after: {after - before:+,}"
     return f"{moved}\n{diff_text(found.diff, labels=('before', 'after'), full=full)}"
 
 

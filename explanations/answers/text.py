@@ -100,7 +100,7 @@ def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
     """The tensors that must move, most bytes first."""
     total = sum(conflict.bytes for conflict in conflicts)
     tensors = f"{len(conflicts)} tensor{'' if len(conflicts) == 1 else 's'}"
-    lines = [f"{tensors} must move, {total:,} bytes from each device"]
+    lines = [f"{tensors} must move, {total:,} bytes to each device"]
     found = [[c] for c in conflicts] if full else groups(conflicts, lambda c: "\n".join(_conflict(c, 1)))
     found.sort(key=lambda same: -same[0].bytes * len(same))
     shown = found if full else found[:_MOST_STEPS]
@@ -121,14 +121,16 @@ def _conflict(conflict: Conflict, times: int) -> list[str]:
         size += f" {turns}"
     lines = [
         f"  {size}, {conflict.collective}: {conflict.tensor} : {conflict.type}",
-        f"      {layouts_text(conflict)} for {op}",
+        f"      {moves_text(conflict)} for {op}",
     ]
     return lines + (wrapped("      ", given_text(conflict.given)) if conflict.given else [])
 
 
-def layouts_text(conflict: Conflict) -> str:
-    """How a tensor lies and how it is needed."""
-    partial = f', partial over "{conflict.partial}"' if conflict.partial else ""
+def moves_text(conflict: Conflict) -> str:
+    """How the tensor lies, and how it is needed: ``[{a}, {}] -> [{}, {}]``."""
+    partial = f" partial over {conflict.partial}" if conflict.partial else ""
+    if conflict.has == conflict.needs and not partial:
+        return dims_text(conflict.has)
     return f"{dims_text(conflict.has)}{partial} -> {dims_text(conflict.needs)}"
 
 

@@ -173,6 +173,16 @@ class Asked:
             cell = self.explainer.history.cell(value.place)
             yield value.number, self.explainer.annotation(self.explainer.origin(cell, dim, atoms[0])[1])
 
+    def spec(self, purpose: Any) -> Annotation | None:
+        """The spec by which an operand enters a ``shard_map``."""
+        item = self.program.names.item(purpose)
+        inside = None if item is None else self.program.result.record.entering(item, purpose.slot)
+        if inside is None:
+            return None
+        cell = self.explainer.history.cell(inside)
+        given = self.explainer.record.given_shardings()
+        return next((annotation for annotation in given if annotation.spec and annotation.cell == cell), None)
+
     def _holders(self, number: int) -> Iterator[tuple[Value, int, list[int]]]:
         """The tensors at the op that have an axis of the collective: a dimension, and the axis's atoms."""
         purpose = self.program.sent[number].purpose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,6 @@ class Conflict:
     type: str
     slot: str
     has: tuple[str, ...]
-    partial: str
     needs: tuple[str, ...]
     partial: str
     collective: str
@@ -61,7 +60,7 @@ def conflicts(run: Run, explainer: Explainer | None = None) -> list[Conflict]:
     Raises ShardlogError where the program cannot be partitioned.
     """
     result = run.result if isinstance(run, Record) else run
-    asked = Asked(explainer or Explainer(run), result.partition())
+    asked = Asked(explainer or Explainer(run), result.partition(refuse=False))
     alike: dict[Any, list[int]] = {}  # several collectives may serve one purpose
     for number, sent in enumerate(asked.program.sent):
         alike.setdefault(id(sent.purpose), []).append(number)
@@ -95,8 +94,8 @@ def _conflict(asked: Asked, numbers: list[int]) -> Conflict:
         asked.explainer.record.value(number).type if number >= 0 else asked.type_of(purpose),
         first.slot,
         before,
-        partial,
         after,
+        partial,
         ", ".join(dict.fromkeys(collective.kind for collective in made)),
         sum(collective.total for collective in made),
         first.executions,
@@ -108,7 +107,7 @@ def _conflict(asked: Asked, numbers: list[int]) -> Conflict:
 
 
 def _meeting(
-    asked: Asked, numbers: Iterable[int], number: int
+    asked: Asked, numbers: Sequence[int], number: int
 ) -> tuple[Annotation | None, Annotation | None]:
     """The annotations that the axes of a tensor and those of the other slots come from."""
     origin = against = None
@@ -118,4 +117,4 @@ def _meeting(
                 origin = origin or annotation
             else:
                 against = against or annotation
-    return origin, against
+    return origin, against or asked.spec(asked.program.sent[numbers[0]].purpose)

@@ -36,7 +36,7 @@ class Conflicts {
       run.unpartitioned ||
       (run.conflicts.length === 0
         ? nothingMoves(run)
-        : `${manyText(run.conflicts.length, "tensor")} must move in the program that each device runs, ${bytesText(total)} from each device. Click one to see the annotations that meet.`);
+        : `${manyText(run.conflicts.length, "tensor")} must move in the program that each device runs, ${bytesText(total)} to each device. Click one to see the annotations that meet.`);
     this.view.append(element("div", { class: "tools" }, element("span", { class: "note" }, note)), this.table.element);
     this.rows = run.folds.map((_, i) => i);
   }
@@ -79,7 +79,7 @@ function conflictText(app, conflict) {
     element(
       "p",
       {},
-      element("b", {}, `${conflict.collective}, ${bytesText(conflict.bytes)} from each device${turns}`),
+      element("b", {}, `${conflict.collective}, ${bytesText(conflict.bytes)} to each device${turns}`),
       " as ",
       conflict.slot,
       " of ",
@@ -90,7 +90,7 @@ function conflictText(app, conflict) {
       "p",
       {},
       code(dimsText(conflict.has)),
-      ...(conflict.partial ? [", partial over ", code(conflict.partial)] : []),
+      ...(conflict.partial ? [` partial over ${conflict.partial}`] : []),
       " → ",
       code(dimsText(conflict.needs)),
     ),

@@ -79,7 +79,7 @@ class Summary {
       card(
         "Conflicts",
         run.unpartitioned ? "unknown" : countText(run.conflicts.length),
-        run.conflicts.length > 0 ? `${bytesText(moved)} move from each device` : nothingMoves(run),
+        run.conflicts.length > 0 ? `${bytesText(moved)} move to each device` : nothingMoves(run),
         () => app.show("conflicts"),
       ),
       card(

@@ -73,7 +73,7 @@ class Live(Record):
 
         options = self.run.options
         options = replace(options, annotate=Several((options.annotate, annotate)))
-        return run_with(self.run.source, options, without=without)
+        return run_with(self.run.source, options, dropped=without)
 
     def relation(self, name: str) -> list[tuple[Any, ...]]:
         return self.run.facts[name]

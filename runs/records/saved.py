@@ -323,7 +323,7 @@ class Saved(Record):
         given["annotate"] = Several((given["annotate"], annotate)) if annotate else given["annotate"]
         # The module may come from anywhere, whatever the checksum of the file says.
         text = Text(vetted(self._file.unpacked(data), self.name), self.name)
-        return run_with(text, Options(**given, rules=tuple(files)), without=without)
+        return run_with(text, Options(**given, rules=tuple(files)), dropped=without)
 
     def _changed(self, result: Result) -> bool:
         """Whether the log of a run differs from that of the file."""

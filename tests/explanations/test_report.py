@@ -140,17 +140,17 @@ def train_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_from_the_summary_to_the_annotation_that_caused_a_conflict(page: Page) -> None:
-    assert "512 B move from each device" in page.text("#view-summary")
+    assert "512 B move to each device" in page.text("#view-summary")
     page.click(".card", "Conflicts")
     first, second = (row.text.split("\n") for row in page.all("#view-conflicts .space .row"))
     assert first[:6] == ["384 B", "1", "all-reduce", "%2", "[{}, {data}]", "model"]
     assert second[:5] == ["128 B", "1", "all-gather", "%1", "[{data}, {model}]"]
     page.click("#view-conflicts .row", "all-reduce")
-    assert "[{}, {data}], partial over model → [{}, {data}]" in page.text("#details .conflict")
+    assert "[{}, {data}] partial over model → [{}, {data}]" in page.text("#details .conflict")
     page.click("#view-conflicts .row", "all-gather")
     page.until(lambda: page.text("#details h2") == "%1")
     conflict = page.text("#details .conflict")
-    assert "all-gather, 128 B from each device as operand 0 of dot_general at model.py:9" in conflict
+    assert "all-gather, 128 B to each device as operand 0 of dot_general at model.py:9" in conflict
     assert "[{data}, {model}] → [{}, {model}]" in conflict
     assert "Annotations that meet" in conflict
     page.click("#details .conflict .link", "params['v']")
@@ -440,7 +440,7 @@ def test_contrast(page: Page, scheme: str) -> None:
 
 
 def test_on_paper(page: Page) -> None:
-    page.run("app.showConflict(app.run.conflicts[1])")
+    page.run("app.showConflict(app.run.conflicts[0])")
     page.run("window.print = () => {}; dispatchEvent(new Event('beforeprint'))")
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     shown = page.text("body")

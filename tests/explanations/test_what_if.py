@@ -30,7 +30,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
   return %1 : tensor<8x4xf32>
 }
 """
-V = '%v: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}'
+V = '%v: tensor<32x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}'
 
 
 @pytest.fixture(params=["live", "saved"])
@@ -55,7 +55,7 @@ def test_an_annotation_less(run: Run, name: str) -> None:
     found = what_if(run, drop=[name])
     parting = next(p for p in found.diff.partings if p.op == "annotation")
     assert (parting.has, parting.site.value, parting.why_not) == (1, "%arg2", "not annotated")
-    changed = shardlog.run(MODULE.replace(V, "%v: tensor<32x16xf32>"))
+    changed = shardlog.run(MODULE.replace(V, "%v: tensor<32x4xf32>"))
     assert [c.as_json() for c in found.after] == [c.as_json() for c in changed.conflicts()]
     assert {c.collective for c in found.after} != {c.collective for c in found.before}
 
@@ -119,17 +119,22 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
 
 def test_a_program_that_cannot_be_partitioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is propagated, and reported on: only what moves is not known."""
-    module = tmp_path / "infeed.mlir"
+    module = tmp_path / "meshes.mlir"
     module.write_text("""
-sdy.mesh @mesh = <["a"=2]>
-func.func @main(%t: !stablehlo.token, %x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>})
-    -> tensor<8xf32> {
-  %0:2 = "stablehlo.infeed"(%t) : (!stablehlo.token) -> (tensor<8xf32>, !stablehlo.token)
-  %1 = stablehlo.add %x, %0#0 : tensor<8xf32>
-  return %1 : tensor<8xf32>
+sdy.mesh @mesh = <["a"=4]>
+sdy.mesh @half = <["b"=2]>
+func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>})
+    -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@half, [{"b"}]>] out_shardings=[<@half, [{"b"}]>]
+      manual_axes={"b"} (%z: tensor<4xf32>) {
+    %1 = stablehlo.tanh %z : tensor<4xf32>
+    sdy.return %1 : tensor<4xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = stablehlo.abs %y : tensor<8xf32>
+  return %0, %2 : tensor<8xf32>, tensor<8xf32>
 }
 """)
-    message = "infeed.mlir:5:10: error: stablehlo.infeed cannot run on each device"
+    message = "meshes.mlir:6:8: error: a manual computation over @half of 2 devices, in a program of 4"
     assert main(["what-if", str(module), "--drop", "%arg1"]) == 0
     first, *_, last = capsys.readouterr().out.splitlines()
     assert "the bytes that must move are not known" in first
@@ -170,7 +175,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = what_if(shardlog.run(module), drop=["%arg2"])
     assert found.bytes is not None
     before, after = found.bytes
-    assert first == f"{before} bytes must move from each device before, {after} after: {after - before:+}"
+    assert first == f"{before} bytes must move to each device before, {after} after: {after - before:+}"
     assert second == f"{len(found.diff.tensors)} of 6 tensors are sharded otherwise"
     assert main(["what-if", str(module), "--drop", "%arg2", "--json"]) == 0
     validate(json.loads(capsys.readouterr().out), schema("what-if"))
