@@ -23,7 +23,7 @@ def test_programs_compile_for_v5e(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setenv("TPU_SKIP_MDS_QUERY", "1")
     monkeypatch.setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
-    devices = topologies.get_topology_desc("v5e:2x4", "tpu").devices
+    devices: Any = topologies.get_topology_desc("v5e:2x4", "tpu").devices
     forms: tuple[Form, ...] = ("sdy-manual", "manual")
     for form in forms:
         program = shardlog.run(lowered(name, 2).as_text()).partition(form)
