@@ -6,7 +6,7 @@ say about its signature is looked up later.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -247,22 +247,12 @@ class _Reader:
 
     def read_region(self, region: Any, parent: int, around: Any) -> Region:
         function, signatures, numbers = self.function, self.signatures, self.numbers
-        blocks = list(region.blocks)
-        if len(blocks) != 1:
-            raise ShardlogError(
-                f"a region of {around.operation.name} has {len(blocks)} blocks",
-                where=location(around),
-                hint="only structured control flow (stablehlo.while, stablehlo.case) is supported",
-            )
         number = self.regions
         self.regions += 1
-        arguments = []
-        for argument in blocks[0].arguments:
-            numbers[argument] = value = function.new_value(signatures.type(argument.type, around), -1)
-            arguments.append(value)
+        block, arguments = self._read_block(region, around)
         nodes: list[int] = []
         # Names of the hot loop: it runs once per op of the program.
-        types, ops, signature, data = function.types, function.ops, function.signature, function.data
+        types, ops, signature = function.types, function.ops, function.signature
         add_node, add_op, add_signature = nodes.append, ops.append, signature.append
         add_parent, add_region, add_name = (
             function.parent.append,
@@ -271,9 +261,9 @@ class _Reader:
         )
         add_operands, add_results = function.operands.append, function.results.append
         add_type, add_definer = types.append, function.definer.append
-        type_number, key_of, number_of = signatures.types, signatures.attribute_keys, signatures.number
-        looks_at = signatures.looks_at
-        for op in blocks[0].operations:
+        type_number, number_of, looks_at = signatures.types, signatures.number, signatures.looks_at
+        read_attributes = self._read_attributes
+        for op in block.operations:
             node = len(ops)
             add_node(node)
             add_op(op)
@@ -294,28 +284,8 @@ class _Reader:
             if name.__class__ is not str:  # some ops have an attribute called name
                 name = op.operation.name
             add_name(name)
-            pairs = attributes(op)
             key: list[Hashable] = [name, *[types[value] for value in operands], -1, *types[first:]]
-            for label, attribute in pairs:
-                told = key_of.get(attribute)
-                if told is None:
-                    told = signatures.attribute(attribute)
-                if "." in label and label != _RULE:  # annotations of values, and notes of other tools
-                    if label == "sdy.sharding":
-                        self._annotate(node, attribute)
-                    else:
-                        data[node] = (*data.get(node, ()), label, told)
-                    continue
-                if told.__class__ is _Elements:
-                    if told.type in types[first:] and not operands:
-                        data[node] = (*data.get(node, ()), label, told)
-                        told = told.type
-                    else:
-                        told = told.number
-                key.append(label)
-                key.append(told)
-            if len(pairs) != len(op.attributes):  # complex elements, which MLIR's bindings cannot hold
-                data[node] = (*data.get(node, ()), "text", str(op.operation))
+            read_attributes(op, node, key, () if operands else types[first:])
             inner = op.regions
             if len(inner):
                 key.append(self._read_regions(inner, node, op))
@@ -327,7 +297,49 @@ class _Reader:
             elif name == "func.call":
                 function.calls[node] = op.attributes["callee"].value
             signature[node] = number_of(tuple(key), op)
-        return Region(tuple(arguments), tuple(nodes))
+        return Region(arguments, tuple(nodes))
+
+    def _read_block(self, region: Any, around: Any) -> tuple[Any, tuple[int, ...]]:
+        """The only block of a region, and its arguments, which become values."""
+        blocks = list(region.blocks)
+        if len(blocks) != 1:
+            raise ShardlogError(
+                f"a region of {around.operation.name} has {len(blocks)} blocks",
+                where=location(around),
+                hint="only structured control flow (stablehlo.while, stablehlo.case) is supported",
+            )
+        arguments = []
+        for argument in blocks[0].arguments:
+            value = self.function.new_value(self.signatures.type(argument.type, around), -1)
+            self.numbers[argument] = value
+            arguments.append(value)
+        return blocks[0], tuple(arguments)
+
+    def _read_attributes(self, op: Any, node: int, key: list[Hashable], held: Sequence[int]) -> None:
+        """Adds the attributes of an op to its key; ``held`` are the types of the results of an op without
+        operands, whose elements tell constants apart and not signatures."""
+        key_of, data = self.signatures.attribute_keys, self.function.data
+        pairs = attributes(op)
+        for label, attribute in pairs:
+            told = key_of.get(attribute)
+            if told is None:
+                told = self.signatures.attribute(attribute)
+            if "." in label and label != _RULE:  # annotations of values, and notes of other tools
+                if label == "sdy.sharding":
+                    self._annotate(node, attribute)
+                else:
+                    data[node] = (*data.get(node, ()), label, told)
+                continue
+            if told.__class__ is _Elements:
+                if told.type in held:
+                    data[node] = (*data.get(node, ()), label, told)
+                    told = told.type
+                else:
+                    told = told.number
+            key.append(label)
+            key.append(told)
+        if len(pairs) != len(op.attributes):  # complex elements, which MLIR's bindings cannot hold
+            data[node] = (*data.get(node, ()), "text", str(op.operation))
 
     def _read_regions(self, regions: Any, node: int, op: Any) -> Hashable:
         function = self.function

@@ -11,7 +11,7 @@ and is what the core must agree with.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -247,10 +247,8 @@ class ReferenceAgenda:
                 waiting.discard(item)
                 if worklist:
                     retiring.reached(item)
-                if item in retiring.retired:
-                    continue
                 static = static_of[item_class[item]]
-                if static < 0:
+                if static < 0 or item in retiring.retired:
                     continue
                 turns += 1
                 places = slot_places[item]
@@ -263,10 +261,9 @@ class ReferenceAgenda:
                         self._bring(new, beside[cell], content)
                     content[cell] = new
                     if worklist:
-                        for told in (place, *(other for other in cell_places[cell] if other != place)):
-                            for neighbour in next_to[told]:
-                                if neighbour != item:
-                                    push(neighbour)
+                        for neighbour in _neighbours(place, cell_places[cell], next_to):
+                            if neighbour != item:
+                                push(neighbour)
             seconds = perf_counter() - start
             statistics.append((turns, len(self._memo) - solved, len(log) - before, seconds))
             if progress is not None:
@@ -302,6 +299,12 @@ class ReferenceAgenda:
 
 def _fact_set(facts: Facts) -> frozenset[tuple[str, Row]]:
     return frozenset((name, tuple(row)) for name, rows in facts.items() for row in rows)
+
+
+def _neighbours(place: int, places: list[int], next_to: list[list[int]]) -> Iterator[int]:
+    """The items next to a place that changed, and then those next to other places of its cell."""
+    for told in (place, *(other for other in places if other != place)):
+        yield from next_to[told]
 
 
 def _intern(numbers: dict[Any, int], thing: Any) -> int:

@@ -7,6 +7,7 @@ constants fit every type of their kind, as in Soufflé.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from ..language.diagnostics import Reporter
 from ..language.syntax import Aggregate, Atom, Clause, Comparison, Term, Variable
@@ -28,27 +29,63 @@ def check_subtypes(
 
     Returns the type of each variable that has one: the widest that all columns which hold it allow.
     """
-    common: dict[str, frozenset[str]] = {}  # variable -> the types that it may have
-    shown: dict[str, str] = {}  # variable -> the type that it got first
-    comparisons: list[Comparison] = []
+    held = _Held({}, {})
+    _meet_in_atoms(clause, columns, types, held, reporter)
+    _meet_in_comparisons(clause, held, reporter)
+    for term, type_name in zip(clause.head.args, columns[clause.head.name], strict=True):
+        variable = _variable(term)
+        if variable is not None and not held.common.get(variable.name, frozenset()) <= types.below[type_name]:
+            plain = held.common[variable.name] == types.below.get(types.kinds[type_name])
+            if plain and exact is not None and type_name not in exact:
+                continue
+            name, given = own_name(variable), held.shown[variable.name]
+            reporter.error(
+                "E0306",
+                term.at,
+                f"`{name}` is a `{given}`, but a `{type_name}` is expected here",
+                f"if it is one, say so: as({name}, {type_name})",
+            )
+    widest = {members: name for name, members in types.below.items()}
+    shown = held.shown
+    return {
+        name: shown[name] if types.below.get(shown[name]) == members else widest.get(members, shown[name])
+        for name, members in held.common.items()
+        if members
+    }
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The types that each variable of a clause may have, and the one that it got first."""
+
+    common: dict[str, frozenset[str]]
+    shown: dict[str, str]
+
+
+def _meet_in_atoms(
+    clause: Clause, columns: Mapping[str, tuple[str, ...]], types: Types, held: _Held, reporter: Reporter
+) -> None:
     for literal in literals(clause):
-        if isinstance(literal, Comparison):
-            comparisons.append(literal)
         if not isinstance(literal, Atom) or literal is clause.head:
             continue
         for term, type_name in zip(literal.args, columns[literal.name], strict=True):
             if type(term) is not Variable:
                 continue
-            name, known = term.name, common.get(term.name)
+            name, known = term.name, held.common.get(term.name)
             if known is None:
-                common[name] = types.below[type_name]
-                shown[name] = type_name
+                held.common[name] = types.below[type_name]
+                held.shown[name] = type_name
             elif known is not types.below[type_name]:
-                common[name] = known & types.below[type_name]
-                if known and not common[name]:
-                    _report(term, shown[name], type_name, reporter)
+                held.common[name] = known & types.below[type_name]
+                if known and not held.common[name]:
+                    _report(term, held.shown[name], type_name, reporter)
 
-    for comparison in comparisons:
+
+def _meet_in_comparisons(clause: Clause, held: _Held, reporter: Reporter) -> None:
+    common, shown = held.common, held.shown
+    for comparison in literals(clause):
+        if not isinstance(comparison, Comparison):
+            continue
         left, right = _variable(comparison.left), _variable(comparison.right)
         if left is None or right is None:
             continue
@@ -60,26 +97,6 @@ def check_subtypes(
             common[left.name] = common[right.name] = both
             shown.setdefault(left.name, shown.get(right.name, ""))
             shown.setdefault(right.name, shown[left.name])
-
-    for term, type_name in zip(clause.head.args, columns[clause.head.name], strict=True):
-        variable = _variable(term)
-        if variable is not None and not common.get(variable.name, frozenset()) <= types.below[type_name]:
-            plain = common[variable.name] == types.below.get(types.kinds[type_name])
-            if plain and exact is not None and type_name not in exact:
-                continue
-            name, given = own_name(variable), shown[variable.name]
-            reporter.error(
-                "E0306",
-                term.at,
-                f"`{name}` is a `{given}`, but a `{type_name}` is expected here",
-                f"if it is one, say so: as({name}, {type_name})",
-            )
-    widest = {members: name for name, members in types.below.items()}
-    return {
-        name: shown[name] if types.below.get(shown[name]) == members else widest.get(members, shown[name])
-        for name, members in common.items()
-        if members
-    }
 
 
 def _variable(term: Term) -> Variable | None:

@@ -94,19 +94,42 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
         else:
             by_name[declaration.name] = declaration
 
-    known = (*PRIMITIVES, *by_name)
+    resolved = _Kinds(by_name, reporter)
+    for name in by_name:
+        resolved.kind_of(name, ())
+    kinds = resolved.kinds
+    for name in by_name:
+        kinds.setdefault(name, "number")  # in error: anything will do
+    columns = {name: d.columns for name, d in by_name.items() if d.form == "record"}
+    for column in (column for record in columns.values() for column in record):
+        if column.type_name not in by_name and column.type_name not in PRIMITIVES:
+            resolved.unknown(column.type_name, column.at)
+    fields = {
+        name: tuple(kinds.get(c.type_name, "number") for c in record) for name, record in columns.items()
+    }
+    if len(reporter) > errors:  # what is below what is not known
+        return Types(kinds, columns, fields, dict.fromkeys(kinds, frozenset(kinds)))
+    return Types(kinds, columns, fields, _below(by_name, kinds))
 
-    def unknown(name: str, at: int) -> None:
-        hint = partial(did_you_mean, name, known)
-        reporter.error("E0201", at, f"unknown type `{name}`", hint)
 
-    kinds: dict[str, str] = {name: name for name in PRIMITIVES}
-    for name, declaration in by_name.items():
-        if declaration.form == "record":
-            kinds[name] = name
+class _Kinds:
+    """The kinds of types, which are resolved as they are asked for."""
 
-    def kind_of(name: str, path: tuple[str, ...]) -> str | None:
+    def __init__(self, by_name: Mapping[str, TypeDeclaration], reporter: Reporter) -> None:
+        self._by_name, self._reporter = by_name, reporter
+        self.kinds: dict[str, str] = {name: name for name in PRIMITIVES}
+        for name, declaration in by_name.items():
+            if declaration.form == "record":
+                self.kinds[name] = name
+
+    def unknown(self, name: str, at: int) -> None:
+        """Report a type that is not declared."""
+        hint = partial(did_you_mean, name, (*PRIMITIVES, *self._by_name))
+        self._reporter.error("E0201", at, f"unknown type `{name}`", hint)
+
+    def kind_of(self, name: str, path: tuple[str, ...]) -> str | None:
         """The kind of a type; None where it cannot be known (reported)."""
+        kinds, by_name, error = self.kinds, self._by_name, self._reporter.error
         if name in kinds or name not in by_name:
             return kinds.get(name)
         declaration = by_name[name]
@@ -114,39 +137,24 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
         for member, at in declaration.names:
             if len(path) >= _DEEPEST:
                 message = f"the type `{name}` stands for types that stand for types, {_DEEPEST} levels deep"
-                reporter.error("E0304", declaration.at, message)
+                error("E0304", declaration.at, message)
                 return None
             if member in (*path, name):
-                reporter.error("E0304", declaration.at, f"the type `{name}` is defined by itself")
+                error("E0304", declaration.at, f"the type `{name}` is defined by itself")
                 return None
             if member not in by_name and member not in PRIMITIVES:
-                unknown(member, at)
+                self.unknown(member, at)
                 return None
-            kind = kind_of(member, (*path, name))
+            kind = self.kind_of(member, (*path, name))
             if kind is None:
                 return None
             found.setdefault(kind, member)
         if len(found) > 1:
             mixed = " and ".join(f"`{member}` (a {kind})" for kind, member in found.items())
-            reporter.error("E0304", declaration.at, f"the type `{name}` mixes {mixed}")
+            error("E0304", declaration.at, f"the type `{name}` mixes {mixed}")
             return None
         kinds[name] = next(iter(found))
         return kinds[name]
-
-    for name in by_name:
-        kind_of(name, ())
-    for name in by_name:
-        kinds.setdefault(name, "number")  # in error: anything will do
-    columns = {name: d.columns for name, d in by_name.items() if d.form == "record"}
-    for column in (column for record in columns.values() for column in record):
-        if column.type_name not in by_name and column.type_name not in PRIMITIVES:
-            unknown(column.type_name, column.at)
-    fields = {
-        name: tuple(kinds.get(c.type_name, "number") for c in record) for name, record in columns.items()
-    }
-    if len(reporter) > errors:  # what is below what is not known
-        return Types(kinds, columns, fields, dict.fromkeys(kinds, frozenset(kinds)))
-    return Types(kinds, columns, fields, _below(by_name, kinds))
 
 
 def _below(by_name: Mapping[str, TypeDeclaration], kinds: Mapping[str, str]) -> dict[str, frozenset[str]]:
