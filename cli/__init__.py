@@ -12,6 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import ShardlogError
 from . import checks, costing, explain, partitioning, programs, rules
 from .colours import show
 from .running import common_arguments
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show(f"<stdout>: error: cannot write: {error.strerror}", sys.stderr)
         return 2
     except Exception as error:
+        if isinstance(error, MemoryError):
+            error = ShardlogError("there is not enough memory", where=f"shardlog {' '.join(sys.argv[1:2])}")
         if not _bad_input(error):
             raise
         show(error, sys.stderr)
@@ -146,6 +149,5 @@ class _Parser(argparse.ArgumentParser):
 def _bad_input(error: Exception) -> bool:
     """Whether an error is about what the user gave, and says so."""
     from ..engine import DatalogError, EngineError
-    from ..errors import ShardlogError
 
     return isinstance(error, ShardlogError | DatalogError | EngineError)

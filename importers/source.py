@@ -172,6 +172,9 @@ def parse_module(text: Text) -> ir.Module:
         raise ShardlogError(str(error), where=text.name, hint=DAMAGED) from None
     except ir.MLIRError as error:
         raise _translate(error, text) from None
+    except MemoryError:
+        hint = f"it has {len(text.data):,} bytes; what they say may be larger by far"
+        raise ShardlogError("there is not enough memory for the module", where=text.name, hint=hint) from None
 
 
 def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:
