@@ -8,6 +8,7 @@ whose tensors are the parts that one device holds, with the collectives that mov
 is the cheapest. Here it is carried out: ``layouts.py`` has how a tensor lies on the devices,
 ``planning.py`` the cheapest collectives from one layout to another, ``choosing.py`` asks the rules,
 ``building.py`` writes ops and collectives, ``reshards.py`` and ``exchange.py`` move data, ``local.py``
-makes an op local, ``alone.py`` what happens once, ``program.py`` walks over the module;
-``executions.py`` says how often ops run.
+makes an op local, ``alone.py`` what happens once. ``program.py`` walks over the module; ``reading.py``
+has what the module says of values, ``flow.py`` the ops that hand them on. ``executions.py`` says how
+often ops run.
 """

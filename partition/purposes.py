@@ -1,0 +1,55 @@
+"""What collectives are for, which the module that is written does not say of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .choosing import Choice
+from .knowledge import Knowledge
+from .layouts import Layout
+
+
+@dataclass(frozen=True)
+class Computed:
+    """An op that is computed: what is known of it, how its slots lie, and the choice of several ways."""
+
+    known: Knowledge
+    held: tuple[Layout, ...]
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a collective is for: the op, the slot and the value; how the value was laid out and is to be;
+    where there were several ways to compute the op, the choice; and where the op only hands the value on,
+    the result that it becomes (``to``)."""
+
+    op: Any
+    slot: int
+    value: Any
+    start: Layout | None = None
+    goal: Layout | None = None
+    computed: Computed | None = None
+    to: Any = None
+
+    @property
+    def known(self) -> Knowledge | None:
+        """What is known of the op."""
+        return self.computed.known if self.computed else None
+
+    @property
+    def held(self) -> tuple[Layout, ...]:
+        """How the slots of the op lie."""
+        return self.computed.held if self.computed else ()
+
+    @property
+    def choice(self) -> Choice | None:
+        """The choice how to compute the op."""
+        return self.computed.choice if self.computed else None
+
+
+def purpose_of(about: tuple[Any, Knowledge, tuple[Layout, ...], Choice], slot: int, value: Any) -> Purpose:
+    """What is sent for an op that is computed: for the value in a slot."""
+    op, known, held, choice = about
+    return Purpose(op, slot, value, computed=Computed(known, held, choice))

@@ -1,0 +1,120 @@
+"""Reads from the annotated module how its values are laid out: their homes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..errors import ShardlogError
+from ..program.function import RESULT_SHARDING, location
+from ..program.modules import boundary_attributes
+from ..program.shardings import Sharding, Shardings
+from .layouts import Axes, Layout, Shape, replicated
+
+Make = Callable[[Layout], Any]
+
+
+@dataclass(slots=True)
+class Tensor:
+    """A value of the module: the shape and the layout that it has there, and how it is made in any layout
+    where that takes no data."""
+
+    shape: Shape
+    home: Layout
+    make: Make | None = None
+
+
+class Reading:
+    """The homes of values, as their shardings say, each sharding read once."""
+
+    def __init__(self, shardings: Shardings, axes: Axes) -> None:
+        self.shardings, self.axes = shardings, axes
+        self.manual: list[frozenset[int]] = [frozenset()]  # the axes that bodies around have cut already
+        self._read: dict[ir.Attribute, Sharding] = {}
+        self._known_homes: dict[Any, list[Layout]] = {}
+
+    def home(self, attribute: Any, type_: Any, where: Any) -> Layout:
+        """The layout of a value with a sharding, without what bodies around have cut."""
+        shape = static_shape(type_)
+        if attribute is None or shape is None:
+            return replicated(rank(type_))
+        if attribute not in self._read:
+            self._read[attribute] = self.shardings.read(attribute, location(where))
+        layout = self.axes.layout(self._read[attribute], shape)
+        if self.manual[-1]:
+            layout = Layout(tuple(tuple(p for p in dim if p not in self.manual[-1]) for dim in layout.dims))
+        return layout
+
+    def homes(self, op: Any) -> list[Layout]:
+        """The layouts of the results of an op."""
+        attributes = op.attributes
+        if "sdy.sharding" in attributes:
+            key = attributes["sdy.sharding"], tuple(op.results.types), self.manual[-1]
+            if key not in self._known_homes:
+                self._known_homes[key] = self._read_homes(op)
+            return self._known_homes[key]
+        return self._read_homes(op)
+
+    def _read_homes(self, op: Any) -> list[Layout]:
+        attributes, results = op.attributes, list(op.results)
+        shardings: Sequence[Any] = [None] * len(results)
+        if not results:  # one without may have a sharding none the less: that of the device on which it runs
+            return []
+        if "sdy.sharding" in attributes:
+            shardings = list(sdy.TensorShardingPerValueAttr(attributes["sdy.sharding"]).shardings)
+        else:
+            for label in RESULT_SHARDING:
+                if op.name.startswith("sdy.") and label in attributes:
+                    shardings = [attributes[label]]
+        return [self.home(s, r.type, op) for s, r in zip(shardings, results, strict=True)]
+
+    def boundary(self, func: Any, label: str, types: Sequence[Any]) -> list[Layout]:
+        """The layouts of a function's arguments (``arg_attrs``) or results (``res_attrs``)."""
+        return [
+            self.home(attribute_or_none(attributes, "sdy.sharding"), type_, func)
+            for attributes, type_ in zip(boundary_attributes(func, label), types, strict=True)
+        ]
+
+    def crossing(self, layout: Layout, shape: Shape | None, cut: frozenset[int]) -> Layout:
+        """The layout in which a value goes into a body or out of it. Parts of parts are parts of the
+        whole only where nothing is padded; elsewhere the body's own axes are left out."""
+        if shape is None or not cut:
+            return layout
+        return Layout(
+            tuple(
+                pieces if size % self.axes.product(pieces) == 0 else tuple(p for p in pieces if p in cut)
+                for size, pieces in zip(shape, layout.dims, strict=True)
+            )
+        )
+
+    def check_mesh(self, op: Any) -> None:
+        """Raises ShardlogError for a manual computation on some of the devices."""
+        for label in ("in_shardings", "out_shardings"):
+            for attribute in sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings:
+                if found := self.axes.elsewhere(self.shardings.read(attribute, location(op))):
+                    message = f"a manual computation over {found}, in a program of {self.axes.count}"
+                    hint = "a program runs on one set of devices: give all meshes as many"
+                    raise ShardlogError(message, where=location(op), hint=hint)
+
+
+def rank(type_: Any) -> int:
+    """The rank of a tensor; 0 for what is none, or has no static shape."""
+    shape = static_shape(type_)
+    return 0 if shape is None else len(shape)
+
+
+def static_shape(type_: Any) -> Shape | None:
+    """The shape of a tensor that has a static one, or None."""
+    if isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
+        return tuple(type_.shape)
+    return None
+
+
+def attribute_or_none(attributes: Any, label: str) -> Any:
+    """An attribute of an op or of a dictionary by its name, or None."""
+    found: Any = attributes[label] if label in attributes else None  # noqa: SIM401 - not a dict
+    return found
