@@ -485,6 +485,11 @@ def test_repeated_layers_fold(browser: webdriver.Chrome, train_step: Path) -> No
     assert "2 of 2" in page.text("#view-program .members")
     page.press(Keys.BACKSPACE)
     assert len(page.all("#view-program .node.repeat")) >= 1
+    # What every layer moves is one row.
+    page.click("#tabs button", "Conflicts")
+    rows = [row.text.split("\n")[:3] for row in page.all("#view-conflicts .space .row")]
+    assert len(rows) < 40 < page.run("return app.run.conflicts.length")
+    assert ["24", "all-gather"] in [row[1:] for row in rows]
     assert page.errors == []
 
 

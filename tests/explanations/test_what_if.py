@@ -13,6 +13,7 @@ from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
 from shardlog.explanations.questions.conflicts import conflicts
 from shardlog.explanations.questions.what_if import what_if
+from shardlog.explanations.report.data import collect
 from shardlog.runs.records.record import Run
 
 MODULE = """
@@ -149,7 +150,9 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32> {sdy.sharding = #sdy.shardi
     assert message in capsys.readouterr().err
     assert main(["run", str(module), "--fail-on", "reshard-above=0", "-o", str(tmp_path / "o.mlir")]) == 1
     assert "reshard-above: what must move is not known" in capsys.readouterr().out
-    assert message in repr(shardlog.explain(shardlog.run(module)))
+    result = shardlog.run(module)
+    assert message in repr(shardlog.explain(result))
+    assert message in collect(result)["unpartitioned"]
 
 
 @pytest.mark.parametrize(
