@@ -18,7 +18,7 @@ from ..program.meshes import Mesh
 from ..program.modules import main_function, ops_in, symbols
 from ..program.places import argument_path
 from ..program.shardings import mesh_attribute, read_mesh
-from .jax import device_shardings
+from .jax import device_shardings, several_orders
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -100,11 +100,14 @@ def compiled(
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
     _check(result, main)
+    ordered = devices
+    if program is None:
+        ordered, bound = _in_order(result, devices)
+    arguments, results = device_shardings(result, ordered)
     try:
         callbacks = result.source.interface.callbacks
         if program is None:
-            devices, bound = _in_order(result, devices)
-            loaded = load(bound, devices, callbacks)
+            loaded = load(bound, ordered, callbacks)
         else:
             loaded = load(program.module, devices, callbacks, program.form)
     except ShardlogError:
@@ -112,7 +115,6 @@ def compiled(
     except Exception as error:  # XLA's, of many classes
         raise refused(error, result.source, result.module) from None
 
-    arguments, results = device_shardings(result, devices)
     shapes = [tuple(type_.shape) for type_ in main.type.results]
     ends = tuple(zip(results, shapes, strict=True))
     return Executable(loaded, tuple(arguments), _taken(main), ends, result.source.interface)
@@ -154,8 +156,7 @@ def _in_order(result: Result, devices: Sequence[Any]) -> tuple[Sequence[Any], ir
                 orders.add(mesh.device_ids)
                 op.attributes["mesh"] = mesh_attribute(Mesh(name, mesh.axes))
     if len(orders) > 1:
-        hint = "all meshes of a program that runs have one order"
-        raise ShardlogError("meshes list their devices in different orders", where="compile", hint=hint)
+        raise several_orders()
     order = next(iter(orders), ())
     return [devices[i] for i in order] if order else devices, bound
 

@@ -64,17 +64,28 @@ def device_shardings(result: Result, devices: Sequence[Any]) -> tuple[list[Any],
     graph, function = result.program.graph, result.program.graph.main.function
     meshes = result.program.shardings.meshes.meshes
     first = next((mesh for mesh in meshes if mesh.axes), Mesh("", ()))
+    orders = set[tuple[int, ...]]()
 
     def sharding(place: Any, shape: tuple[int, ...]) -> Any:
         found = result.written.fitted(result.written.sharding(int(place), len(shape)), shape, entry=True)
         if found is None or not meshes[found.mesh].axes:
             return _on_devices(first, devices, [], [])
+        orders.add(meshes[found.mesh].device_ids)
         dimensions = [d.axes for d in found.dimensions]
         return _on_devices(meshes[found.mesh], devices, dimensions, found.unreduced)
 
     arguments = [graph.main.place + int(graph.main.layout.place[v]) for v in function.arguments]
     shapes = _shapes(result, function.arguments), _shapes(result, function.operands[function.terminator])
-    return list(map(sharding, arguments, shapes[0])), list(map(sharding, graph.result_places, shapes[1]))
+    found = list(map(sharding, arguments, shapes[0])), list(map(sharding, graph.result_places, shapes[1]))
+    if len(orders) > 1:
+        raise several_orders()
+    return found
+
+
+def several_orders() -> ShardlogError:
+    """The error for meshes that list their devices in different orders, where parts come in one."""
+    hint = "all meshes of what goes into a program that runs, and comes out of it, have one order"
+    return ShardlogError("meshes list their devices in different orders", where="compile", hint=hint)
 
 
 def _on_devices(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ class Partitioned(DeviceProgram):
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """What the program moves, in its order."""
-        return collectives(self.names, self)
+        found, causes = collectives(self.names, self), self.result.causes_of(self)
+        return tuple(replace(each, causes=given) for each, given in zip(found, causes, strict=True))
 
     @cached_property
     def names(self) -> OpNames:

@@ -102,6 +102,12 @@ class Questions:
 
         return why_collective(self._explainer, program, number)
 
+    def causes_of(self, program: Partitioned) -> list[tuple[str, ...]]:
+        """The annotations that the axes of each collective of a partitioned program come from."""
+        from ..explanations.questions.collective import causes
+
+        return causes(self._explainer, program)
+
     def cost_of(self, program: Partitioned, topology: str) -> Cost:
         """What a partitioned program of this run costs on a machine."""
         from ..cost.cost import cost

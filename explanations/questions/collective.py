@@ -83,6 +83,13 @@ def why_collective(explainer: Explainer, program: Partitioned, number: int) -> M
     return Asked(explainer, program).moved(number)
 
 
+def causes(explainer: Explainer, program: Partitioned) -> list[tuple[str, ...]]:
+    """The annotations that the axes of each collective come from."""
+    asked = Asked(explainer, program)
+    found = (dict.fromkeys(given for _, given in asked.origins(n)) for n in range(len(program.sent)))
+    return [tuple(map(str, given)) for given in found]
+
+
 class Asked:
     """A partitioned program that is asked about its collectives."""
 
@@ -131,7 +138,7 @@ class Asked:
         order = sorted(range(len(choice.candidates)), key=lambda n: (n != taken, choice.costs[n], n))
         for n in order[: 1 + _MOST_WAYS]:
             proof = None if n == taken else self._book.dearer(choice.facts, n, taken)
-            factors = tuple((factor_name(f), self._text(p)) for f, p in choice.candidates[n].factors)
+            factors = tuple((_factor(f), self._text(p)) for f, p in choice.candidates[n].factors)
             yield Way(
                 factors, round(choice.costs[n]), *self._said(proof, "this way", "the one that is taken")
             )
@@ -139,9 +146,10 @@ class Asked:
     def _because(self, known: Knowledge, taken: Candidate) -> Iterator[Because]:
         """Why the op can be computed in parts as it is, for each of its factors."""
         for factor, pieces in taken.factors:
-            proof = self._book.because(known.signature, "splits", (factor,))
-            sentence, rule = self._said(proof)
-            yield Because(factor_name(factor), self._text(pieces), sentence, rule)
+            row = (factor,) if factor >= 0 else (-1 - factor, min(known.passes[-1 - factor]))
+            relation = "splits" if factor >= 0 else "passes_partial"
+            sentence, rule = self._said(self._book.because(known.signature, relation, row))
+            yield Because(_factor(factor), self._text(pieces), sentence, rule)
 
     def _said(self, proof: Proof | None, *candidates: str) -> tuple[str, str]:
         """The sentence of a proof, with factors by their names and the second of two candidates in words."""
@@ -232,3 +240,9 @@ class Asked:
             if (atom.mesh, atom.axis) == (mesh, name) and pre <= atom.lo and atom.hi <= pre * size
         }
         return [x for d, _, x in history.facts(content).get("sharded", ()) if d == dim and x in wanted]
+
+
+def _factor(factor: int) -> str:
+    """The name of a factor; below zero are ways to pass partial sums on, see
+    ``rules/partition/candidates.dl``."""
+    return factor_name(factor) if factor >= 0 else "of partial sums"

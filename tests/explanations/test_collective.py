@@ -61,3 +61,8 @@ def test_a_number_that_is_none() -> None:
     with pytest.raises(ShardlogError, match="there is no collective 7") as error:
         shardlog.run(MLP).partition().why(7)
     assert error.value.hint == "they are numbered from 0 to 0"
+
+
+def test_collectives_name_the_annotations_that_caused_them() -> None:
+    (made,) = shardlog.run(MLP).partition().collectives
+    assert made.causes == ("the annotation of %arg1 at <text>:3",)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 import shardlog
+from shardlog.errors import ShardlogError
 from shardlog.importers.source import make_context, parse_module, read_source
 from shardlog.partition.building import FORMS
 from shardlog.partition.executions import Executions
@@ -37,9 +38,11 @@ def test_collectives_say_what_they_are_for() -> None:
     reduced, gathered = shardlog.run(MLP).partition().collectives
     # Of 4 x 16 elements each of four devices sends 2 * 3/4, and of a half of 8 x 16 each of two sends all.
     at = "stablehlo.dot", "result", "%2", "model.py:7"
-    assert reduced == Collective(0, "all-reduce", ("model",), 4, 384, 1, *at)
+    weights = "the annotation of %arg1 at <text>:4", "the annotation of %arg2 at <text>:5"
+    assert reduced == Collective(0, "all-reduce", ("model",), 4, 384, 1, *at, weights)
     at = "func.return", "operand 0", "%2", "model.py:8"
-    assert gathered == Collective(1, "all-gather", ("data",), 2, 256, 1, *at)
+    inputs = ("the annotation of %arg0 at model.py:3",)
+    assert gathered == Collective(1, "all-gather", ("data",), 2, 256, 1, *at, inputs)
 
 
 def test_sub_axes_are_named() -> None:
@@ -133,3 +136,17 @@ def test_bytes_are_those_of_the_compiled_program(name: str) -> None:
     partitioned = shardlog.run(lowered(name, 3)).partition()
     counted = sum(collective.total for collective in partitioned.collectives)
     assert hlo_bytes(partitioned.compile().hlo) == pytest.approx(counted, abs=2)
+
+
+def test_boundaries_on_meshes_in_two_orders_are_refused() -> None:
+    module = """\
+sdy.mesh @a = <["x"=2, "y"=4]>
+sdy.mesh @b = <["u"=4, "v"=2], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}, {"y"}]>},
+                %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@b, [{"u"}, {"v"}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.add %x, %y : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+"""
+    with pytest.raises(ShardlogError, match="meshes list their devices in different orders"):
+        shardlog.run(module).partition().compile()
