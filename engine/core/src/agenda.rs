@@ -1,6 +1,6 @@
 //! The agenda: items take turns; a turn may give new content to cells, and then neighbours take turns again.
 //!
-//! What a turn does depends on the static facts of the item and on the contents of its slots alone. All
+//! The outcome of a turn depends on the static facts of the item and on the contents of its slots alone. All
 //! of these are interned, so that a turn is a look-up in a memo; only what is not in there is solved.
 
 use std::sync::Arc;
@@ -100,7 +100,7 @@ struct Run<'a> {
     users: Vec<usize>,
 }
 
-/// What `keepers` holds of an item that has retired.
+/// Stands in `keepers` for an item that has retired.
 const RETIRED: i32 = -2;
 
 impl Agenda {
@@ -234,7 +234,7 @@ impl Agenda {
         Ok((run.log, all))
     }
 
-    /// What the turn of an item changes: remembered, or solved.
+    /// The changes of an item in a turn, from the memo or solved.
     fn outcome(
         &mut self,
         facts: StaticId,
@@ -321,7 +321,7 @@ fn words_of(contents: &Interner<[i64]>, content: i32) -> Result<&[i64], Error> {
     words.map(|words| &**words).ok_or_else(|| Error::Input(format!("there is no content {content}")))
 }
 
-/// What a content holds of some relations.
+/// The content that holds the facts of some relations in another, and no others.
 fn restricted(
     contents: &mut Interner<[i64]>,
     relations: &[RelationId],

@@ -1,10 +1,10 @@
-//! What an evaluation may take, and what it has taken so far.
+//! The limits of an evaluation, and how near to them it is.
 
 use std::time::Instant;
 
 use crate::error::Fault;
 
-/// What an evaluation may take, and how it is told to stop.
+/// The limits of an evaluation, and how it is told to stop.
 pub struct Limits<'a> {
     /// The tuples that rules derive.
     pub tuples: usize,

@@ -59,6 +59,35 @@ fn constant(name: &str, value: &Value, values: &mut Values) -> Compiled<i64> {
     word.map_or_else(|| unexpected(name, value), Ok)
 }
 
+fn version(value: &Value) -> Compiled<Version> {
+    match value.as_str() {
+        Some("all") => Ok(Version::All),
+        Some("delta") => Ok(Version::Delta),
+        Some("old") => Ok(Version::Old),
+        _ => unexpected("a version", value),
+    }
+}
+
+fn function(value: &Value) -> Compiled<Function> {
+    match value.as_str() {
+        Some("count") => Ok(Function::Count),
+        Some("sum") => Ok(Function::Sum),
+        Some("min") => Ok(Function::Min),
+        Some("max") => Ok(Function::Max),
+        Some("mean") => Ok(Function::Mean),
+        _ => unexpected("an aggregate function", value),
+    }
+}
+
+/// The columns that are free, and the registers that they are loaded into.
+fn loads(value: &Value) -> Compiled<Box<[(usize, Register)]>> {
+    let pairs = list(value, "free columns")?.iter().map(|pair| match list(pair, "a free column")? {
+        [column, target] => Ok((number(column)?, register(target)?)),
+        _ => unexpected("a free column", pair),
+    });
+    pairs.collect()
+}
+
 /// Compiles the rules of one plan. `index_on` makes an index of a relation on some columns.
 pub struct Compiler<'a> {
     pub values: &'a mut Values,
@@ -155,24 +184,12 @@ impl Compiler<'_> {
         };
         Ok(match (tag.as_str(), rest) {
             (Some("scan"), [relation, version, bound, free]) => {
-                let version = match version.as_str() {
-                    Some("all") => Version::All,
-                    Some("delta") => Version::Delta,
-                    Some("old") => Version::Old,
-                    _ => return unexpected("a version", version),
-                };
-                let pattern = self.pattern(relation, version, bound)?;
-                let mut loads = Vec::new();
-                for pair in list(free, "free columns")? {
-                    match list(pair, "a free column")? {
-                        [column, target] => loads.push((number(column)?, register(target)?)),
-                        _ => return unexpected("a free column", pair),
-                    }
-                }
+                let pattern = self.pattern(relation, self::version(version)?, bound)?;
+                let loads = loads(free)?;
                 if loads.is_empty() {
                     Step::Exists(pattern)
                 } else {
-                    Step::Scan(pattern, loads.into())
+                    Step::Scan(pattern, loads)
                 }
             }
             (Some("absent"), [relation, bound]) => {
@@ -198,15 +215,8 @@ impl Compiler<'_> {
                 kind(kind_name)?,
                 [self.expression(from)?, self.expression(to)?, self.expression(step)?],
             ),
-            (Some("aggregate"), [target_register, function, kind_name, target, steps]) => {
-                let function = match function.as_str() {
-                    Some("count") => Function::Count,
-                    Some("sum") => Function::Sum,
-                    Some("min") => Function::Min,
-                    Some("max") => Function::Max,
-                    Some("mean") => Function::Mean,
-                    _ => return unexpected("an aggregate function", function),
-                };
+            (Some("aggregate"), [target_register, name, kind_name, target, steps]) => {
+                let function = function(name)?;
                 let target = if target.is_null() { None } else { Some(self.expression(target)?) };
                 let steps = self.steps(list(steps, "steps")?)?;
                 let kind = kind(kind_name)?;

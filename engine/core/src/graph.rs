@@ -1,4 +1,4 @@
-//! What the agenda knows of a program's graph: items with slots, places, cells, and who is next to whom.
+//! A program's graph as the agenda sees it: items with slots, places, cells, and who is next to whom.
 
 use crate::error::Error;
 

@@ -23,7 +23,7 @@ pub struct Index {
     previous: Vec<u32>,
 }
 
-/// What a probe found: the slot of a key, or the free slot where it would go.
+/// The result of a probe: the slot of a key, or the free slot where it would go.
 enum Place {
     Taken(usize),
     Free(usize),

@@ -2,7 +2,7 @@
 
 use crate::budget::{Budget, Limits};
 use crate::error::Fault;
-use crate::functor::{float, float_word, Functor};
+use crate::functor::{float, float_word, Comparison, Functor};
 use crate::program::Database;
 use crate::relation::{Cursor, Relation};
 use crate::step::{Aggregate, Expression, Function, Pattern, Register, RelationId, Rule, Step};
@@ -23,7 +23,7 @@ pub struct Machine<'a> {
     fold: Fold,
 }
 
-/// What follows the last step of a body.
+/// The end of a body: after its last step it derives a tuple, or adds to an aggregate.
 #[derive(Clone, Copy)]
 enum Goal<'p> {
     Head(&'p Rule),
@@ -136,11 +136,7 @@ impl<'a> Machine<'a> {
                 self.when(!exists, rest, goal)
             }
             Step::Test(comparison, kind, left, right) => {
-                let (left, right) = (self.value(left)?, self.value(right)?);
-                if *kind == Type::Symbol {
-                    self.count(&[left, right])?;
-                }
-                let holds = comparison.holds(kind, left, right, &self.database.values)?;
+                let holds = self.holds(*comparison, kind, left, right)?;
                 self.when(holds, rest, goal)
             }
             Step::Let(register, expression) => {
@@ -148,17 +144,8 @@ impl<'a> Machine<'a> {
                 self.run(rest, goal)
             }
             Step::Unpack(record, targets) => {
-                let record = self.value(record)?;
-                if record == NIL {
-                    return Ok(());
-                }
-                let fields = self.database.values.fields(record);
-                for (target, &field) in targets.iter().zip(fields.iter()) {
-                    if let Some(register) = target {
-                        self.registers[register.0] = field;
-                    }
-                }
-                self.run(rest, goal)
+                let unpacked = self.unpack(record, targets)?;
+                self.when(unpacked, rest, goal)
             }
             Step::Range(register, kind, bounds) => self.range(*register, kind, bounds, rest, goal),
             Step::Aggregate(register, aggregate) => {
@@ -174,6 +161,29 @@ impl<'a> Machine<'a> {
                 }
             }
         }
+    }
+
+    fn holds(&mut self, test: Comparison, kind: &Type, left: &Expression, right: &Expression) -> Run<bool> {
+        let (left, right) = (self.value(left)?, self.value(right)?);
+        if *kind == Type::Symbol {
+            self.count(&[left, right])?;
+        }
+        test.holds(kind, left, right, &self.database.values)
+    }
+
+    /// Load the fields of a record into registers; nil has none, and does not match.
+    fn unpack(&mut self, record: &Expression, targets: &[Option<Register>]) -> Run<bool> {
+        let record = self.value(record)?;
+        if record == NIL {
+            return Ok(false);
+        }
+        let fields = self.database.values.fields(record);
+        for (target, &field) in targets.iter().zip(fields.iter()) {
+            if let Some(register) = target {
+                self.registers[register.0] = field;
+            }
+        }
+        Ok(true)
     }
 
     fn when(&mut self, holds: bool, rest: &[Step], goal: Goal) -> Run {

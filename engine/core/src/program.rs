@@ -9,7 +9,7 @@ use crate::relation::Relation;
 use crate::step::{Expression, RelationId, Rule};
 use crate::values::{RecordType, Type, Values};
 
-/// What is known of a relation, apart from its tuples.
+/// A relation without its tuples.
 pub struct Schema {
     pub name: String,
     pub columns: Vec<Column>,

@@ -70,7 +70,7 @@ pub struct Rule {
     pub steps: Box<[Step]>,
     pub registers: usize,
     pub source: usize,
-    /// What the rule scans: it derives nothing while one of these is empty.
+    /// The relations that the rule scans: it derives nothing while one of these is empty.
     pub needs: Box<[(RelationId, Version)]>,
 }
 

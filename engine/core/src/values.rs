@@ -31,11 +31,11 @@ pub const NIL: i64 = -1;
 pub struct Interner<T: ?Sized> {
     ids: FxHashMap<Arc<T>, i64>,
     things: Vec<Arc<T>>,
-    /// What the things take without what points to them.
+    /// The size of the things themselves, without `OVERHEAD`.
     bytes: usize,
 }
 
-/// What a thing takes beside its bytes: its counts, and its places in the list and in the table.
+/// The bytes of a thing beside its own: its counts, and its places in the list and in the table.
 const OVERHEAD: usize = 64;
 
 impl<T: ?Sized> Clone for Interner<T> {

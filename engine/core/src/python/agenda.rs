@@ -27,6 +27,26 @@ struct PyRetirement<'py>(
     Numbers<'py>,
     Numbers<'py>,
 );
+
+impl PyRetirement<'_> {
+    fn arrays(&self) -> PyResult<RetirementArrays<'_>> {
+        let PyRetirement(keepers, inside, uses, makers, users, waits, later) = self;
+        Ok(RetirementArrays {
+            keepers: keepers.as_slice()?,
+            inside: lists(inside)?,
+            uses: lists(uses)?,
+            makers: makers.as_slice()?,
+            users: lists(users)?,
+            waits: waits.as_slice()?,
+            later: later.as_slice()?,
+        })
+    }
+}
+
+fn lists<'a>(lists: &'a PyLists) -> PyResult<[&'a [i32]; 2]> {
+    Ok([lists.0.as_slice()?, lists.1.as_slice()?])
+}
+
 /// Kind of pass, its items and the static facts of each class.
 type PyPass<'py> = (bool, Numbers<'py>, Numbers<'py>);
 /// Turns, solved neighbourhoods, changes, seconds.
@@ -119,39 +139,17 @@ impl Agenda {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyOutcome<'py>> {
         let classes = classes.as_slice()?;
-        let PyRetirement(keepers, inside, uses, makers, users, waits, later) = &retirement;
         let mut contents = contents.as_slice()?.to_vec();
         let graph = Graph::new(
             classes,
-            [slots.0.as_slice()?, slots.1.as_slice()?],
+            lists(&slots)?,
             place_cell.as_slice()?,
             contents.len(),
-            (
-                [cells.0.as_slice()?, cells.1.as_slice()?],
-                [companions.0.as_slice()?, companions.1.as_slice()?],
-            ),
-            [neighbours.0.as_slice()?, neighbours.1.as_slice()?],
-            Retirement::new(
-                classes.len(),
-                RetirementArrays {
-                    keepers: keepers.as_slice()?,
-                    inside: [inside.0.as_slice()?, inside.1.as_slice()?],
-                    uses: [uses.0.as_slice()?, uses.1.as_slice()?],
-                    makers: makers.as_slice()?,
-                    users: [users.0.as_slice()?, users.1.as_slice()?],
-                    waits: waits.as_slice()?,
-                    later: later.as_slice()?,
-                },
-            )?,
+            (lists(&cells)?, lists(&companions)?),
+            lists(&neighbours)?,
+            Retirement::new(classes.len(), retirement.arrays()?)?,
         )?;
-        let mut checked = Vec::new();
-        for (worklist, items, statics) in &passes {
-            let (items, statics) = (items.as_slice()?, statics.as_slice()?);
-            check("items of a pass", items, classes.len())?;
-            check("classes", classes, statics.len())?;
-            check("later", later.as_slice()?, statics.len())?;
-            checked.push(Pass { worklist: *worklist, items, statics });
-        }
+        let checked = checked(&passes, classes, retirement.arrays()?.later)?;
         let (mut agenda, mut solver) = (self.lock(py), self.solver.get().lock(py));
         let (agenda, solver) = (&mut *agenda, &mut *solver);
         let mut failure = None;
@@ -190,6 +188,19 @@ impl Agenda {
         agenda.fill(&mut solver, facts, contents.into_iter())?;
         evaluate(py, &mut solver, self.solver.get().limits, &outputs)
     }
+}
+
+/// The passes, whose items there are, with static facts for every class.
+fn checked<'a>(passes: &'a [PyPass], classes: &[i32], later: &[i32]) -> PyResult<Vec<Pass<'a>>> {
+    let mut checked = Vec::new();
+    for (worklist, items, statics) in passes {
+        let (items, statics) = (items.as_slice()?, statics.as_slice()?);
+        check("items of a pass", items, classes.len())?;
+        check("classes", classes, statics.len())?;
+        check("later", later, statics.len())?;
+        checked.push(Pass { worklist: *worklist, items, statics });
+    }
+    Ok(checked)
 }
 
 impl Agenda {

@@ -131,7 +131,7 @@ impl Solver {
 }
 
 impl Solver {
-    /// What solves; one thread at a time has it.
+    /// The solver itself, for one thread at a time.
     pub fn lock(&self, py: Python) -> MutexGuard<'_, solver::Solver> {
         self.solver.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
