@@ -1,4 +1,4 @@
-"""``shardlog partition`` and ``exec``."""
+"""``shardlog partition`` and ``shardlog exec``."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     execute = commands.add_parser(
         "exec", parents=[common], help="run the partitioned program, compare it with one device"
     )
-    about = "have so many (virtual) devices; default: as many as the mesh has"
+    about = "the number of (virtual) devices; default: as many as the mesh has"
     execute.add_argument("--devices", type=int, metavar="N", help=about)
     given = execute.add_mutually_exclusive_group()
-    about = f"run it with random inputs, as it is done without --inputs; default: {_RANDOM}"
+    about = f"run it with random inputs from this seed; the default, with seed {_RANDOM}"
     given.add_argument(
         "--random", type=int, nargs="?", const=_RANDOM, default=_RANDOM, metavar="SEED", help=about
     )
-    about = "run it with these inputs, by name or in order, as numpy.savez writes them"
+    about = "inputs, by name or in order, as numpy.savez writes them"
     given.add_argument("--inputs", metavar="FILE", help=about)
     execute.add_argument("-o", "--output", metavar="OUT", help="write the results, as numpy.savez does")
     _add_form(execute)
@@ -87,7 +87,7 @@ def _partition(options: argparse.Namespace) -> None:
 
 
 def _execute(options: argparse.Namespace) -> int:
-    """Returns 1 where a result is wrong."""
+    """Runs ``shardlog exec``; returns 1 if a result is wrong."""
     if os.environ["TF_CPP_MIN_LOG_LEVEL"] == "1":
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # nor XLA's warnings, such as that GSPMD is going to go
     from ..outputs import output, refuse_loss

@@ -13,7 +13,7 @@ from .local import Site, clone
 
 
 def once(site: Site, operands: list[Any]) -> list[Any]:
-    """The op on the first device; others have zeros, and so the sum is what the first one has."""
+    """The op on the first device; the others contribute zeros, so that the sum is its result."""
     builder, pieces = site.builder, _others(site)
     if not pieces:
         return clone(site, operands)
@@ -30,7 +30,7 @@ def once(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def spread(site: Site, operands: list[Any]) -> list[Any]:
-    """The op on all devices, of which the others take what the first one has."""
+    """The op on all devices; the result of the first one is broadcast to the others."""
     builder, pieces = site.builder, _others(site)
     results = clone(site, operands)
     if not pieces:
@@ -46,7 +46,7 @@ def spread(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def _others(site: Site) -> Pieces:
-    """The pieces along which devices compute the same: those that no manual computation has taken."""
+    """The pieces along which devices do the same work: those that are not axes of a manual computation."""
     axes = site.builder.axes
     every = enumerate(axes.pieces)
     return tuple(p for p, piece in every if piece.mesh == axes.main and p not in site.builder.manual)

@@ -1,4 +1,4 @@
-"""Writes ops and collectives of the program that each device runs."""
+"""Builds the ops and collectives of the device program."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _EXTREMES = {
 
 @dataclass
 class Scope:
-    """What has been computed in a block and is known in it and in those inside of it."""
+    """The local values that are available in a block and in the blocks nested in it, by key."""
 
     block: Any
     parent: Scope | None = None
     known: dict[Any, Any] = field(default_factory=dict)
 
     def find(self, key: Any) -> Any:
-        """What is known under a key, or None."""
+        """The value under a key in this scope or one around it, or None."""
         scope: Scope | None = self
         while scope is not None:
             if key in scope.known:
@@ -57,7 +57,7 @@ class Sent:
 
 
 class Builder:
-    """Writes at the end of a block, and remembers the collectives."""
+    """Appends ops to the current block, and records the collectives among them."""
 
     def __init__(self, axes: Axes, form: Form, channel: int) -> None:
         self.axes, self.form = axes, form
@@ -98,7 +98,7 @@ class Builder:
         )
 
     def copy(self, op: Any) -> Any:
-        """A copy of an op, without what the module says of it."""
+        """A clone of an op, without the attributes that only the annotated module uses."""
         made = op.operation.clone(ir.InsertionPoint(self.scope.block))
         for name in OUTSIDE:
             if name in made.attributes:
@@ -108,7 +108,7 @@ class Builder:
     def one(
         self, name: str, operands: Sequence[Any], type_: Any, attributes: dict[str, Any] | None = None
     ) -> Any:
-        """The only result of an op."""
+        """Appends an op with one result, and returns that."""
         return self.op(name, operands, [type_], attributes).results[0]
 
     def tensor(self, shape: Sequence[int], element: Any) -> Any:
@@ -132,14 +132,14 @@ class Builder:
     # ---- Constants and places ---------------------------------------------------------------------------
 
     def known(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What is known in the block under a key, made where it is not."""
+        """The value under a key in the current scope; ``make`` builds it the first time."""
         found = self.scope.find(key)
         if found is None:
             found = self.scope.known[key] = make()
         return found
 
     def splat(self, text: str, element: Any, shape: Sequence[int] = ()) -> Any:
-        """A tensor of one element repeated, as MLIR writes the element."""
+        """A splat constant; ``text`` is the element as MLIR writes it."""
         type_ = self.tensor(shape, element)
 
         def make() -> Any:
@@ -160,11 +160,11 @@ class Builder:
         return self.splat(str(value), self.i32)
 
     def neutral(self, combine: str, element: Any, shape: Sequence[int] = ()) -> Any:
-        """What an op of combination takes without effect. Raises KeyError where there is no such thing."""
+        """The neutral element of a combining op, as a constant. Raises KeyError where it has none."""
         return self.splat(neutral(combine, element), element, shape)
 
     def device(self) -> Any:
-        """The number of the device, i32."""
+        """The id of the device that runs this, i32."""
 
         def make() -> Any:
             name = "stablehlo.replica_id" if self.form == "replica" else "stablehlo.partition_id"
@@ -174,7 +174,7 @@ class Builder:
         return self.known("device", make)
 
     def lookup(self, table: npt.NDArray[np.int64]) -> Any:
-        """The number, i32, that a table has for this device."""
+        """The entry of a table for this device, i32."""
         if (table == table[0]).all():
             return self.number(int(table[0]))
 
@@ -197,7 +197,7 @@ class Builder:
     # ---- Small programs ---------------------------------------------------------------------------------
 
     def cut(self, value: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
-        """A part of a tensor, at places that are scalars of type i32, or integers."""
+        """A slice of a tensor, from starts that are integers, or scalars of type i32."""
         type_ = ir.RankedTensorType(value.type)
         if all(isinstance(start, int) for start in starts):
             if list(sizes) == list(type_.shape):
@@ -223,12 +223,12 @@ class Builder:
         return self.one("stablehlo.optimization_barrier", [value], value.type)
 
     def put(self, value: Any, part: Any, starts: Sequence[Any]) -> Any:
-        """A tensor in which a part is written."""
+        """A tensor with a part of it overwritten."""
         places = [self.number(start) if isinstance(start, int) else start for start in starts]
         return self.one("stablehlo.dynamic_update_slice", [value, part, *places], value.type)
 
     def pad(self, value: Any, low: Sequence[int], high: Sequence[int], fill: Any = None) -> Any:
-        """A tensor with more elements before and after those of each dimension."""
+        """A tensor padded before and after each dimension."""
         if not any(low) and not any(high):
             return value
         type_ = ir.RankedTensorType(value.type)
@@ -246,7 +246,7 @@ class Builder:
         return self.one(name, [a, b], a.type)
 
     def compare(self, direction: str, a: Any, b: Any) -> Any:
-        """Whether elements (integers) compare so: LT, GE, EQ ..."""
+        """An elementwise comparison of integers, by its direction: LT, GE, EQ ..."""
         kind = ir.RankedTensorType(a.type)
         unsigned = "UNSIGNED" if str(kind.element_type).startswith("ui") else "SIGNED"
         attributes = {
@@ -257,7 +257,7 @@ class Builder:
         return self.one("stablehlo.compare", [a, b], type_, attributes)
 
     def spread(self, scalar: Any, shape: Sequence[int]) -> Any:
-        """A scalar repeated."""
+        """A scalar, broadcast to a shape."""
         type_ = self.tensor(shape, ir.RankedTensorType(scalar.type).element_type)
         if not shape:
             return scalar
@@ -265,18 +265,18 @@ class Builder:
         return self.one("stablehlo.broadcast_in_dim", [scalar], type_, attributes)
 
     def select(self, where: Any, one: Any, other: Any) -> Any:
-        """Elements of one where it holds, and else of the other."""
+        """Elements of ``one`` where the predicate holds, and of ``other`` elsewhere."""
         return self.one("stablehlo.select", [where, one, other], one.type)
 
     def places(self, shape: Sequence[int], dim: int, start: Any, element: Any = None) -> Any:
-        """The place of every element along a dimension, from ``start`` on."""
+        """The index of every element along a dimension, counted from ``start``."""
         type_ = self.tensor(shape, element or self.i32)
         attributes = {"iota_dimension": self.integer(dim)}
         iota = self.one("stablehlo.iota", [], type_, attributes)
         return self.binary("stablehlo.add", iota, self.spread(start, shape))
 
     def mask(self, value: Any, size: int, pieces: Pieces, dim: int, fill: Any) -> Any:
-        """A part in whose padding along a dimension stands ``fill``, a scalar."""
+        """A part whose padding along a dimension is filled with ``fill``, a scalar."""
         shape = ir.RankedTensorType(value.type).shape
         if shape[dim] * self.axes.product(pieces) == size:
             return value
@@ -328,7 +328,7 @@ class Builder:
         return op.results[0]
 
     def adopt(self, op: Any, purpose: Any) -> None:
-        """A collective of the user's is one of the program's."""
+        """Lists a collective that the user wrote among those of the device program."""
         if self.form == "replica":
             for label in ("channel_handle", "use_global_device_ids"):
                 if label in op.attributes:
@@ -384,8 +384,7 @@ def bytes_of(element: Any) -> int:
 
 
 def neutral(combine: str, element: Any) -> str:
-    """The element that an op of combination takes without effect, as MLIR writes it. Raises KeyError where it
-    is not known."""
+    """The neutral element of a combining op, as MLIR writes it. Raises KeyError where it is not known."""
     text = str(element)
     name = combine.partition(".")[2]
     if name in ("add", "or"):

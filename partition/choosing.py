@@ -1,4 +1,5 @@
-"""How ops are computed: what the rules of ``rules/partition`` say, asked once for equal neighbourhoods."""
+"""How ops are computed, as the rules of ``rules/partition`` decide; equal neighbourhoods are asked about
+once."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ SUM = "stablehlo.add"  # the combination of partial sums
 
 @dataclass(frozen=True)
 class Stretch:
-    """What a part of a result needs of an operand's dimension: an exchange of its rows. Between them
-    others stand where ``dilation`` is more than 1; then the part begins at ``offsets`` in what is made
-    so, with ``length``."""
+    """The rows of an operand's dimension that a part of the result reads, and the halo exchange that fetches
+    them. With a ``dilation`` above 1 the rows are spread out after the exchange, and the part is the
+    ``length`` rows from ``offsets`` on."""
 
     exchange: Exchange
     dilation: int
@@ -67,7 +68,7 @@ class Candidate:
 @dataclass(frozen=True)
 class Choice:
     """How an op is computed: the candidate that is taken, all of them, and what each costs, in bytes.
-    ``facts`` are what the rules of ``rules/partition/choice.dl`` were told."""
+    ``facts`` are the input of ``rules/partition/choice.dl``."""
 
     taken: Candidate
     candidates: tuple[Candidate, ...]
@@ -76,7 +77,7 @@ class Choice:
 
 
 class Chooser:
-    """Asks the rules."""
+    """Chooses how ops are computed, and remembers its choices."""
 
     def __init__(self, book: RuleBook, axes: Axes, planner: Planner, modes: Sequence[str] = ()) -> None:
         self.axes, self.planner, self.reader = axes, planner, Reader(book, modes)
@@ -199,7 +200,7 @@ class Chooser:
     def excess(
         self, known: Knowledge, held: tuple[Layout, ...], ways: Sequence[dict[int, Pieces]]
     ) -> npt.NDArray[np.float64]:
-        """What the work that others do as well costs, in bytes, for each way to compute an op."""
+        """The price of redundant work in bytes, for each way to compute an op."""
         facts = self._facts(known, ways, self.ways(known, held)[1])
         excess: dict[int, float] = dict(self._choice.solve(facts, ["excess"])["excess"])
         return np.asarray([excess[n] for n in range(len(ways))])
@@ -243,7 +244,7 @@ class Chooser:
     def _facts(
         self, known: Knowledge, ways: Sequence[dict[int, Pieces]], parts_if_stays: int
     ) -> dict[str, Rows]:
-        """What ``rules/partition/choice.dl`` is told of the work of ways to compute an op."""
+        """The facts about work that ``rules/partition/choice.dl`` takes, for ways to compute an op."""
         touched = sum(w * prod(s or ()) for w, s in zip(known.widths, known.shapes, strict=True))
         return {
             "parts": [

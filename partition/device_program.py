@@ -1,4 +1,4 @@
-"""The program that each device runs: the module, and what it moves."""
+"""The device program: the module that each device runs, and its collectives."""
 
 from __future__ import annotations
 
@@ -53,10 +53,11 @@ def partition(
 ) -> DeviceProgram:
     """Partitions an annotated module, every value as its sharding says. ``modes`` are those of the run.
 
-    With ``move``, results of ops that no constraint binds live where all ops together would have them.
+    With ``move``, values that no constraint binds may get other homes than propagation chose, if less moves
+    so.
 
-    Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is returned
-    then is for asking what it moves, and not for running.
+    Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is
+    returned then is for asking what it moves, and not for running.
     """
     with module.context, ir.Location.unknown():
         used, channel = _used(module, shardings)
@@ -75,7 +76,7 @@ def partition(
 def _moved(
     first: Partitioner, made: ir.Module, sent: list[Sent], channel: int
 ) -> tuple[ir.Module, list[Sent]]:
-    """The program where values live where all ops together would have them, if that moves less."""
+    """The program with homes chosen by all ops together, if that moves less."""
     counts = Executions(first.old)
 
     def often(op: Any) -> float:
@@ -105,7 +106,7 @@ def _moved(
 
 
 def _bytes(module: ir.Module, sent: Iterable[Sent]) -> float:
-    """What a device sends in all."""
+    """The bytes that a device sends in total."""
     counts = Executions(module)
     return sum(each.bytes * (_TURNS if (n := counts.of(each.op)) is None else n) for each in sent)
 

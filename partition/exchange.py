@@ -17,8 +17,8 @@ Pair = tuple[int, int]  # the part that sends, the part that receives
 
 @dataclass(frozen=True)
 class Round:
-    """A permutation by which parts send rows to others: from where in their own part, and to which place
-    of the stretch of the other; ``rows`` of them."""
+    """One collective-permute of an exchange: each part sends ``rows`` rows to another, from an offset in
+    its own part to an offset in the stretch of the receiver."""
 
     rows: int
     pairs: tuple[Pair, ...]
@@ -28,7 +28,8 @@ class Round:
 
 @dataclass(frozen=True)
 class Exchange:
-    """How every part gets the ``length`` rows from ``starts`` on. ``own`` are the rows that it has itself."""
+    """The rounds by which every part gets the ``length`` rows from its start on. ``own`` are the rows that
+    it has."""
 
     starts: tuple[int, ...]  # of each part, in rows of the whole dimension
     length: int
@@ -44,7 +45,7 @@ class Exchange:
 @cache
 def plan_exchange(size: int, parts: int, starts: tuple[int, ...], length: int) -> Exchange:
     """The exchange of a dimension of ``size`` rows in ``parts`` parts, of which part i needs ``length``
-    rows from ``starts[i]`` on. Rows outside of the dimension are nobody's.
+    rows from ``starts[i]`` on. Rows outside of the dimension belong to no part.
 
     Parts send to those at one distance in a round, or, where that is fewer rows, each to the next one
     that is not served yet.
@@ -75,7 +76,8 @@ def plan_exchange(size: int, parts: int, starts: tuple[int, ...], length: int) -
 
 
 def _round(tile: int, starts: Sequence[int], overlaps: dict[Pair, tuple[int, int]]) -> Round:
-    """As many rows for all pairs; what is sent beyond the overlap is right at its place as well."""
+    """One round, with the same number of rows for all pairs: rows beyond the overlap are correct where they
+    land, too."""
     rows = max(high - low for low, high in overlaps.values())
     pairs = tuple(sorted(overlaps))
     sources = tuple(min(overlaps[p][0] - p[0] * tile, tile - rows) for p in pairs)
@@ -84,7 +86,7 @@ def _round(tile: int, starts: Sequence[int], overlaps: dict[Pair, tuple[int, int
 
 
 def exchange(builder: Builder, value: Any, dim: int, size: int, pieces: Pieces, plan: Exchange) -> Any:
-    """The stretch of every device; rows that are nobody's are zero."""
+    """The stretch of every device; rows that belong to no part are zero."""
     index, shape = builder.axes.index(pieces), shape_of(value)
     rounds = [*([plan.own] if plan.own else []), *plan.rounds]
     margin = max((each.rows for each in rounds), default=0)
@@ -112,8 +114,7 @@ def exchange(builder: Builder, value: Any, dim: int, size: int, pieces: Pieces, 
 
 
 def cut_out(builder: Builder, value: Any, dim: int, plan: Exchange, index: Any) -> Any:
-    """The stretch of every device, of a dimension that each of them has whole. ``index``: the part of
-    each."""
+    """The stretch of every device, cut from a dimension that all have whole. ``index``: the part of each."""
     shape = shape_of(value)
     before = max(0, -min(plan.starts))
     after = max(0, max(plan.starts) + plan.length - shape[dim])

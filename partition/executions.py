@@ -1,4 +1,5 @@
-"""How often a device runs each op of a program: loops count their turns, functions their calls."""
+"""How often a device runs each op of a program: loops multiply by their trip count, functions by their
+calls."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from ..rulebook.book import lowerings
 
 
 class Executions:
-    """Counts for one module. What stands in a branch counts as if the branch were taken."""
+    """Counts for one module. Ops in a branch count as if the branch were taken."""
 
     def __init__(self, module: ir.Module) -> None:
         functions = symbols(module, "func.func")
@@ -24,7 +25,7 @@ class Executions:
         self._turns: dict[Any, int | None] = {}
 
     def of(self, op: Any) -> int | None:
-        """How often an op runs; None where a loop around it does not say how many turns it takes."""
+        """How often an op runs; None where the trip count of a loop around it is unknown."""
         count, inner = 1, op.operation
         while True:
             outer = inner.parent.operation
@@ -48,8 +49,8 @@ class Executions:
         return self._functions[name]
 
     def turns(self, loop: Any) -> int | None:
-        """How many turns a loop takes whose condition compares a counter with a constant, as
-        JAX writes those of ``scan`` and ``fori_loop``; None for others."""
+        """The trip count of a loop whose condition compares a counter with a constant, as JAX
+        writes ``scan`` and ``fori_loop``; None for others."""
         if loop not in self._turns:
             self._turns[loop] = _turns(loop)
         return self._turns[loop]
@@ -89,7 +90,7 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "
 
 
 def _step(value: Any, counter: int, body: Any) -> int | None:
-    """What a turn adds to the counter."""
+    """The increment of the counter in one iteration."""
     for name, sign in (("stablehlo.add", 1), ("stablehlo.subtract", -1)):
         added = _made_by(value, name)
         if added is not None:
@@ -120,7 +121,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any, loop: Any = None) -> int | None:
-    """The integer that a scalar is, or None; it may be one that the turns of a loop hand on as it is."""
+    """The value of a constant integer scalar, or None; loops may carry it unchanged."""
     if loop is not None:
         for region in loop.regions:
             number = _argument(value, region.blocks[0])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def spread_scalar(walk: Partitioner, op: Any, known: Knowledge, homes: list[Layout]) -> bool:
-    """A scalar repeated is made where it is used."""
+    """Makes a broadcast scalar wherever it is used, and returns whether the op is one."""
     if not known.facts["expands_scalar"] or len(op.operands) != 1:
         return False
     scalar, result = op.operands[0], op.results[0]
@@ -95,11 +95,12 @@ def _identity(walk: Partitioner, op: Any, known: Knowledge) -> None:
 
 
 def _nothing(walk: Partitioner, op: Any, known: Knowledge) -> None:
-    """It is only for propagation."""
+    """For ops that matter to propagation alone."""
 
 
 def _carried(walk: Partitioner, op: Any) -> tuple[list[Layout], list[Any]]:
-    """The layouts of what goes in, which are those of the results, and the values in them."""
+    """The homes of the results, which are the layouts that the operands enter in, and the operands in
+    these."""
     homes = walk.reading.homes(op)
     values = [
         walk.get(value, home, Purpose(op, i, value, to=result))
@@ -182,8 +183,8 @@ def _calls(walk: Partitioner, op: Any, callee: Any) -> None:
 
 
 def _body(walk: Partitioner, op: Any, known: Knowledge) -> None:
-    """A computation with a body: its ops stand where it stood. Of a manual one the parts that enter
-    are those that the body sees, and so are its results."""
+    """Inlines a computation with a body. That of a manual computation is a device program already: it sees
+    the parts that enter, and returns parts."""
     cut = frozenset[int]()
     if "manual_axes" in op.attributes:
         names = set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
@@ -219,7 +220,7 @@ def _body(walk: Partitioner, op: Any, known: Knowledge) -> None:
 
 
 def _collective(walk: Partitioner, op: Any, known: Knowledge) -> None:
-    """A collective of a manual computation, over the same groups."""
+    """A collective inside of a manual computation, over the same groups of devices."""
     walk.computed(op, known)
     first = op.results[0]
     made = walk.builder.scope.find((first, walk.known_layouts(first)[0])).owner

@@ -1,11 +1,11 @@
 """Where values live: the layouts of all values between the boundary and constraints, chosen together.
 
-Propagation says how a value is sharded by what is near to it. What a program moves depends on more: a
-value may be better off where none of its neighbours is, if all go there. Each op has the ways that rules
-give it, each way needs its slots in some layouts, and to bring a value there from where it lives costs
-what the planner says. The sum of the cheapest ways is made small by passing messages between ops and
-values (min-sum): exact on trees, and on other programs followed by moves of single values for as long as
-they help. Equal ops with equal neighbours are solved together.
+Propagation decides how a value is sharded by its neighbours, one turn at a time. How much a program moves
+depends on all values at once: it can be better to lay a value out as none of its neighbours is, if these
+follow. Each op has the ways that the rules give it, each way needs its slots in certain layouts, and
+resharding a value from its home costs what the planner says. The total is minimized by min-sum message
+passing between ops and values, which is exact on trees; on other programs single values are moved
+afterwards for as long as that helps. Equal ops with equal neighbours are solved together.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _FAR = 1e18
 
 @dataclass(frozen=True, eq=False)
 class Spot:
-    """An op that is computed: its operands and results, how each slot lies by propagation, the operands
-    that are made anywhere, and how often it runs."""
+    """An op that is computed: its operands and results, the layout of each slot as propagated, the operands
+    that can be made in any layout, and how often it runs."""
 
     known: Knowledge
     values: tuple[Any, ...]
@@ -57,8 +57,8 @@ class Need:
 
 @dataclass
 class _Group:
-    """Sites that are alike: for each way the cost of what it computes twice, for each variable slot what
-    each layout of the value costs, and the variables of each spot."""
+    """Spots with equal costs: the redundant work of each way, the cost of each layout of each variable
+    slot, and the variables of each spot."""
 
     base: Floats  # way
     tables: list[Floats]  # slot -> way x layout
@@ -87,7 +87,7 @@ class Homes:
         self._wanted: dict[Any, tuple[tuple[int, tuple[Layout, ...]], ...]] = {}
 
     def find(self) -> dict[Any, Layout]:
-        """The values that live elsewhere than propagation said, and where."""
+        """The values that get another home than propagation gave them, and these homes."""
         for number in range(_ROUNDS):
             self._widen(self.spots if number % 2 == 0 else reversed(self.spots))
         groups = self._groups()
@@ -216,8 +216,7 @@ class Homes:
     # ---- The least sum ----------------------------------------------------------------------------------
 
     def _pass_messages(self, groups: Iterable[_Group]) -> Floats:
-        """How much each layout of each value costs by what all ops say, which tell each other through
-        values."""
+        """Min-sum message passing: the cost of each layout of each value, as all ops together see it."""
         most = max((len(domain) for domain in self.domains), default=1)
         beliefs = np.zeros((len(self.domains), most))
         for n, domain in enumerate(self.domains):
@@ -229,7 +228,8 @@ class Homes:
         return beliefs
 
     def _tell(self, group: _Group, beliefs: Floats) -> None:
-        """The messages of a group of ops anew: to each value, what the cheapest way costs for each layout."""
+        """Updates the messages of a group: to each value, the cost of the cheapest way for each of its
+        layouts."""
         index, count = group.index, len(group.tables)
         heard = [
             beliefs[index[:, s], : group.tables[s].shape[1]]
@@ -253,7 +253,7 @@ class Homes:
 
     @staticmethod
     def _costs(group: _Group, chosen: npt.NDArray[np.int64]) -> Floats:
-        """What each way costs at each spot of a group."""
+        """The cost of each way at each spot of a group."""
         total = np.repeat(group.base[None], len(group.index), axis=0)
         for s, table in enumerate(group.tables):
             total = total + table[:, chosen[group.index[:, s]]].T
@@ -262,7 +262,8 @@ class Homes:
     def _improve(
         self, groups: Sequence[_Group], chosen: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], float]:
-        """Moves values one by one, in turns of those that have no neighbour in common, while that helps."""
+        """Local search: moves single values for as long as that helps; those without a common neighbour at
+        once."""
         energy, numbers = self._energy(groups, chosen), np.arange(len(self.domains))
         for _ in range(_MOVES):
             gains = self._gains(groups, chosen)
@@ -286,7 +287,7 @@ class Homes:
         return chosen, energy
 
     def _gains(self, groups: Sequence[_Group], chosen: npt.NDArray[np.int64]) -> Floats:
-        """What the sum would change if a value alone moved to a layout."""
+        """The change of the total if one value alone moved to each of its layouts."""
         most = max((len(domain) for domain in self.domains), default=1)
         found = np.zeros((len(self.domains), most))
         for n, domain in enumerate(self.domains):

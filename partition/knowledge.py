@@ -1,4 +1,4 @@
-"""What the rules say about ops: how they become local, once for ops that are alike."""
+"""How ops become local, as the rules say, asked once per signature."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
 
 @dataclass(frozen=True)
 class Read:
-    """What a dimension of a result reads of one of an operand; see ``reads`` in
+    """The window of an operand's dimension that a dimension of a result reads; see ``reads`` in
     ``rules/partition/local.dl``."""
 
     slot: int
@@ -35,7 +35,7 @@ class Read:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What the rules say about ops of one signature."""
+    """The answers of the op rules about one signature."""
 
     lowering: str
     refused: str  # why it cannot run on each device
@@ -73,8 +73,8 @@ class Reader:
         self._alike: dict[Any, Knowledge] = {}
 
     def knowledge(self, op: Any) -> Knowledge:
-        """What the rules say about an op. One that carries a sharding rule is known by it only where the
-        rules know nothing: the rule says how shardings propagate, and not what is computed."""
+        """The answers of the rules about an op. A sharding rule that the op carries counts only where they
+        have none: it says how shardings propagate, not what is computed."""
         attributes = tuple([(a, v) for a, v in attributes_of(op) if a not in _ANNOTATIONS])
         alike = op.name, attributes, tuple(v.type for v in op.operands), tuple(op.results.types)
         around = op.name in self._looks_at or len(op.regions)

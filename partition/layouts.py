@@ -70,8 +70,8 @@ class Piece:
 class Axes:
     """The meshes of a module, their axes cut into the pieces that its shardings use.
 
-    Of two cuts of an axis one must divide the other, or else the pieces between them are no sub-axes (2
-    and 3 of 6); a sharding that cuts an axis otherwise than those before it is taken as far as it fits.
+    Of two cuts of an axis one must divide the other, or the pieces between them are no sub-axes (2 and 3 of
+    6). A sharding with a cut that does not go with earlier ones is followed up to there.
     """
 
     def __init__(self, meshes: Meshes, shardings: Iterable[Sharding]) -> None:
@@ -110,7 +110,7 @@ class Axes:
         return self.meshes.meshes[self.main] if self.main >= 0 else None
 
     def of(self, mesh: int, axes: Sequence[SubAxis]) -> tuple[Pieces, bool]:
-        """The pieces of a list of sub-axes, and whether these are all of them."""
+        """The pieces of a list of sub-axes, and whether they cover all of it."""
         found: list[int] = []
         for axis in axes:
             run = self._runs[self.meshes.same[mesh], axis.name]

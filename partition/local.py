@@ -1,8 +1,7 @@
-"""What a device computes of an op: one function for each way of lowering that
-``rules/partition/local.dl`` names.
+"""Writes the local form of ops: one function for each lowering that ``rules/partition/local.dl`` names.
 
-Each takes the op, how it is computed, and its operands in the layouts that this needs, and gives the
-results in theirs.
+Each takes the op with the candidate that was chosen, and its operands in the layouts of that candidate; it
+returns the results in theirs.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from .layouts import Pieces
 
 @dataclass(slots=True)
 class Site:
-    """An op that is lowered: what the rules know, the candidate taken, and what is captured in its
-    regions."""
+    """An op to be lowered: what the rules know of it, the chosen candidate, and how to get values that its
+    regions capture."""
 
     builder: Builder
     op: Any
@@ -88,7 +87,7 @@ class Site:
         return found
 
     def filled(self, operands: list[Any], slot: int) -> Any:
-        """An operand in whose padding stands what changes nothing."""
+        """An operand whose padding is filled with what does not change the result."""
         value = operands[slot]
         for dim, factors in enumerate(self.known.maps[slot]):
             for factor in factors:
@@ -188,7 +187,7 @@ def _count(shape: Sequence[int]) -> int:
 
 
 def gather(site: Site, operands: list[Any]) -> list[Any]:
-    """A device takes what lies in its part of the operand, and nothing for other places."""
+    """A device looks up what lies in its part of the operand, and has zeros for indices outside of it."""
     builder, (operand, indices) = site.builder, operands
     numbers = "dimension_numbers"
     columns = site.items(f"{numbers}.start_index_map")
@@ -224,7 +223,8 @@ def gather(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def scatter(site: Site, operands: list[Any]) -> list[Any]:
-    """A device writes what falls into its part; a place outside of the operand is written nowhere."""
+    """A device writes the updates that fall into its part; others are out of bounds, which StableHLO
+    skips."""
     builder, numbers = site.builder, "scatter_dimension_numbers"
     inputs = len(site.op.results)
     columns = site.items(f"{numbers}.scattered_dims_to_operand_dims")
@@ -254,8 +254,8 @@ def scatter(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def update(site: Site, operands: list[Any]) -> list[Any]:
-    """The update is written at its place as seen from this device's part, which margins as large as the
-    update surround: what falls into them is cut off."""
+    """The update is written at its place relative to this device's part, with margins as large as the update
+    around it, which are cut off again."""
     builder, (value, part, *starts) = site.builder, operands
     split = [d for d in range(len(starts)) if site.pieces(0, d) and site.size(0, d) != site.size(1, d)]
     if not split:
@@ -288,7 +288,7 @@ def _vector_dim(site: Site, numbers: str) -> int:
 
 
 def _wide(builder: Builder, indices: Any) -> Any:
-    """Indices of a type in which places can be subtracted: signed, of 32 bits or more."""
+    """Indices in a type that can be subtracted: signed, of 32 bits or more."""
     text = str(element_of(indices))
     if text in ("i32", "i64"):
         return indices
@@ -297,7 +297,7 @@ def _wide(builder: Builder, indices: Any) -> Any:
 
 
 def _column(builder: Builder, indices: Any, vector: int, column: int) -> Any:
-    """A column of the index vectors; the dimension stays, with size one, where there is one."""
+    """A component of the index vectors; their dimension, where they have one, stays with size one."""
     shape = shape_of(indices)
     if vector == len(shape):
         return indices
@@ -332,7 +332,7 @@ def _start(builder: Builder, size: int, pieces: Pieces, element: Any, shape: Seq
 
 
 def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tuple[Any, Any]:
-    """Whether places lie in this device's part, and where they are in it (0 where they are not)."""
+    """Whether indices lie in this device's part, and where in it (0 if they do not)."""
     shape, element = shape_of(places), element_of(places)
     tile = builder.axes.tile(size, pieces)
     local = builder.binary("stablehlo.subtract", places, _start(builder, size, pieces, element, shape))

@@ -1,8 +1,8 @@
 """The cheapest collectives from one layout to another: a shortest path over steps.
 
-A step's price is the bytes that a device sends by the ring model, in elements of the tensor: of what is
-gathered (n - 1) / n, of what is reduced twice that, of what is exchanged (n - 1) / n of a part, of a
-permuted part all. Cutting out what a device has already is free.
+The price of a step is what a device sends by the ring model, counted in elements: (n - 1) / n of the result
+of an all-gather, twice that of an all-reduce, (n - 1) / n of a part in an all-to-all, a whole part in a
+collective-permute. Slicing out of what a device has is free.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Plan:
 
 
 class Planner:
-    """Finds plans; equal questions are answered once."""
+    """Finds plans, and remembers them."""
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
@@ -80,7 +80,7 @@ class Planner:
         return self._searches[key]
 
     def price(self, shape: Shape, start: Layout, goal: Layout) -> float:
-        """What the cheapest plan costs, in elements that a device sends."""
+        """The price of the cheapest plan, in elements that a device sends."""
         return self.plan(shape, start, goal).price
 
     def _alike(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
@@ -145,7 +145,7 @@ class Planner:
         return None
 
     def _straight(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
-        """The plan where all that is to do is to combine partial values, to gather, or to cut out."""
+        """The plan where it takes only combining partial values, gathering, or slicing."""
         axes, pairs = self.axes, list(zip(start.dims, goal.dims, strict=True))
         if start.dims == goal.dims and not goal.partial:
             n, size = axes.product(start.partial), prod(axes.local(shape, start.dims))
@@ -181,7 +181,7 @@ class Planner:
         return Plan(ends[0].steps + ends[1].steps, ends[0].price + ends[1].price)
 
     def _search(self, shape: Shape, start: Layout, goal: Layout, *, direct: bool = False) -> Plan | None:
-        """Looks first where the price so far, with the least that is still to come, is least (A*).
+        """A* search: a bound on the rest guides it.
 
         ``direct``: only by steps that bring pieces to where they should be. None: it takes too long.
         """
@@ -216,7 +216,7 @@ class Planner:
         return Plan(ends[0] + ends[1], sum(step.price for end in ends for step in end))
 
     def _least(self, shape: Shape, layout: Layout, goal: Layout) -> float:
-        """The most that a device has not of what it must have: as much has to come, whatever the steps."""
+        """A lower bound of the price: the most that any device lacks of its new part."""
         if any(p not in goal.partial for p in layout.partial):
             return float(prod(self.axes.local(shape, goal.dims)))
         wanted = common = np.ones(1, dtype=np.int64)

@@ -76,7 +76,7 @@ class Partitioner:
         return made, self._alive()
 
     def _alive(self) -> list[Sent]:
-        """The collectives whose results are used; others go, and what was made for them alone."""
+        """The collectives whose results are used. Others are erased, with what was made for them alone."""
         alive = []
         for collective in reversed(self.builder.sent):
             if any(True for _ in collective.op.results[0].uses):
@@ -154,7 +154,8 @@ class Partitioner:
         return made
 
     def _name_boundary(self, func: Any, made: Any, around: bool) -> None:
-        """What the entry says of its arguments and results; shardings only where these are whole."""
+        """Copies the attributes of arguments and results; shardings only where the boundary has whole
+        tensors."""
         manual = ir.DictAttr.get({"mhlo.sharding": ir.StringAttr.get("{manual}")})
         for label in ("arg_attrs", "res_attrs"):
             entries = []
@@ -203,7 +204,7 @@ class Partitioner:
         )
 
     def define(self, value: Any, layout: Layout, local: Any, home: Layout | None = None) -> None:
-        """Says what a value of the module is, in some layout."""
+        """Records the local value that a value of the module has in a layout."""
         if value not in self.tensors:
             self.tensors[value] = Tensor(static_shape(value.type) or (), home or layout)
         self._keep(value, layout, local)
@@ -214,12 +215,12 @@ class Partitioner:
         self.layouts[value] = layout if first is None else (*self.known_layouts(value), layout)
 
     def known_layouts(self, value: Any) -> tuple[Layout, ...]:
-        """The layouts in which a value is somewhere."""
+        """The layouts in which a value has been made in some scope."""
         found = self.layouts[value]
         return (found,) if isinstance(found, Layout) else found
 
     def get(self, value: Any, layout: Layout, purpose: Purpose | None = None) -> Any:
-        """A value in a layout: it is resharded from the nearest one in which it is known here."""
+        """A value in a layout, resharded from the cheapest one in which it is available here."""
         builder = self.builder
         found = builder.scope.find((value, layout))
         if self.recording and purpose is not None and purpose.computed is None:
@@ -246,7 +247,7 @@ class Partitioner:
         return local
 
     def at_home(self, value: Any, purpose: Purpose | None = None) -> Any:
-        """A value as the module has it."""
+        """A value in its home."""
         return self.get(value, self.tensors[value].home, purpose)
 
     def captured(self, value: Any) -> Any | None:
@@ -263,7 +264,7 @@ class Partitioner:
             self.define(mine, layout, theirs)
 
     def block(self, block: Any, results: Sequence[Layout]) -> list[Any]:
-        """Writes the ops of a block; what it returns, in layouts."""
+        """Writes the ops of a block, and returns the operands of its terminator in the given layouts."""
         ops = list(block.operations)
         for op in ops[:-1]:
             self._op(op.operation)

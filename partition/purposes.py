@@ -1,4 +1,4 @@
-"""What collectives are for, which the module that is written does not say of itself."""
+"""What collectives are for: the device program itself does not say."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ class Purpose:
 
 
 def purpose_of(about: tuple[Any, Knowledge, tuple[Layout, ...], Choice], slot: int, value: Any) -> Purpose:
-    """What is sent for an op that is computed: for the value in a slot."""
+    """The purpose of moving a value for a slot of an op that is computed."""
     op, known, held, choice = about
     return Purpose(op, slot, value, computed=Computed(known, held, choice))

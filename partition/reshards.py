@@ -51,7 +51,7 @@ def _all_gather(builder: Builder, value: Any, shape: Shape, start: Layout, step:
 
 
 def _trimmed(builder: Builder, value: Any, shape: Shape, step: Step) -> Any:
-    """Without the padding of a dimension that is whole again."""
+    """A value without the padding of a dimension that is whole again."""
     sizes = list(builder.axes.local(shape, step.after.dims))
     return builder.cut(value, [0] * len(sizes), sizes)
 
@@ -89,7 +89,7 @@ def _all_to_all(builder: Builder, value: Any, shape: Shape, start: Layout, step:
 
 
 def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
-    """Every device gets the part that it has afterwards from a device that has it before, near to itself."""
+    """Every device receives its new part from the nearest device that has it."""
     axes = builder.axes
     has, wants = (_parts(axes, layout) for layout in (start, step.after))
     owners: dict[tuple[int, ...], list[int]] = {}
@@ -109,7 +109,7 @@ def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layou
 
 
 def _parts(axes: Axes, layout: Layout) -> list[tuple[int, ...]]:
-    """The part of a tensor that each device has, and which share of it where it is partial."""
+    """The part of a tensor that each device holds, and which share of it where it is partial."""
     indices = [axes.index(pieces) for pieces in layout.dims] + [axes.index((p,)) for p in layout.partial]
     if not indices:
         return [()] * axes.count
@@ -117,7 +117,7 @@ def _parts(axes: Axes, layout: Layout) -> list[tuple[int, ...]]:
 
 
 def _mask(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
-    """One device keeps the value, and the others have nothing to combine with it."""
+    """One device keeps the value; the others get the neutral element of what combines them."""
     first = builder.lookup(builder.axes.index(step.pieces))
     held = shape_of(value)
     nothing = builder.neutral(step.after.combine, element_of(value), held)
@@ -128,7 +128,7 @@ def _mask(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step)
 
 
 def _splat(value: Any) -> Any:
-    """The element that a constant repeats; None for all other values."""
+    """The element of a splat constant; None for other values."""
     owner = value.owner
     if isinstance(owner, ir.Block) or not owner.name.startswith("stablehlo."):
         return None

@@ -1,5 +1,4 @@
-"""Ops whose parts need what lies in other parts: halos, as ``reads`` in ``rules/partition/local.dl`` says
-of which."""
+"""Ops whose parts need halos, as ``reads`` in ``rules/partition/local.dl`` says."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def _stretch(site: Site, read: Read) -> Stretch:
 
 
 def _split(site: Site, slot: int) -> list[Read]:
-    """What parts of the result read of an operand."""
+    """The stretches of an operand that parts of the result read."""
     return [read for read in site.known.reads if read.slot == slot and _pieces(site, read)]
 
 
@@ -65,7 +64,7 @@ def _inside(builder: Builder, value: Any, dim: int, size: int, starts: Any, fill
 
 
 def _spread_out(builder: Builder, value: Any, dim: int, dilation: int, fill: Any) -> Any:
-    """A stretch with dilation - 1 times ``fill`` behind each row."""
+    """A stretch with dilation - 1 rows of ``fill`` after each row."""
     shape = shape_of(value)
     between = [dilation - 1 if d == dim else 0 for d in range(len(shape))]
     zeros = [0] * len(shape)
@@ -79,7 +78,7 @@ def _spread_out(builder: Builder, value: Any, dim: int, dilation: int, fill: Any
 
 
 def slice_(site: Site, operands: list[Any]) -> list[Any]:
-    """The stretch that a device needs, and of it every so many rows."""
+    """The stretch that a device needs, strided."""
     reads = _split(site, 0)
     if not reads:
         return parts(site, operands)
@@ -96,7 +95,7 @@ def slice_(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def pad(site: Site, operands: list[Any]) -> list[Any]:
-    """The stretch that a device needs, with the padding where it is outside of the operand."""
+    """The stretch that a device needs, with the padding value outside of the operand."""
     reads = _split(site, 0)
     if not reads:
         return parts(site, operands)
@@ -111,7 +110,7 @@ def pad(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def reverse(site: Site, operands: list[Any]) -> list[Any]:
-    """The rows from the other end, turned around."""
+    """The rows of the mirrored part, reversed."""
     (value,) = operands
     for read in _split(site, 0):
         value = _fetched(site, value, read, None)
@@ -119,7 +118,7 @@ def reverse(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def concatenate(site: Site, operands: list[Any]) -> list[Any]:
-    """Of each operand what falls into a device's part of the result."""
+    """The rows of each operand that fall into a device's part of the result."""
     reads = {slot: _split(site, slot) for slot in range(len(operands))}
     if not any(reads.values()):
         return parts(site, operands)
@@ -140,8 +139,8 @@ def concatenate(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def reduce_window(site: Site, operands: list[Any]) -> list[Any]:
-    """The windows over the stretch that a device needs; outside of the operand there is what changes
-    nothing."""
+    """The windows over the stretch that a device needs; outside of the operand it has the neutral
+    element."""
     count = len(site.op.results)
     values, reset = list(operands), set[int]()
     for slot in range(count):

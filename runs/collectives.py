@@ -22,7 +22,7 @@ class Collective:
     ``number`` counts them in the order of the program. ``kind`` is such as "all-gather", ``axes`` are those
     that it goes over ("model", "x:(1)2"; none where parts are permuted), ``group`` is how many devices take
     part in one. ``bytes`` is what a device sends in one execution by the ring model, and ``executions`` how
-    often it runs, loops and calls counted; None where a loop does not say how many turns it takes.
+    often it runs, loops and calls counted; None where the trip count of a loop is unknown.
 
     It serves an ``op`` of the program: a ``slot`` of it ("operand 0", "result"), which holds ``value``, at
     ``where`` in the user's source. ``causes`` are the annotations that the axes come from.
@@ -42,7 +42,7 @@ class Collective:
 
     @property
     def total(self) -> int:
-        """The bytes of all executions; of unknown many, those of one."""
+        """The bytes of all executions; of one where their number is unknown."""
         return self.bytes * (1 if self.executions is None else self.executions)
 
 
@@ -71,7 +71,7 @@ def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...
 
 
 class OpNames:
-    """What the ops of an annotated module are called elsewhere."""
+    """The ops of an annotated module as the program that was read has them."""
 
     def __init__(self, record: Live) -> None:
         self._record, self._items = record, record.run.items

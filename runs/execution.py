@@ -34,9 +34,9 @@ _NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
 class Comparison:
     """A result of the partitioned program beside that of the program on one device.
 
-    ``off`` is the largest difference of two elements and ``allowed`` what sums in another order explain, both
-    as parts of the largest element; of integers nothing is allowed. Where one has an infinity or no number
-    and the other has not, ``off`` is infinite.
+    ``off`` is the largest difference between two elements, and ``allowed`` the difference that sums in
+    another order explain, both relative to the largest element; integers must be equal. ``off`` is infinite
+    where only one of the two has an infinity or a NaN.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Comparison:
 
     @property
     def right(self) -> bool:
-        """Whether the result is as it should be."""
+        """Whether the result is within what is allowed."""
         return self.off <= self.allowed
 
     def as_json(self) -> dict[str, Any]:
-        """The comparison as JSON has it, which has no infinities."""
+        """The comparison as JSON, which has no infinities."""
         off = None if isinf(self.off) else self.off
         return {
             "name": self.name,
@@ -94,7 +94,7 @@ class Value:
 
 
 def boundary(result: Result) -> tuple[list[Value], list[Value]]:
-    """The arguments and the results of a program. Raises ShardlogError for what no array can be."""
+    """The arguments and the results of a program. Raises ShardlogError for types that arrays do not have."""
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
     arguments = [argument_path(a.location) or f"%arg{i}" for i, a in enumerate(main.arguments)]
@@ -121,7 +121,7 @@ def _value(result: Result, name: str, type_: Any) -> Value:
 
 
 def random_inputs(values: Sequence[Value], seed: int) -> Arrays:
-    """Arrays of random numbers: of a normal distribution; integers from 0 to 9."""
+    """Random arrays: normally distributed, or integers from 0 to 9."""
     rng = np.random.default_rng(seed)
 
     def draw(value: Value) -> Any:
@@ -140,7 +140,7 @@ def random_inputs(values: Sequence[Value], seed: int) -> Arrays:
 def read_inputs(file: Path | str, values: Sequence[Value]) -> Arrays:
     """The arguments in a file of ``numpy.savez``: by their names, or in order (``arr_0``, ``arr_1``).
 
-    Raises ShardlogError where it cannot be read, or has not what the program takes.
+    Raises ShardlogError where it cannot be read, or does not fit the program's arguments.
     """
     try:
         with np.load(file, allow_pickle=False) as archive:
@@ -181,8 +181,8 @@ def write_outputs(file: Path, values: Sequence[Value], arrays: Arrays) -> None:
 
 
 def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
-    """So many of the devices that JAX has. Where it has not started, it gets ``wanted`` or as many CPU
-    devices as are needed. Raises ShardlogError where there are too few."""
+    """The devices to run on. Where JAX has not started yet, it is given ``wanted`` CPU devices, or as many
+    as are needed. Raises ShardlogError where there are too few."""
     if wanted is not None and wanted < count:
         hint = f"the mesh of the program has {count}"
         raise ShardlogError(f"{wanted} devices for a mesh of {count}", where=where, hint=hint)
@@ -255,7 +255,7 @@ def _run_alone(loaded: Any, device: Any, inputs: Arrays) -> Arrays:
 
 
 def _nudged(values: Sequence[Value], inputs: Arrays) -> Arrays:
-    """Inputs whose elements are larger or smaller by the last bit."""
+    """Inputs with every element changed in its last bit."""
     rng = np.random.default_rng(0)
     found = []
     for value, array in zip(values, inputs, strict=True):

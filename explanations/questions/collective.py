@@ -1,4 +1,5 @@
-"""Why a partitioned program has a collective: from it over the op that it serves back to the annotations."""
+"""Why a partitioned program has a collective: the op that it serves, the choice there, and the annotations
+behind."""
 
 from __future__ import annotations
 
@@ -26,8 +27,7 @@ _MOST_WAYS = 4
 @dataclass(frozen=True)
 class Way:
     """A way to compute the op: its factors with the axes that they are computed on, the bytes that a
-    device would send for all slots and for work that others do as well, and why it was not taken (empty:
-    it was)."""
+    device would send, redundant work included, and why it was not taken (empty if it was)."""
 
     factors: tuple[tuple[str, str], ...]
     bytes: int
@@ -37,7 +37,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Because:
-    """What the rules say about a factor of the op, and where."""
+    """A sentence of the rules about a factor of the op, and the place of the rule."""
 
     factor: str
     axes: str
@@ -47,8 +47,8 @@ class Because:
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """Why there is a collective: how the tensor lies before and after (a text per dimension, and the axes
-    over which it is partial), how the op is computed, and where the axes come from."""
+    """Why there is a collective: the layout of the tensor before and after (a text per dimension, and the
+    axes over which it is partial), how the op is computed, and where the axes come from."""
 
     collective: Collective
     before: tuple[str, ...]
@@ -91,7 +91,7 @@ def causes(explainer: Explainer, program: Partitioned) -> list[tuple[str, ...]]:
 
 
 class Asked:
-    """A partitioned program that is asked about its collectives."""
+    """Answers questions about the collectives of a partitioned program."""
 
     def __init__(self, explainer: Explainer, program: Partitioned) -> None:
         self.explainer, self.program, self.axes = explainer, program, program.axes
@@ -112,7 +112,7 @@ class Asked:
         )
 
     def layouts(self, purpose: Any) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-        """How a tensor lies before (and over which axes it is partial) and after, as texts."""
+        """The layout of a tensor before (and over which axes it is partial) and after, as text."""
         start = purpose.start
         partial = self._text(start.partial) if start is not None else ""
         return self._dims(start), partial, self._dims(purpose.goal)
@@ -152,7 +152,8 @@ class Asked:
             yield Because(_factor(factor), self._text(pieces), sentence, rule)
 
     def _said(self, proof: Proof | None, *candidates: str) -> tuple[str, str]:
-        """The sentence of a proof, with factors by their names and the second of two candidates in words."""
+        """The sentence of a proof, with factors by name and the candidate that it is compared with in
+        words."""
         if proof is None or proof.source is None:
             return "", ""
         sentence = proof.source.sentence
@@ -171,7 +172,8 @@ class Asked:
     # ---- Where the axes come from -----------------------------------------------------------------------
 
     def _causes(self, number: int) -> Iterator[Explanation]:
-        """Of each axis of the collective, why a tensor at the op has it; that which moves comes first."""
+        """For each axis of the collective, why a tensor at the op has it; the tensor that moves comes
+        first."""
         for value, dim, atoms in self._holders(number):
             yield self.explainer.explain(value, dim, atoms)
 
@@ -205,7 +207,7 @@ class Asked:
                         yield value, dim, atoms
 
     def _held(self, purpose: Any) -> Iterator[tuple[int, Layout]]:
-        """The tensors at the op, by number, and how they lie; that which moves comes first."""
+        """The tensors at the op, by number, and their layouts; the one that moves comes first."""
         op = self.program.names.op(purpose)
         if op is None:
             return
