@@ -13,8 +13,9 @@ from ..engine.provenance.proof import Derivations, Proof
 from ..errors import ShardlogError
 from ..program.meshes import Mesh
 from .about import names, speak_of
+from .clauses import compile_files
 from .discover import GROUP, Package, discovered
-from .einsum import SUFFIXES, compile_files, read_text
+from .einsum import SUFFIXES, read_text
 from .invalid import RELATIONS as INVALID
 from .invalid import Invalid, find_invalid
 from .naming import Naming, naming

@@ -14,16 +14,15 @@ dimensions do not tell. Factors pass through unless listed as ``reduction``, ``n
 shapes fit it, so that a name may have a line for each form of its op. It goes before other rules for the op,
 and an `sdy.sharding_rule` that is attached to an op before it.
 
-``compile_lines`` makes a Datalog rule of each line, on the same line, so that places are those of the file.
+``clauses.py`` makes Datalog of the lines.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from zlib import crc32
 
 from ..engine.language.sources import line_and_column, line_starts
 from ..errors import ShardlogError, closest
@@ -31,8 +30,7 @@ from ..program.factors import MARKED
 
 SUFFIXES = (".rules", ".txt")
 _BLOCKED = "blocked_propagation"
-_BARE = '!attribute_number(s, "sdy.sharding_rule", _)'  # no rule is attached
-_FACTS = re.compile(r"(?:\w+\([^()]*\)\.\s*)+(?://.*)?")
+FACTS = re.compile(r"(?:\w+\([^()]*\)\.\s*)+(?://.*)?")
 _NAME = re.compile(r'(@?)(?:"([^"\\\n]+)"|([\w$.\-]+))\s*:')
 _TOKEN = re.compile(r"\s+|(->|\.\.\.\d*|[A-Za-z]\w*|\d+|[(){},=])")
 
@@ -88,7 +86,7 @@ def parse_lines(file: str, text: str) -> list[Line]:
     sentence: list[str] = []
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
-        if _FACTS.fullmatch(line):
+        if FACTS.fullmatch(line):
             continue
         if line.startswith("///"):
             sentence.append(line[3:].strip())
@@ -101,28 +99,6 @@ def parse_lines(file: str, text: str) -> list[Line]:
             raise ShardlogError("this line continues nothing", where=f"{file}:{number}:1", hint=hint)
     _check_distinct(found)
     return found
-
-
-def compile_lines(file: str, text: str) -> str:
-    """The Datalog text of the rules in ``text``, line by line; see ``rules/ops/schema.dl`` for its words."""
-    return compile_files({file: text})[file]
-
-
-def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
-    """The Datalog texts of files: where lines of several files fit an op, that of the last file is used."""
-    kept = re.compile(f"///.*|{_FACTS.pattern}")
-    found: dict[str, str] = {}
-    later: dict[tuple[str, bool, int, int], list[Line]] = {}
-    for file, text in list(texts.items())[::-1]:
-        compiled = [line if kept.fullmatch(line) else "" for line in text.split("\n")]
-        lines = parse_lines(file, text)
-        for line in lines:
-            over = [other for other in later.get(_form(line), ()) if _meet(line, other)]
-            compiled[line.number - 1] = " ".join(_clauses(line, over))
-        for line in lines:
-            later.setdefault(_form(line), []).append(line)
-        found[file] = "\n".join(compiled)
-    return {file: found[file] for file in texts}
 
 
 def _continuations(lines: Sequence[str], start: int) -> Iterator[str]:
@@ -189,7 +165,7 @@ class _Parser:
             if line.kinds.get(factor) == "reduction":
                 hint = "a reduction is over a factor of operands alone"
                 raise self.error(0, f"factor {factor} is reduction, but a result has it", hint)
-        _sizes(line)
+        derived_sizes(line)
 
     def tokenize(self, at: int) -> None:
         while at < len(self.text):
@@ -279,7 +255,7 @@ class _Parser:
         return ShardlogError(message, where=f"{self.file}:{self.number + line - 1}:{column}", hint=hint)
 
 
-def _sizes(line: Line) -> list[tuple[str, int, int, Dim]]:
+def derived_sizes(line: Line) -> list[tuple[str, int, int, Dim]]:
     """The sources of the sizes of factors that occur in products only: (factor, slot, dim, the dim's
     factors).
 
@@ -308,167 +284,39 @@ def _check_distinct(lines: Sequence[Line]) -> None:
     """No two lines for one name may hold for the same ranks."""
     forms: dict[tuple[str, bool, int, int], list[Line]] = {}
     for line in lines:
-        alike = forms.setdefault(_form(line), [])
+        alike = forms.setdefault(form(line), [])
         for other in alike:
-            if _meet(line, other):
+            if meet(line, other):
                 message = f"{line.name} has another rule for these ranks, in line {other.number}"
                 raise ShardlogError(message, where=f"{line.place}:1", hint="keep one of the two")
         alike.append(line)
 
 
-def _form(line: Line) -> tuple[str, bool, int, int]:
+def form(line: Line) -> tuple[str, bool, int, int]:
     """A key that is equal for lines that may hold for one op."""
     return (line.name, line.custom_call, len(line.operands), len(line.results))
 
 
-def _meet(line: Line, other: Line) -> bool:
-    """Two lines of one form may hold for the same ranks."""
+def meet(line: Line, other: Line) -> bool:
+    """Whether two lines of one form may hold for the same ranks."""
     return all(_overlap(a, b) for a, b in zip(line.slots, other.slots, strict=True))
 
 
 def _overlap(one: Shape, other: Shape) -> bool:
     """Some rank fits both shapes."""
-    if _open(one) and _open(other):
+    if is_open(one) and is_open(other):
         return True
-    if _open(one) or _open(other):
-        short, long = (one, other) if _open(one) else (other, one)
+    if is_open(one) or is_open(other):
+        short, long = (one, other) if is_open(one) else (other, one)
         return len(short) - 1 <= len(long)
     return len(one) == len(other)
 
 
-def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
-    """The Datalog of a line: a relation of its own holds if the shapes fit, and then all that an attached
-    `sdy.sharding_rule` would say. One that is attached goes first, and so do ``later`` lines."""
-    subject = f'{"target" if line.custom_call else "op"}(s, "{line.name}")'
-    numbers, variables, fits = _numbers(line), _variables(line), _relation(line)
-    unless = [
-        f"!{_relation(other)}({', '.join(['s', *('_' for _ in _variables(other))])})" for other in later
-    ]
-    fitting = f"{fits}({', '.join(['s', *variables])})"
-    yield f"{fitting} :- {', '.join([subject, *_fits(line), _BARE, *unless])}."
-    heads = ["custom(s)"]
-    single = _single(line)
-    for factor, number in numbers.items():
-        if not _is_ellipsis(factor):
-            kind = line.kinds.get(factor, "pass_through")
-            size = line.sizes.get(factor, f"f_{factor}")
-            head = f'rule_factor(s, {number}, {size}, "{kind}")'
-            if factor in single:
-                t, d = single[factor]
-                yield f"{head} :- {fitting}, dim(s, {t}, {_place(line.slots[t], d)}, {size})."
-            else:
-                heads.append(head)
-    for t, shape in enumerate(line.slots):
-        for d, dim in enumerate(shape):
-            place = _place(shape, d)
-            heads += [
-                f"rule_maps(s, {t}, {place}, {j}, {numbers[f]})"
-                for j, f in enumerate(dim)
-                if not _is_ellipsis(f)
-            ]
-    heads += [f"rule_blocked(s, {numbers[f]})" for f in line.blocked]
-    yield f"{', '.join(heads)} :- {fitting}."
-    for t, shape in enumerate(line.slots):
-        if _open(shape):
-            number, batch = numbers[shape[0][0]], _batch(shape)
-            mapped = f"rule_maps(s, {t}, d, 0, {number} + d)"
-            factor = f'rule_factor(s, {number} + d, n, "pass_through")'
-            yield f"{mapped}, {factor} :- {fitting}, dim(s, {t}, d, n), d < {batch}."
-    reason = f"its shapes do not fit the rule in {line.file.rpartition('/')[2]}:{line.number}"
-    yield f'no_rule(s, "{reason}") :- {subject}, !custom(s).'
-    yield f".decl {fits}({', '.join(['s: sig', *(f'{v}: number' for v in variables)])})"
-    for t, shape in enumerate(line.slots):
-        u = next(
-            (u for u, other in enumerate(line.slots[:t]) if _open(shape) and other[:1] == shape[:1]), None
-        )
-        if u is not None:  # the dimensions of an ellipsis differ
-            differ = f"dim(s, {u}, e, m), dim(s, {t}, e, n), m != n, e < r - {len(line.slots[u]) - 1}"
-            yield f"{fits}_{t}(s) :- {subject}, slot(s, {u}, _, _, r), {differ}."
-            yield f".decl {fits}_{t}(s: sig)"
-
-
-def _variables(line: Line) -> list[str]:
-    """The variables of a line's relation: how many dimensions an ellipsis stands for, and the sizes that
-    neither a dimension nor a number gives alone. (With all sizes, each of a line's clauses would be as
-    long as the line.)"""
-    told = [f"f_{factor}" for factor, *_ in _sizes(line)]
-    return told + [_batch(((f,),)) for f in line.factors if _is_ellipsis(f)]
-
-
-def _single(line: Line) -> dict[str, tuple[int, int]]:
-    """A dimension (slot, dim) that a factor has to itself, for factors whose sizes no number gives."""
-    return {
-        dim[0]: (t, d)
-        for t, shape in reversed(list(enumerate(line.slots)))
-        for d, dim in enumerate(shape)
-        if len(dim) == 1 and not _is_ellipsis(dim[0]) and dim[0] not in line.sizes
-    }
-
-
-def _relation(line: Line) -> str:
-    """The relation of the ops that a line holds for."""
-    return f"fits_{crc32(line.file.encode()):x}_{line.number}"
-
-
-def _numbers(line: Line) -> dict[str, str]:
-    """The numbers of the factors as terms: each ellipsis takes as many as it has dimensions."""
-    numbers, count, batches = {}, 0, ""
-    for factor in line.factors:
-        numbers[factor] = f"{count}{batches}"
-        if _is_ellipsis(factor):
-            batches += f" + {_batch(((factor,),))}"
-        else:
-            count += 1
-    return numbers
-
-
-def _is_ellipsis(factor: str) -> bool:
+def is_ellipsis(factor: str) -> bool:
+    """Whether a factor stands for any leading dimensions."""
     return factor.startswith("...")
 
 
-def _open(shape: Shape) -> bool:
-    """The shape begins with an ellipsis."""
-    return bool(shape) and _is_ellipsis(shape[0][0])
-
-
-def _batch(shape: Shape) -> str:
-    """The variable that counts the dimensions of the ellipsis that the shape begins with."""
-    return f"b_{shape[0][0][3:]}"
-
-
-def _place(shape: Shape, d: int) -> str:
-    """The number of dimension ``d`` as written, as a term."""
-    return f"{_batch(shape)} + {d - 1}" if _open(shape) else str(d)
-
-
-def _fits(line: Line) -> Iterator[str]:
-    """The body of a line's rule: as many slots, of these ranks, with equal sizes along each factor."""
-    yield f"{len(line.slots)} = count : {{ slot(s, _, _, _, _) }}"
-    for factor, size in line.sizes.items():
-        yield f"f_{factor} = {size}"
-    told = {(t, d): factor for factor, t, d, _ in _sizes(line)}
-    first: dict[str, int] = {}
-    for t, shape in enumerate(line.slots):
-        role, i = ("operand", t) if t < len(line.operands) else ("result", t - len(line.operands))
-        if not shape:
-            yield f'slot(s, {t}, "{role}", {i}, r_{t}), r_{t} <= 0'
-        elif not _open(shape):
-            yield f'slot(s, {t}, "{role}", {i}, {len(shape)})'
-        else:
-            group, batch = shape[0][0], _batch(shape)
-            yield f'slot(s, {t}, "{role}", {i}, r_{t}), {batch} = r_{t} - {len(shape) - 1}, {batch} >= 0'
-            if first.setdefault(group, t) != t:
-                yield f"!{_relation(line)}_{t}(s)"
-        for d, dim in enumerate(shape):
-            if _is_ellipsis(dim[0]):
-                continue
-            place = _place(shape, d)
-            if len(dim) == 1:
-                yield f"dim(s, {t}, {place}, f_{dim[0]})"
-                continue
-            whole = f"n_{t}_{d}"
-            yield f"dim(s, {t}, {place}, {whole})"
-            if (t, d) in told:
-                others = " * ".join(f"f_{f}" for f in dim if f != told[t, d])
-                yield f"f_{told[t, d]} = {whole} / ({others})"
-            yield f"{whole} = {' * '.join(f'f_{f}' for f in dim)}"
+def is_open(shape: Shape) -> bool:
+    """Whether a shape begins with an ellipsis."""
+    return bool(shape) and is_ellipsis(shape[0][0])

@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from shardlog import ShardlogError, run
 from shardlog.engine import DatalogError, load
 from shardlog.rulebook.book import RULES, RuleBook
-from shardlog.rulebook.einsum import compile_lines
+from shardlog.rulebook.clauses import compile_lines
 from shardlog.rulekit.case import file_cases
 from shardlog.rulekit.origin import Origin, Origins
 from shardlog.rulekit.show import notation
