@@ -150,3 +150,9 @@ func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}, {"
 """
     with pytest.raises(ShardlogError, match="meshes list their devices in different orders"):
         shardlog.run(module).partition().compile()
+
+
+@pytest.mark.parametrize("groups", ["[4,2]<=[8]", "{{0,1},{2,3},{4,5},{6,7}}", "mesh['a'=4,'b'=2] {'b'}"])
+def test_bytes_are_counted_however_groups_are_written(groups: str) -> None:
+    line = f"  %r = f32[8]{{0}} all-reduce(%p), channel_id=1, replica_groups={groups}, to_apply=%add"
+    assert hlo_bytes("ENTRY %main () -> f32[8] {\n" + line + "\n}\n") == 32

@@ -67,4 +67,8 @@ def _group(line: str) -> int:
         return int(found[1])
     if found := re.search(r"replica_groups=\{\{([\d,]*)\}", line):
         return len(found[1].split(","))
+    if found := re.search(r"replica_groups=mesh\[([^\]]*)\][^{]*\{('[^}]*)\}", line):
+        sizes = {axis: int(size) for axis, size in re.findall(r"'([^']+)'=(\d+)", found[1])}
+        axes = re.findall(r"'([^']+)'(?::\(\d+\)(\d+))?", found[2])
+        return prod(int(part) if part else sizes[axis] for axis, part in axes)
     return 1
