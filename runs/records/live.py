@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
 
 from ...exporters.relations import value_names
 from ...importers.graph.graph import Instance
 from ...importers.graph.inside import values_inside
 from ...importers.source import parse_module
 from ...program.function import Function
-from ...program.ids import Cell, Content, Item, Place, first_place
+from ...program.ids import Cell, Item, Place, first_place
 from ...program.modules import symbols
 from ...program.places import argument_path, frames, result_path, source_location, tell_apart
-from ...propagation.fixpoint import STATE
 from ...rulebook.book import reasons
-from .record import Annotation, Change, Facts, Key, Op, Record, Stage, Value
+from .live_turns import LiveTurns
+from .record import Annotation, Facts, Key, Op, Stage, Value
 
 if TYPE_CHECKING:
     from ...engine import Program
@@ -31,21 +28,17 @@ if TYPE_CHECKING:
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule")
 
 
-class Live(Record):
+class Live(LiveTurns):
     """The record of a ``Result``."""
 
     def __init__(self, run: RunData) -> None:
+        super().__init__(run.fixpoint, run.book, len(run.program.graph.classes))
         self.run = run
         self._program = program = run.program
         self._graph = graph = program.graph
-        self._fixpoint = fixpoint = run.fixpoint
-        self._log = fixpoint.outcome.log
+        fixpoint = run.fixpoint
         self._values: dict[int, Value] = {}
         self._arguments: dict[str, dict[int, int]] = {}
-        self._statics: dict[int, Mapping[int, int]] = {}
-        self._agenda_graph = fixpoint.graph
-        # Those that an item had before others retired were for turns that changed nothing.
-        self._classes = fixpoint.graph.settled
         self._places = [i.place for i in graph.instances]
         self._items = [i.item for i in graph.instances]
         self._first_result = int(graph.places) - len(graph.result_places)
@@ -56,8 +49,6 @@ class Live(Record):
         self.statistics = tuple((s.turns, s.distinct, s.changes) for s in fixpoint.stages)
         self.unknown_ops = tuple(asdict(op) for op in run.unknown_ops)
         self.stage_of = fixpoint.stage_of
-        self.end = len(self._log.item)
-        self.items = len(graph.classes)
         self._op_rules = run.book.ops.solver({})
         self._op_facts: dict[int, Facts] = {}
 
@@ -381,67 +372,6 @@ class Live(Record):
         instance, v = self._owner(number)
         return self._names[instance.number][v]
 
-    def slots(self, item: Item) -> list[Place]:
-        offsets, places = self._agenda_graph.slots
-        found: list[Place] = places[offsets[item] : offsets[item + 1]].tolist()
-        return found
-
-    @cached_property
-    def _by_cell(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """The slots of all items in the order of their cells: cells, items and slots."""
-        offsets, places = self._agenda_graph.slots
-        cells = self._agenda_graph.place_cell[places]
-        items = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        order = np.argsort(cells, kind="stable")
-        return cells[order], items[order], order - offsets[items[order]]
-
-    def turns(self, cell: Cell) -> list[tuple[Item, int]]:
-        cells, items, slots = self._by_cell
-        low, high = _run(cells, cell)
-        return list(zip(items[low:high].tolist(), slots[low:high].tolist(), strict=True))
-
-    def cell(self, place: Place) -> Cell:
-        return Cell(int(self._agenda_graph.place_cell[place]))
-
-    def contents(self, cell: Cell) -> tuple[Content, Content]:
-        first, last = self._fixpoint.initial[cell], self._fixpoint.outcome.contents[cell]
-        return Content(int(first)), Content(int(last))
-
-    def facts(self, content: Content) -> Facts:
-        return self._fixpoint.agenda.facts(content)
-
-    def class_of(self, item: Item) -> int:
-        return int(self._classes[item])
-
-    def statics(self, class_: int) -> Mapping[int, int]:
-        if class_ not in self._statics:
-            taken = self._taken.get(class_, ())
-            rows = ((turns, int(statics[class_])) for statics, passes in taken for turns in passes)
-            self._statics[class_] = dict(sorted(rows))
-        return self._statics[class_]
-
-    @cached_property
-    def _taken(self) -> dict[int, list[tuple[npt.NDArray[np.int32], list[int]]]]:
-        """The passes in which a class takes turns, by the static facts that they share: every stage has
-        passes, but most priorities have only annotations of their own."""
-        shared: dict[int, tuple[npt.NDArray[np.int32], list[int]]] = {}
-        for number, turns in enumerate(self._fixpoint.passes):
-            shared.setdefault(id(turns.statics), (turns.statics, []))[1].append(number)
-        found: dict[int, list[tuple[npt.NDArray[np.int32], list[int]]]] = {}
-        for statics, passes in shared.values():
-            for class_ in np.flatnonzero(statics >= 0).tolist():
-                found.setdefault(class_, []).append((statics, passes))
-        return found
-
-    def given(self, static: int, slots: int) -> Facts:
-        return self._fixpoint.agenda.explain(static, [0] * slots, self._inputs)
-
-    @cached_property
-    def _inputs(self) -> list[str]:
-        """The relations that a turn is given, but for what slots hold."""
-        plan = self.run.book.programs()["turn"].plan
-        return [r.name for r in plan.relations if r.input and r.keyed and r.name not in STATE]
-
     def op_facts(self, item: Item) -> Facts:
         if item >= self.items - len(self._graph.result_items):
             return {}
@@ -457,33 +387,6 @@ class Live(Record):
             self._op_facts[signature] = {**said, "tensor": tensor}
         return self._op_facts[signature]
 
-    def at_end(self) -> Iterator[tuple[Item, Key]]:
-        if not self._fixpoint.passes:
-            return
-        offsets, places = self._agenda_graph.slots
-        held = self._fixpoint.outcome.contents[self._agenda_graph.place_cell[places]].tolist()
-        statics = self._fixpoint.passes[-1].statics[self._classes].tolist()
-        ends = offsets.tolist()
-        for item in range(self.items):
-            if statics[item] >= 0:
-                yield Item(item), (statics[item], *held[ends[item] : ends[item + 1]])
-
-    @cached_property
-    def _changes(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        cells = self._agenda_graph.place_cell[self._log.place] if self.end else np.zeros(0, np.int32)
-        order = np.argsort(cells, kind="stable")
-        return cells[order], order
-
-    def changes(self, cell: Cell) -> list[int]:
-        cells, order = self._changes
-        low, high = _run(cells, cell)
-        found: list[int] = order[low:high].tolist()
-        return found
-
-    def change(self, number: int) -> Change:
-        turns, item, slot, place, old, new = (int(column[number]) for column in self._log)
-        return Change(turns, Item(item), slot, self.cell(Place(place)), Content(old), Content(new))
-
     # ---- Turns ------------------------------------------------------------------------------------------
 
     def rules(self) -> Program:
@@ -494,11 +397,6 @@ class Live(Record):
 
     def lost(self, number: int) -> None:
         return None
-
-
-def _run(cells: npt.NDArray[Any], cell: Cell) -> Any:
-    """The range of a cell in sorted cells. With another type than theirs NumPy would cast them all."""
-    return np.searchsorted(cells, np.asarray([cell, cell + 1], cells.dtype))
 
 
 def _is_file(path: str, file: str) -> bool:
