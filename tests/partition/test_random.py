@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import pytest
 
 from . import random_programs
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_programs(seed: int) -> None:
-    found = [random_programs.checked(seed, number) for number in range(10)]
-    assert [wrong for wrong in found if wrong] == []
+    """They run in processes of their own, which XLA may end."""
+    command = [sys.executable, "-m", "shardlog.tests.partition.random_programs", "--count", "105"]
+    done = subprocess.run([*command, "--seed", str(seed)], capture_output=True, text=True, check=False)
+    said = re.search(r"105 programs: 0 wrong, (\d+) that XLA does not run", done.stdout)
+    assert said is not None, done.stdout + done.stderr[-2000:]
+    assert int(said[1]) <= 3, done.stdout
 
 
 @pytest.mark.parametrize("op", random_programs.NAMES)
