@@ -93,7 +93,7 @@ class _Setting:
     partitioner: Partitioner
 
     def compiled(self, lowered: Any) -> Executable:
-        """What a lowered function is compiled to."""
+        """The executable of a lowered function."""
         result = run_with(lowered, self.options)
         if self.partitioner == "xla":
             return result.compile(self.devices)
@@ -160,7 +160,7 @@ class _Program:
         return call(*leaves)
 
     def _derivative(self, tree: Any, flat: Callable[..., Any]) -> tuple[_Program, _Program]:
-        """What computes the result and what its derivative needs, and what computes the derivative."""
+        """The forward pass, which also gives what the derivative needs, and the backward pass."""
         import jax
 
         if tree not in self._derivatives:

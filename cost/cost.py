@@ -31,7 +31,7 @@ _LIMITS = ("compute", "links", "memory")
 
 @dataclass(frozen=True)
 class Item:
-    """What a device does: an op or a collective, ``times`` in all, at a place of the user's source.
+    """A piece of a device's work: an op or a collective, ``times`` in all, at a place of the user's source.
     ``seconds``, ``flops`` and ``bytes`` (read, written or sent) are those of all times; ``limited`` says
     by what it is limited: "compute", "memory" or "links"."""
 
@@ -91,7 +91,7 @@ class Cost:
 
 
 def cost(program: Partitioned, machine: Machine) -> Cost:
-    """What a partitioned program costs on a machine."""
+    """The cost of a partitioned program on a machine."""
     solver = _rules().solver({"peak": [(machine.flops,)], "memory": [(machine.memory_bandwidth,)]})
     items = [*_collectives(program, machine, solver), *_ops(program, solver)]
     return Cost(machine, tuple(items), peak_memory(program.module))

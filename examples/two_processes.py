@@ -41,7 +41,7 @@ def update(params: Any, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Any]:
 
 
 def train(address: str, process: int) -> None:
-    """What each process does."""
+    """The work of each process."""
     jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
     jax.config.update("jax_num_cpu_devices", DEVICES)  # type: ignore[no-untyped-call]
     jax.config.update("jax_cpu_collectives_implementation", "gloo")  # type: ignore[no-untyped-call]

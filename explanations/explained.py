@@ -43,7 +43,7 @@ class Explained(Questions):
         return "\n".join([*lines, "ask: .why(value), .why_not(value, dim, axis), .conflicts()"])
 
     def _moved(self) -> str:
-        """What must move, or why that is not known."""
+        """The tensors that must move, or why they are not known."""
         found, error = conflicts_or_error(self._run)
         return f"what must move is not known: {error}" if error else conflicts_text(found).splitlines()[0]
 

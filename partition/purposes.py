@@ -1,4 +1,4 @@
-"""What collectives are for: the device program itself does not say."""
+"""The purposes of collectives, of which the device program itself says nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a collective is for: the op, the slot and the value; how the value was laid out and is to be;
+    """The purpose of a collective: the op, the slot and the value; how the value was laid out and is to be;
     where there were several ways to compute the op, the choice; and where the op only hands the value on,
     the result that it becomes (``to``)."""
 
@@ -35,7 +35,7 @@ class Purpose:
 
     @property
     def known(self) -> Knowledge | None:
-        """What is known of the op."""
+        """The rules' knowledge of the op."""
         return self.computed.known if self.computed else None
 
     @property

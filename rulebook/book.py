@@ -263,7 +263,7 @@ class RuleBook:
         return answers[key]
 
     def localize(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
-        """What the op rules say about how an op becomes local: ``LOCAL``."""
+        """The answer of the op rules about how an op becomes local: ``LOCAL``."""
         own = speak_of(self._about, signature)
         return (self._ops if own else _answers()[0]).solve(signature, LOCAL)
 
@@ -360,7 +360,7 @@ class RuleBook:
     def siblings(
         self, when: str, held: Sequence[int | None], meshes: Sequence[Mesh]
     ) -> tuple[dict[int, int], set[int]]:
-        """What siblings get, which have shardings on meshes with the numbers ``held``: those that get an open
+        """The shardings of siblings, which have shardings on meshes with the numbers ``held``: those that get an open
         sharding, with its mesh, and those that lose theirs. See ``rules/propagation/siblings.dl``, also for
         ``when``."""
         used = sorted({mesh for mesh in held if mesh is not None})

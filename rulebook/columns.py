@@ -62,7 +62,7 @@ class Denied(NamedTuple):
 
 
 class Loses(NamedTuple):
-    """What lost when a slot gained along a factor: ``loser`` did not get an axis that ``holder`` has along
+    """A loser, when a slot gained along a factor: ``loser`` did not get an axis that ``holder`` has along
     ``losing``."""
 
     slot: int
@@ -78,7 +78,7 @@ class Loses(NamedTuple):
 
     @property
     def denied(self) -> Denied:
-        """What was in the way of the axis."""
+        """The obstacle to the axis."""
         return Denied(self.loser, self.losing, self.position, self.axis, self.reason, self.where, self.by)
 
 

@@ -41,6 +41,6 @@ class Naming:
 
 
 def naming(rules: Solver) -> Naming:
-    """What op rules say."""
+    """The names in op rules."""
     found = rules.solve({}, ["calls_op", "names_op"])
     return Naming(dict(found["calls_op"]), dict(found["names_op"]))

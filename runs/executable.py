@@ -1,4 +1,4 @@
-"""What was decided, as a function that runs: the annotated module, compiled with shardings that bind."""
+"""The decisions of a run as a function that runs: the annotated module, compiled with shardings that bind."""
 
 from __future__ import annotations
 

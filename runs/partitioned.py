@@ -24,17 +24,17 @@ class Partitioned(DeviceProgram):
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """What the program moves, in its order."""
+        """The collectives of the program, in its order."""
         found, causes = collectives(self.names, self), self.result.causes_of(self)
         return tuple(replace(each, causes=given) for each, given in zip(found, causes, strict=True))
 
     @cached_property
     def names(self) -> OpNames:
-        """What is asked about its collectives, as the program that was read calls it."""
+        """The names of ops and values in the program as it was read."""
         return OpNames(self.result.record)
 
     def cost(self, topology: str = "v5e") -> Any:
-        """What the program costs on a machine, by its name or as a TOML file describes it: a ``Cost``; see
+        """The cost of the program on a machine, by its name or as a TOML file describes it: a ``Cost``; see
         ``docs/cost.md``. Raises ShardlogError for a machine that is none."""
         return self.result.cost_of(self, topology)
 

@@ -109,7 +109,7 @@ class Questions:
         return causes(self._explainer, program)
 
     def cost_of(self, program: Partitioned, topology: str) -> Cost:
-        """What a partitioned program of this run costs on a machine."""
+        """The cost of a partitioned program of this run on a machine."""
         from ..cost.cost import cost
         from ..cost.machine import machine
 

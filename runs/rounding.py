@@ -30,7 +30,7 @@ _MOVES = {"identity", "slice", "pad", "reverse", "concatenate", "gather", "updat
 
 
 class Roundings:
-    """What is allowed for the results of a run, as parts of their magnitude."""
+    """The rounding allowed for the results of a run, as parts of their magnitude."""
 
     def __init__(self, result: Result) -> None:
         self._result, self._record, self._items = result, result.record, result.items

@@ -50,7 +50,7 @@ class Values:
         return [self._record.value(number) for number in sorted(found)]
 
     def note(self, name: str) -> str:
-        """What is to be said of a name beforehand: the copies of a constant, each with its use and sharding;
+        """A note on a name, to be said beforehand: the copies of a constant, each with its use and sharding;
         empty where there is nothing to say."""
         copies = [value for value in self._parts(name) if value.name.startswith(f"{name}'")]
         if not copies:

@@ -254,7 +254,7 @@ class Explainer:
         return self._needs[sharded]
 
     def _uses(self, sharded: Held) -> tuple[frozenset[Cell], list[Held]]:
-        """What an axis of a dimension rests on at once: its annotated cell, and axes of dimensions before."""
+        """The direct grounds of an axis of a dimension: its annotated cell, and axes of dimensions before."""
         cell, dim, atom, before = sharded
         event = self.history.gained(cell, dim, atom, before)
         if event is None:
@@ -313,7 +313,7 @@ class Explainer:
 
 
 def given(proof: Proof) -> Iterator[Sharded]:
-    """What slots held, of what a proof rests on."""
+    """The contents of slots among the premises of a proof."""
     steps = (step for step in proof.steps() if step.relation == "sharded" and step.source is None)
     return (Sharded(*step.row) for step in steps)
 

@@ -1,4 +1,4 @@
-"""What the rules decide on the way in, done to functions."""
+"""The decisions of the rules on the way in, carried out on functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Policy:
     shapes: Sequence[tuple[int, ...] | None]
 
     def constraint(self, facts: Mapping[str, Any]) -> Mapping[str, Sequence[Any]]:
-        """What becomes of a sharding constraint; see ``rules/propagation/constraints.dl``."""
+        """The fate of a sharding constraint; see ``rules/propagation/constraints.dl``."""
         return self.rules.constraint(facts)
 
     def fill(self, when: str, function: Function, values: Sequence[int]) -> None:
