@@ -360,9 +360,9 @@ class RuleBook:
     def siblings(
         self, when: str, held: Sequence[int | None], meshes: Sequence[Mesh]
     ) -> tuple[dict[int, int], set[int]]:
-        """The shardings of siblings, which have shardings on meshes with the numbers ``held``: those that get an open
-        sharding, with its mesh, and those that lose theirs. See ``rules/propagation/siblings.dl``, also for
-        ``when``."""
+        """The shardings of siblings, which have shardings on meshes with the numbers ``held``: those that
+        get an open sharding, with its mesh, and those that lose theirs. See
+        ``rules/propagation/siblings.dl``, also for ``when``."""
         used = sorted({mesh for mesh in held if mesh is not None})
         facts = {
             "looked_at": [(when,)],

@@ -178,7 +178,8 @@ class Options:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """The modes that the rules are told with every op: the names of relations of ``rules/ops/schema.dl``."""
+        """The modes that the rules are told with every op: the names of relations of
+        ``rules/ops/schema.dl``."""
         return tuple(name for name in ("conservative", "strict_shardy") if getattr(self, name))
 
     @property

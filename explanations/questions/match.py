@@ -118,7 +118,8 @@ class _Computed:
         return what, value.type, value.where
 
     def origin(self, value: Value) -> Hashable:
-        """The identity of an op in the user's program; nothing else is like a value where that is not known."""
+        """The identity of an op in the user's program; nothing else is like a value where that is not
+        known."""
         made = self._made.get(value.number)
         name = primitive(self._record.location(self._items[made[0]])) if made else ""
         return (name, value.type, value.where) if name else object()

@@ -51,8 +51,8 @@ class Obstacles:
         return self.turn(item, len(self._record.stages) - 1, self._history.end)
 
     def lost(self, event: Event, factor: int) -> list[tuple[Loses, Proof]]:
-        """The losers, when a change gained along a factor, each with the step of its proof whose sentence says
-        most."""
+        """The losers, when a change gained along a factor, each with the step of its proof whose sentence
+        says most."""
         kept = self._record.lost(event.number)
         found = self.losses(event) if kept is None else [(Loses(*row), says) for row, says in kept]
         return [(row, says) for row, says in found if (row.slot, row.factor) == (event.slot, factor)]
