@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ..checks.lint import Finding
 from ..cost.cost import Item
 from ..explanations.explanation import Loss, Site
+from ..explanations.questions.collective import Because, Way
 from ..explanations.questions.diff import Tensor
 from ..propagation.fixpoint import Stage as Statistics
 from ..runs import accounts as stages
@@ -102,6 +103,16 @@ _WHY = _object(
     needs=_array(_GIVEN),
 )
 
+_MOVED = _object(
+    collective=_of(Collective),
+    before=_TEXTS,
+    after=_TEXTS,
+    partial=_TEXT,
+    ways=_array(_of(Way)),
+    because=_array(_of(Because)),
+    causes=_array(_WHY),
+)
+
 _WORDS = {"reason": _TEXT, "sentence": _TEXT, "rule": _TEXT, "culprit": _TEXT}
 _BEFORE = _object(stage=_STAGE, op=_TEXT, where=_TEXT, site=_SITE, reasons=_array(_object(**_WORDS)))
 _REASONS = _array(_object(**_WORDS, before=_or_null(_BEFORE)))
@@ -190,7 +201,7 @@ _DOCUMENTS = {
         results=_array(_object(name=_TEXT, type=_TEXT, off=_or_null(_SIZE), allowed=_SIZE, right=_FLAG)),
     ),
     "query": _array({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
-    "why": _array(_WHY),
+    "why": {"anyOf": [_array(_WHY), _MOVED]},  # the latter with --collective
     "why-not": _array(_WHY_NOT),
     "conflicts": _array(_CONFLICT),
     "diff": _DIFF,

@@ -25,7 +25,8 @@ STRUCTURE = {
 WRITTEN = {  # by the partitioner, which does not ask what an op is called
     f"stablehlo.{name}"
     for name in (
-        *("add", "and", "broadcast_in_dim", "clamp", "compare", "concatenate", "constant", "convert"),
+        *("add", "after_all", "and", "broadcast_in_dim", "case", "clamp", "compare", "concatenate"),
+        *("constant", "convert", "or"),
         *("dynamic_slice", "dynamic_update_slice", "iota", "optimization_barrier", "pad", "partition_id"),
         *("replica_id", "reshape", "return", "select", "slice", "subtract"),
     )

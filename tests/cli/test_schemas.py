@@ -25,6 +25,8 @@ DOCUMENTS = {
     "run with stages": ["run m.mlir --stages", "--schedule", "batch: x[1] -> model"],
     "partition": ["partition m.mlir"],
     "exec": ["exec exec.mlir"],
+    "cost": ["cost m.mlir"],
+    "why a collective": ["why m.mlir --collective 0"],
     "query": ["query m.mlir", "sharded(v, d, k, x), dim(v, d, n)"],
     "query without names": ["query m.mlir", 'sharded("%0", 0, 0, "data")'],
     "why": ["why m.mlir %0 --full --verify"],
