@@ -6,11 +6,13 @@ Each line becomes a rule on the same line, so that places in messages and proofs
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from zlib import crc32
 
 from .einsum import FACTS, Line, Shape, derived_sizes, form, is_ellipsis, is_open, meet, parse_lines
 
+_MANY = 16  # lines that have all but their names in common are said once
 _BARE = '!attribute_number(s, "sdy.sharding_rule", _)'  # no rule is attached
 
 
@@ -27,9 +29,17 @@ def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
     for file, text in list(texts.items())[::-1]:
         compiled = [line if kept.fullmatch(line) else "" for line in text.split("\n")]
         lines = parse_lines(file, text)
+        alike = Counter(map(_pattern, lines))
+        shared: dict[str, str] = {}
         for line in lines:
             over = [other for other in later.get(form(line), ()) if meet(line, other)]
-            compiled[line.number - 1] = " ".join(_clauses(line, over))
+            pattern = _pattern(line)
+            if alike[pattern] < _MANY:
+                clauses = [*_clauses(line, over)]
+            else:  # those with one pattern are said once, where the first of them stands
+                common = [] if pattern in shared else [*_common(line)]
+                clauses = [*common, *_member(line, shared.setdefault(pattern, _relation(line)), over)]
+            compiled[line.number - 1] = " ".join(clauses)
         for line in lines:
             later.setdefault(form(line), []).append(line)
         found[file] = "\n".join(compiled)
@@ -39,15 +49,68 @@ def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
 def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
     """The Datalog of a line: a relation of its own holds if the shapes fit, and then all that an attached
     `sdy.sharding_rule` would say. One that is attached goes first, and so do ``later`` lines."""
-    subject = f'{"target" if line.custom_call else "op"}(s, "{line.name}")'
-    numbers, variables, fits = _numbers(line), _variables(line), _relation(line)
-    unless = [
-        f"!{_relation(other)}({', '.join(['s', *('_' for _ in _variables(other))])})" for other in later
-    ]
-    fitting = f"{fits}({', '.join(['s', *variables])})"
-    yield f"{fitting} :- {', '.join([subject, *_fits(line), _BARE, *unless])}."
-    heads = ["custom(s)"]
-    single = _single(line)
+    subject, fits = _subject(line), _relation(line)
+    fitting = _holds(line, fits)
+    yield f"{fitting} :- {', '.join([subject, *_fits(line, fits), _BARE, *_unless(later)])}."
+    yield from _said(line, fitting)
+    yield _else(line)
+    yield _declared(line, fits)
+    yield from _differing(line, fits, subject)
+
+
+def _common(line: Line) -> Iterator[str]:
+    """What many lines have in common, of which this is the first: the shapes that fit, of ops that any of
+    them names, and what follows where one of them is used."""
+    pattern = f"{_relation(line)}_shape"
+    named, used = f"{pattern}_named(s)", _holds(line, f"{pattern}_used")
+    yield f"{_holds(line, pattern)} :- {', '.join([named, *_fits(line, pattern), _BARE])}."
+    yield from _said(line, used)
+    yield f".decl {pattern}_named(s: sig)"
+    yield _declared(line, pattern)
+    yield _declared(line, f"{pattern}_used")
+    yield from _differing(line, pattern, named)
+
+
+def _member(line: Line, first: str, later: Sequence[Line]) -> Iterator[str]:
+    """The Datalog of a line that has much in common with others."""
+    subject, fits, pattern = _subject(line), _relation(line), f"{first}_shape"
+    fitting = _holds(line, fits)
+    yield f"{pattern}_named(s) :- {subject}."
+    yield f"{fitting} :- {', '.join([subject, _holds(line, pattern), *_unless(later)])}."
+    yield f"{_holds(line, f'{pattern}_used')} :- {fitting}."
+    yield _else(line)
+    yield _declared(line, fits)
+
+
+def _pattern(line: Line) -> str:
+    """All of a line but its name and place."""
+    return repr((len(line.operands), line.slots, line.sizes, line.kinds, line.blocked))
+
+
+def _subject(line: Line) -> str:
+    return f'{"target" if line.custom_call else "op"}(s, "{line.name}")'
+
+
+def _holds(line: Line, relation: str) -> str:
+    return f"{relation}({', '.join(['s', *_variables(line)])})"
+
+
+def _unless(later: Sequence[Line]) -> list[str]:
+    return [f"!{_relation(other)}({', '.join(['s', *('_' for _ in _variables(other))])})" for other in later]
+
+
+def _declared(line: Line, relation: str) -> str:
+    return f".decl {relation}({', '.join(['s: sig', *(f'{v}: number' for v in _variables(line))])})"
+
+
+def _else(line: Line) -> str:
+    reason = f"its shapes do not fit the rule in {line.file.rpartition('/')[2]}:{line.number}"
+    return f'no_rule(s, "{reason}") :- {_subject(line)}, !custom(s).'
+
+
+def _said(line: Line, fitting: str) -> Iterator[str]:
+    """The factors of an op that a line holds for, and the dimensions that they are in."""
+    numbers, heads, single = _numbers(line), ["custom(s)"], _single(line)
     for factor, number in numbers.items():
         if not is_ellipsis(factor):
             kind = line.kinds.get(factor, "pass_through")
@@ -74,14 +137,15 @@ def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
             mapped = f"rule_maps(s, {t}, d, 0, {number} + d)"
             factor = f'rule_factor(s, {number} + d, n, "pass_through")'
             yield f"{mapped}, {factor} :- {fitting}, dim(s, {t}, d, n), d < {batch}."
-    reason = f"its shapes do not fit the rule in {line.file.rpartition('/')[2]}:{line.number}"
-    yield f'no_rule(s, "{reason}") :- {subject}, !custom(s).'
-    yield f".decl {fits}({', '.join(['s: sig', *(f'{v}: number' for v in variables)])})"
+
+
+def _differing(line: Line, fits: str, subject: str) -> Iterator[str]:
+    """Where the dimensions of an ellipsis differ."""
     for t, shape in enumerate(line.slots):
         u = next(
             (u for u, other in enumerate(line.slots[:t]) if is_open(shape) and other[:1] == shape[:1]), None
         )
-        if u is not None:  # the dimensions of an ellipsis differ
+        if u is not None:
             differ = f"dim(s, {u}, e, m), dim(s, {t}, e, n), m != n, e < r - {len(line.slots[u]) - 1}"
             yield f"{fits}_{t}(s) :- {subject}, slot(s, {u}, _, _, r), {differ}."
             yield f".decl {fits}_{t}(s: sig)"
@@ -132,7 +196,7 @@ def _place(shape: Shape, d: int) -> str:
     return f"{_batch(shape)} + {d - 1}" if is_open(shape) else str(d)
 
 
-def _fits(line: Line) -> Iterator[str]:
+def _fits(line: Line, relation: str) -> Iterator[str]:
     """The body of a line's rule: as many slots, of these ranks, with equal sizes along each factor."""
     yield f"{len(line.slots)} = count : {{ slot(s, _, _, _, _) }}"
     for factor, size in line.sizes.items():
@@ -149,7 +213,7 @@ def _fits(line: Line) -> Iterator[str]:
             group, batch = shape[0][0], _batch(shape)
             yield f'slot(s, {t}, "{role}", {i}, r_{t}), {batch} = r_{t} - {len(shape) - 1}, {batch} >= 0'
             if first.setdefault(group, t) != t:
-                yield f"!{_relation(line)}_{t}(s)"
+                yield f"!{relation}_{t}(s)"
         for d, dim in enumerate(shape):
             if is_ellipsis(dim[0]):
                 continue

@@ -38,9 +38,10 @@ def call(operands: Shapes, results: Shapes) -> str:
     return f"func.func @f({arguments}) {{\n  {op}\n  return\n}}\n"
 
 
-def ours(tmp_path: Path, line: str, operands: Shapes, results: Shapes) -> str:
+def ours(tmp_path: Path, line: str, operands: Shapes, results: Shapes, others: int = 0) -> str:
+    """The rule of a call by a line, after so many lines that differ in their names alone."""
     rules = tmp_path / "kernel.rules"
-    rules.write_text(f"@kernel: {line}\n")
+    rules.write_text("".join(f"@{name}: {line}\n" for name in (*(f"k{i}" for i in range(others)), "kernel")))
     (case,) = (c for c in file_cases(call(operands, results), RuleBook([rules])) if c.name == "@kernel")
     return notation(case) if case.said["known"] else f"no rule: {case.said['no_rule'][0][0]}"
 
@@ -76,7 +77,9 @@ def theirs(rule: str, options: dict[str, Any], operands: Shapes, results: Shapes
 def test_like_jax(
     tmp_path: Path, rule: str, written: str, options: dict[str, Any], operands: Shapes, results: Shapes
 ) -> None:
-    assert ours(tmp_path, f"{rule} {written}", operands, results) == theirs(rule, options, operands, results)
+    expected = theirs(rule, options, operands, results)
+    assert ours(tmp_path, f"{rule} {written}", operands, results) == expected
+    assert ours(tmp_path, f"{rule} {written}", operands, results, others=20) == expected
 
 
 def test_sizes_are_told_by_other_dimensions(tmp_path: Path) -> None:
@@ -93,8 +96,9 @@ def test_sizes_are_told_by_other_dimensions(tmp_path: Path) -> None:
     ],
 )
 def test_shapes_that_do_not_fit(tmp_path: Path, operands: Shapes, results: Shapes) -> None:
-    found = ours(tmp_path, "i j, j k -> i k", operands, results)
-    assert found == "no rule: its shapes do not fit the rule in kernel.rules:1"
+    for others in (0, 20):
+        found = ours(tmp_path, "i j, j k -> i k", operands, results, others)
+        assert found == f"no rule: its shapes do not fit the rule in kernel.rules:{others + 1}"
 
 
 def test_a_line_for_each_rank(tmp_path: Path) -> None:
@@ -275,7 +279,9 @@ def test_random_rules_are_like_jax(
 ) -> None:
     rule, written, options, operands, results = drawn
     expected = theirs(rule, options, operands, results)
-    assert ours(tmp_path_factory.mktemp("rules"), f"{rule} {written}", operands, results) == expected
+    for others in (0, 20):
+        found = ours(tmp_path_factory.mktemp("rules"), f"{rule} {written}", operands, results, others)
+        assert found == expected
 
 
 def test_the_rules_of_a_line_are_as_long_as_the_line() -> None:
@@ -286,3 +292,14 @@ def test_the_rules_of_a_line_are_as_long_as_the_line() -> None:
         return len(compile_lines("wide.rules", f"my.op: {dims}, ... {dims} -> {dims} {{i100=4}}"))
 
     assert lengths(400) < 4.5 * lengths(100)
+
+
+def test_lines_that_differ_in_their_names_alone_are_said_once() -> None:
+    """Beyond that, each says its name, and what is said of ops that it does not fit."""
+
+    def length(count: int) -> int:
+        body = "b i j, b j k -> b i k reduction={j}"
+        return len(compile_lines("many.rules", "".join(f"my.op{n}: {body}\n" for n in range(count))))
+
+    assert length(1000) < 1000 * length(1) / 3
+    assert length(2000) < 2.1 * length(1000)
