@@ -182,6 +182,13 @@ def _calls(walk: Partitioner, op: Any, callee: Any) -> None:
             walk.get(result, homes[i], Purpose(op, len(op.operands) + i, result))
 
 
+def _boundary(op: Any, label: str, count: int) -> Sequence[Any]:
+    """The shardings of what enters a computation with a body, or leaves it; none where it does not say."""
+    if label not in op.attributes:
+        return [None] * count
+    return list(sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings)
+
+
 def _body(walk: Partitioner, op: Any, known: Knowledge) -> None:
     """Inlines a computation with a body. That of a manual computation is a device program already: it sees
     the parts that enter, and returns parts."""
@@ -193,9 +200,7 @@ def _body(walk: Partitioner, op: Any, known: Knowledge) -> None:
     entering, leaving = (
         [
             walk.reading.crossing(walk.reading.home(s, v.type, op), static_shape(v.type), cut)
-            for s, v in zip(
-                sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings, values, strict=True
-            )
+            for s, v in zip(_boundary(op, label, len(values)), values, strict=True)
         ]
         for label, values in (("in_shardings", op.operands), ("out_shardings", op.results))
     )

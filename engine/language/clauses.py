@@ -321,8 +321,10 @@ class ClauseParser:
         self.expected("a term")
 
     def integer(self, text: str, at: int, low: int, high: int) -> int:
-        digits = text.lstrip("0bx")  # a number of many digits takes long, and Python may refuse it
-        value = high + 1 if len(digits) > 64 else int(text, {"0b": 2, "0x": 16}.get(text[:2], 10))
+        base = {"0b": 2, "0x": 16}.get(text[:2], 10)
+        digits = (text if base == 10 else text[2:]).lstrip("0") or "0"
+        # A number of many digits takes long, and Python may refuse it.
+        value = high + 1 if len(digits) > 64 else int(digits, base)
         if not low <= value <= high:
             self.reporter.error("E0103", at, f"{text} does not fit into 64 bits")
             return 0

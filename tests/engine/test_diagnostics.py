@@ -674,3 +674,12 @@ def test_place_in_files(tmp_path: Path) -> None:
 def test_wrong_declaration_is_reported_once() -> None:
     """Uses of a relation whose declaration does not parse are no errors of their own."""
     assert message(".decl r(x number)\nr(1).\n.output r").count("error") == 1
+
+
+def test_zeros_before_a_number_are_as_many_as_one_likes(tmp_path: Path) -> None:
+    zeros = "0" * 16_000
+    text = f".decl a(x: number)\n.output a\na({zeros}7). a(0xb1). a(0b101). a(0x{zeros}b).\n"
+    file = tmp_path / "t.dl"
+    file.write_text(text)
+    program = load([file])
+    assert program.evaluate({})["a"] == [(5,), (7,), (11,), (177,)]

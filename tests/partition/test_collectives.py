@@ -156,3 +156,17 @@ func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}, {"
 def test_bytes_are_counted_however_groups_are_written(groups: str) -> None:
     line = f"  %r = f32[8]{{0}} all-reduce(%p), channel_id=1, replica_groups={groups}, to_apply=%add"
     assert hlo_bytes("ENTRY %main () -> f32[8] {\n" + line + "\n}\n") == 32
+
+
+def test_a_named_computation_need_not_say_how_its_boundary_is_sharded() -> None:
+    module = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = sdy.named_computation<"named">(%x) (%a: tensor<8xf32>) {
+    %1 = stablehlo.tanh %a : tensor<8xf32>
+    sdy.return %1 : tensor<8xf32>
+  } : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+    assert "stablehlo.tanh" in shardlog.run(module).partition().text()
