@@ -3,6 +3,7 @@ random numbers are the same everywhere."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -61,9 +62,7 @@ def _nothing(site: Site, type_: Any) -> Any:
 def _spread(site: Site, value: Any, pieces: Pieces) -> Any:
     if not isinstance(value.type, ir.RankedTensorType):
         return value
-    n, size = site.builder.axes.product(pieces), 1
-    for length in shape_of(value):
-        size *= length
+    n, size = site.builder.axes.product(pieces), prod(shape_of(value))
     boolean = str(element_of(value)) == "i1"
     combine = "stablehlo.or" if boolean else "stablehlo.add"
     sends = 2 * size * (n - 1) / n

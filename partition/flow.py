@@ -213,7 +213,7 @@ def _body(walk: Partitioner, op: Any, known: Knowledge) -> None:
     walk.builder.manual = walk.reading.manual[-1]
 
     def inside(layout: Layout) -> Layout:
-        return Layout(tuple(tuple(p for p in dim if p not in cut) for dim in layout.dims))
+        return layout.without(cut)
 
     for argument, layout, local in zip(body.arguments, entering, values, strict=True):
         walk.define(argument, inside(layout), local)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
@@ -49,6 +49,10 @@ class Layout(NamedTuple):
     def complete(self) -> Layout:
         """The layout after its partial values are combined."""
         return Layout(self.dims)
+
+    def without(self, pieces: Collection[int]) -> Layout:
+        """The layout with no dimension split on these pieces, and nothing partial."""
+        return Layout(tuple(tuple(p for p in dim if p not in pieces) for dim in self.dims))
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -162,7 +163,7 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
     for value in results:
         shape, element = shape_of(value), element_of(value)
         row = builder.one("stablehlo.reshape", [value], builder.tensor([1, *shape], element))
-        n, sends = builder.axes.product(partial), float(_count(shape))
+        n, sends = builder.axes.product(partial), float(prod(shape))
         type_ = builder.tensor([n, *shape], element)
         attributes = {"all_gather_dim": builder.integer(0)}
         gathered.append(builder.collective("all_gather", row, type_, partial, sends * (n - 1), attributes))
@@ -174,13 +175,6 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
     for result, value in zip(made.results, results, strict=True):
         result.set_type(value.type)
     return list(made.results)
-
-
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
 
 
 # ---- Places known at run time ----------------------------------------------------------------------------
@@ -353,7 +347,7 @@ def transform(site: Site, operands: list[Any]) -> list[Any]:
     along = len(list(site.op.attributes["fft_length"]))
     if len(shape) <= along + 1:
         return clone(site, operands)
-    count = _count(shape[:-along])
+    count = prod(shape[:-along])
     rows = builder.tensor([count, *shape[-along:]], element_of(value))
     made = builder.copy(site.op)
     made.operands[0] = builder.one("stablehlo.reshape", [value], rows)

@@ -246,10 +246,6 @@ class Partitioner:
         self._keep(value, layout, local)
         return local
 
-    def at_home(self, value: Any, purpose: Purpose | None = None) -> Any:
-        """A value in its home."""
-        return self.get(value, self.tensors[value].home, purpose)
-
     def captured(self, value: Any) -> Any | None:
         """A value of the module that a region uses from outside, whole."""
         if value not in self.tensors:

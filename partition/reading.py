@@ -46,7 +46,7 @@ class Reading:
             self._read[attribute] = self.shardings.read(attribute, location(where))
         layout = self.axes.layout(self._read[attribute], shape)
         if self.manual[-1]:
-            layout = Layout(tuple(tuple(p for p in dim if p not in self.manual[-1]) for dim in layout.dims))
+            layout = layout.without(self.manual[-1])
         return layout
 
     def homes(self, op: Any) -> list[Layout]:

@@ -159,7 +159,7 @@ class Asked:
         sentence = proof.source.sentence
         for name, value in proof.bindings:
             types = dict(proof.source.types)
-            said = factor_name(value) if types.get(name) == "factor_id" else str(value)
+            said = _factor(value) if types.get(name) == "factor_id" else str(value)
             if candidates and types.get(name) == "candidate_id":
                 said = candidates[name == "than"]
             sentence = sentence.replace(f"{{{name}}}", said)
@@ -198,8 +198,8 @@ class Asked:
         purpose = self.program.sent[number].purpose
         pieces = self.program.sent[number].pieces or self._changed(purpose.start, purpose.goal)
         told: set[tuple[int, int, str]] = set()
-        for number, layout in self._held(purpose):
-            value = self.explainer.record.value(number)
+        for held_by, layout in self._held(purpose):
+            value = self.explainer.record.value(held_by)
             for dim, held in enumerate(layout.dims):
                 for run in self._runs([p for p in held if p in pieces]):
                     if (value.number, dim, run[1]) not in told and (atoms := self._atoms(value, dim, run)):

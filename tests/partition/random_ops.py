@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -499,9 +500,25 @@ def top_k(p: Program) -> None:
 # ---- Indexing --------------------------------------------------------------------------------------------
 
 
-def _indexed(p: Program) -> tuple[Shape, list[int], list[int], list[int], list[int], list[int], int]:
-    """For gather and scatter: the operand's shape, slice sizes, collapsed dims, batching dims, the operand's
-    dims that indices say, the shape of the indices' loops, and how many of these come from batching."""
+@dataclass(frozen=True)
+class Indexed:
+    """What a gather and a scatter have in common: the operand's shape, its slices and collapsed, batching
+    and indexed dims, the indices, and the shape of what is taken or written."""
+
+    shape: Shape
+    sizes: list[int]
+    collapsed: list[int]
+    batching: list[int]
+    mapped: list[int]
+    loops: list[int]
+    at: Value
+    vector: int
+    index_dims: list[int]
+    offsets: list[int]
+    windowed: list[int]
+
+
+def _indexed(p: Program) -> Indexed:
     shape = p.shape(1)
     dims = list(range(len(shape)))
     batching = [d for d in dims if p.flip(5)]
@@ -513,7 +530,20 @@ def _indexed(p: Program) -> tuple[Shape, list[int], list[int], list[int], list[i
         for d, n in enumerate(shape)
     ]
     loops = [p.random.choice((4, 8, 3, 2)) for _ in range(p.random.choice((0, 1, 1, 2)))]
-    return shape, sizes, collapsed, batching, mapped, loops, len(batching)
+    places = sorted(p.random.sample(range(len(loops) + len(batching)), len(batching)))
+    for place, d in zip(places, batching, strict=True):
+        loops.insert(place, shape[d])
+    vector = p.random.choice((len(loops), p.random.randint(0, len(loops))))
+    at = _index_array(p, loops, mapped, vector, shape, sizes)
+    vector = min(vector, len(at.shape))
+    windows = [n for d, n in enumerate(sizes) if d not in collapsed and d not in batching]
+    offsets = sorted(p.random.sample(range(len(loops) + len(windows)), len(windows)))
+    rest, inside = iter(loops), iter(windows)
+    windowed = [next(inside) if d in offsets else next(rest) for d in range(len(loops) + len(windows))]
+    index_dims = [q + (q >= vector and len(at.shape) > len(loops)) for q in places]
+    return Indexed(
+        shape, sizes, collapsed, batching, mapped, loops, at, vector, index_dims, offsets, windowed
+    )
 
 
 def _index_array(
@@ -530,62 +560,42 @@ def _index_array(
 
 def gather(p: Program) -> None:
     element = p.element("fib")
-    shape, sizes, collapsed, batching, mapped, loops, count = _indexed(p)
-    places = sorted(p.random.sample(range(len(loops) + count), count))
-    for place, d in zip(places, batching, strict=True):
-        loops.insert(place, shape[d])
-    vector = p.random.choice((len(loops), p.random.randint(0, len(loops))))
-    at = _index_array(p, loops, mapped, vector, shape, sizes)
-    vector = min(vector, len(at.shape))
-    windows = [n for d, n in enumerate(sizes) if d not in collapsed and d not in batching]
-    offsets = sorted(p.random.sample(range(len(loops) + len(windows)), len(windows)))
-    rest = iter(loops)
-    inside = iter(windows)
-    result = [next(inside) if d in offsets else next(rest) for d in range(len(loops) + len(windows))]
-    index_dims = [q + (q >= vector and len(at.shape) > len(loops)) for q in places]
+    i = _indexed(p)
     numbers = (
-        f"offset_dims = {offsets}, collapsed_slice_dims = {collapsed}, operand_batching_dims = {batching}, "
-        f"start_indices_batching_dims = {index_dims}, start_index_map = {mapped}, index_vector_dim = {vector}"
+        f"offset_dims = {i.offsets}, collapsed_slice_dims = {i.collapsed}, "
+        f"operand_batching_dims = {i.batching}, start_indices_batching_dims = {i.index_dims}, "
+        f"start_index_map = {i.mapped}, index_vector_dim = {i.vector}"
     )
     properties = (
-        f"dimension_numbers = #stablehlo.gather<{numbers}>, slice_sizes = {integers(sizes)}, "
+        f"dimension_numbers = #stablehlo.gather<{numbers}>, slice_sizes = {integers(i.sizes)}, "
         "indices_are_sorted = false"
     )
-    p.give(*p.emit("stablehlo.gather", [p.argument(shape, element), at], [(result, element)], properties))
+    p.give(
+        *p.emit("stablehlo.gather", [p.argument(i.shape, element), i.at], [(i.windowed, element)], properties)
+    )
 
 
 def scatter(p: Program) -> None:
     kind = p.random.choice("fi")
     element = p.element(kind)
     name = p.random.choice(_BODIES[kind])
-    shape, sizes, collapsed, batching, mapped, loops, count = _indexed(p)
-    places = sorted(p.random.sample(range(len(loops) + count), count))
-    for place, d in zip(places, batching, strict=True):
-        loops.insert(place, shape[d])
-    vector = p.random.choice((len(loops), p.random.randint(0, len(loops))))
-    at = _index_array(p, loops, mapped, vector, shape, sizes)
-    vector = min(vector, len(at.shape))
-    windows = [n for d, n in enumerate(sizes) if d not in collapsed and d not in batching]
-    offsets = sorted(p.random.sample(range(len(loops) + len(windows)), len(windows)))
-    rest, inside = iter(loops), iter(windows)
-    update = [next(inside) if d in offsets else next(rest) for d in range(len(loops) + len(windows))]
-    index_dims = [q + (q >= vector and len(at.shape) > len(loops)) for q in places]
+    i = _indexed(p)
     numbers = (
-        f"update_window_dims = {offsets}, inserted_window_dims = {collapsed}, "
-        f"input_batching_dims = {batching}, scatter_indices_batching_dims = {index_dims}, "
-        f"scatter_dims_to_operand_dims = {mapped}, index_vector_dim = {vector}"
+        f"update_window_dims = {i.offsets}, inserted_window_dims = {i.collapsed}, "
+        f"input_batching_dims = {i.batching}, scatter_indices_batching_dims = {i.index_dims}, "
+        f"scatter_dims_to_operand_dims = {i.mapped}, index_vector_dim = {i.vector}"
     )
     properties = (
         f"scatter_dimension_numbers = #stablehlo.scatter<{numbers}>, indices_are_sorted = false, "
         "unique_indices = false"
     )
-    x = p.argument(shape, element)
-    if not loops and p.flip():  # a single place: it may be overwritten
+    x = p.argument(i.shape, element)
+    if not i.loops and p.flip():  # a single place: it may be overwritten
         (_, b), outer = p.nested([Value("", (), element)] * 2)
         body = p.end(outer, [b])
     else:
         body = p.folded("add" if name == "multiply" else name, element)
-    p.give(*p.emit("stablehlo.scatter", [x, at, p.argument(update, element)], [x], properties, [body]))
+    p.give(*p.emit("stablehlo.scatter", [x, i.at, p.argument(i.windowed, element)], [x], properties, [body]))
 
 
 # ---- Matrices, numbers -----------------------------------------------------------------------------------
