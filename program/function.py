@@ -208,14 +208,18 @@ def sharding_of(entry: Any) -> ir.Attribute | None:
 
 
 def read_function(func: Any, signatures: Signatures) -> Function:
-    """The body of a ``func.func``. Raises ShardlogError for dynamic shapes, tuples and regions of several
-    blocks."""
+    """The body of a ``func.func``. Raises ShardlogError for dynamic shapes, tuples, regions of several
+    blocks and functions that do not end in a return."""
     function = Function(func.sym_name.value, func)
     reader = _Reader(function, signatures)
     region = reader.read_region(func.regions[0], -1, func)
     function.order = [n for n in range(len(function.ops)) if n not in function.flow_edges]
     function.arguments = list(region.arguments)
     function.terminator = region.nodes[-1]
+    end = function.ops[function.terminator]
+    if (last := function.names[function.terminator]) != "func.return":  # MLIR lets unknown ops end a block
+        message = f"function @{function.name} ends in {last}"
+        raise ShardlogError(message, where=location(end), hint="it ends in func.return")
     attributes = func.attributes
     if "arg_attrs" in attributes:
         for value, entry in zip(function.arguments, attributes["arg_attrs"], strict=True):

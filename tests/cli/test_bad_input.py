@@ -87,6 +87,10 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         body("%0 = stablehlo.tuple %arg0 : tuple<tensor<8x16xf32>>", result="tuple<tensor<8x16xf32>>"),
         "m.mlir:3:8: error: tuple type tuple<tensor<8x16xf32>>\n  hint: return the parts as separate results",
     ),
+    "no return": (
+        MESH + 'func.func @main(%a: tensor<f32>) {\n  %0 = "mine.op"(%a) : (tensor<f32>) -> tensor<f32>\n}\n',
+        "m.mlir:3:8: error: function @main ends in mine.op\n  hint: it ends in func.return",
+    ),
     "several blocks": (
         MESH + IDENTITY.format(type="tensor<f32>", sharding="").replace("{\n", "{\n  cf.br ^next\n^next:\n"),
         "m.mlir:2:1: error: a region of func.func has 2 blocks\n"
