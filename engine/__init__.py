@@ -6,11 +6,12 @@ from .evaluate.limits import Limits
 from .evaluate.program import Program, Solver, load
 from .evaluate.query import load_query
 from .language.diagnostics import DatalogError, Diagnostic, EngineError
-from .plan.plan import Plan, Relation
+from .plan.plan import Directive, Plan, Relation
 
 __all__ = [
     "DatalogError",
     "Diagnostic",
+    "Directive",
     "EngineError",
     "Limits",
     "Plan",

@@ -80,7 +80,8 @@ def load_ops(
     if op_priorities is not None:
         texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
     included = [*_OPS, *(f for f in files if f not in lines)]
-    program = load(included, key="sig", texts=texts, include_from=(RULES, *include_from), untyped=_is_users)
+    folders = (RULES, *include_from)
+    program = load(included, key="sig", texts=texts, include_from=folders, untyped=_is_users, files=False)
     _check_heads(program)
     return program
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..language.diagnostics import EngineError, did_you_mean
 from ..plan.compiler import compile_program
-from ..plan.plan import Plan, Relation
+from ..plan.plan import Directive, Plan, Relation
 from .facts import tuples
 from .limits import UNLIMITED, Limits
 from .reference import Evaluation
@@ -32,6 +32,7 @@ def load(
     texts: Mapping[str, str] | None = None,
     include_from: Sequence[Path | str] = (),
     untyped: Callable[[str], bool] = lambda file: False,
+    files: bool = True,
 ) -> Program:
     """Read Datalog files as one program, check and plan it.
 
@@ -39,11 +40,12 @@ def load(
     ``key``, the name of a type, the relations whose first column has that type are keyed and the program
     stands for one key: see ``Program.solver``. Files include files from the folder of the one that is named
     here, and from those in ``include_from``. In the rules of files that are ``untyped``, what is declared as
-    a plain ``number`` or ``symbol`` may go where a subtype is expected.
+    a plain ``number`` or ``symbol`` may go where a subtype is expected. Without ``files`` it is an
+    error where a directive names a file to read or write.
 
     Raises DatalogError with every error found.
     """
-    return Program(compile_program(paths, texts or {}, key, include_from, untyped))
+    return Program(compile_program(paths, texts or {}, key, include_from, untyped, files))
 
 
 class Solver(Protocol):
@@ -64,6 +66,11 @@ class Program:
     def relations(self) -> dict[str, Relation]:
         """The relations by name; in a keyed program keyed ones have lost their first column."""
         return {relation.name: relation for relation in self.plan.relations}
+
+    @property
+    def directives(self) -> tuple[Directive, ...]:
+        """What the program asks to be read and written, in the order of its text: for the caller."""
+        return self.plan.directives
 
     @cached_property
     def outputs(self) -> list[str]:

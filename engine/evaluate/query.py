@@ -44,7 +44,7 @@ def load_query(body: str, declarations: str) -> Program:
 
 def _load(head: str, declaration: str, body: str, declarations: str) -> Program:
     texts = {"relations": f"{declarations}\n{declaration}\n.output answer\n", _NAME: f"{head} :-\n{body}.\n"}
-    return load(texts=texts)
+    return load(texts=texts, files=False)
 
 
 def mentions(body: str) -> Mentions:

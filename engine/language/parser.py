@@ -22,7 +22,7 @@ _QUALIFIERS = frozenset(
 )  # fmt: skip
 _LATER = {
     ".comp": "components", ".init": "components", ".override": "components", ".lattice": "lattices",
-    ".plan": "query plans", ".limitsize": "size limits",
+    ".plan": "query plans",
 }  # fmt: skip
 _DIRECTIVE_KINDS = frozenset(f".{name}" for name in DIRECTIVES)
 
@@ -57,6 +57,7 @@ class _Parser(ClauseParser):
             ".input": self.directive,
             ".output": self.directive,
             ".printsize": self.directive,
+            ".limitsize": self.directive,
             ".include": self.included,
             ".once": self.skip_one,
             ".pragma": self.pragma,
@@ -172,15 +173,30 @@ class _Parser(ClauseParser):
         return tuple(columns)
 
     def directive(self) -> None:
-        kind = self.kinds[self.i][1:]
+        kind, start = self.kinds[self.i][1:], self.places[self.i]
         self.i += 1
-        while True:
-            name, at = self.qualified("the name of a relation")
-            self.module.directives.append(Directive(kind, name, at))
-            if self.accept("("):  # where Soufflé finds the file; facts are given to `evaluate` here
-                while not self.accept(")"):
-                    if self.kinds[self.i] in (".", "end"):
-                        self.expected("`)`")
-                    self.i += 1
-            if not self.accept(","):
-                return
+        names = [self.qualified("the name of a relation")]
+        while self.accept(","):
+            names.append(self.qualified("the name of a relation"))
+        parameters = self.parameters()
+        if kind == "limitsize" and not dict(parameters).get("n", "").isdecimal():
+            hint = f"as in .limitsize {names[0][0]}(n=100)"
+            self.error("E0102", start, "`.limitsize` needs how many tuples there may be", hint)
+        self.module.directives += [Directive(kind, name, at, parameters) for name, at in names]
+
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """``(key=value, ...)``, if it stands here."""
+        found: list[tuple[str, str]] = []
+        if self.accept("(") and not self.accept(")"):
+            while True:
+                key = self.take("identifier", "the name of a parameter")
+                self.take("=", "`=` and the value of the parameter")
+                kind, text, at = self.kinds[self.i], self.texts[self.i], self.places[self.i]
+                if kind not in ("string", "identifier", "number", "true", "false"):
+                    self.expected("a text, a name, a number, true or false")
+                self.i += 1
+                found.append((key, unescape(text, at, self.reporter) if kind == "string" else text))
+                if self.accept(")"):
+                    break
+                self.take(",", "`,` or `)`")
+        return tuple(found)

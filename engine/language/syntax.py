@@ -146,11 +146,15 @@ class RelationDeclaration(NamedTuple):
 
 
 class Directive(NamedTuple):
-    """``.input``, ``.output`` or ``.printsize`` of one relation; ``kind`` is without the dot."""
+    """``.input``, ``.output``, ``.printsize`` or ``.limitsize`` of one relation; ``kind`` is without the dot.
+
+    ``parameters`` are as written: numbers, names and truth values are texts too.
+    """
 
     kind: str
     name: str
     at: int
+    parameters: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass

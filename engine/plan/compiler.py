@@ -14,11 +14,12 @@ from ..analysis.scopes import resolve
 from ..analysis.strata import clause_uses, stratify
 from ..analysis.subtypes import check_subtypes
 from ..analysis.types import PRIMITIVES, Inference, Types, declared_types
+from ..language import syntax as ast
 from ..language.diagnostics import DatalogError, Diagnostic, EngineError, Reporter, did_you_mean
 from ..language.parser import NoRulesError, parse
 from ..language.sources import Sources, UnreadableError, read_text
 from ..language.syntax import Clause, Module, RelationDeclaration, Text
-from .plan import Column, Expression, Plan, Relation, Rule, Source, Stratum
+from .plan import Column, Directive, Expression, Plan, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
 
 
@@ -28,6 +29,7 @@ def compile_program(
     key: str | None,
     include_from: Sequence[Path | str] = (),
     untyped: Callable[[str], bool] = lambda file: False,
+    files: bool = True,
 ) -> Plan:
     """The plan of the program that all files and texts make together. Raises DatalogError."""
     sources = Sources()
@@ -38,9 +40,20 @@ def compile_program(
         reader.read_root(Path(path))
     for name in texts:
         reader.read(name, texts[name], Path(name).parent.resolve())
+    if not files:
+        _check_no_files(module, reporter)
     plan = _Compiler(module, sources, reporter, key, untyped).plan()
     reporter.finish()
     return plan
+
+
+def _check_no_files(module: Module, reporter: Reporter) -> None:
+    """Report directives that name files: these rules get their facts from whoever runs them."""
+    for directive in module.directives:
+        if {"IO", "filename", "dbname"} & dict(directive.parameters).keys():
+            message = f"this `.{directive.kind}` names a file, but these rules read and write none"
+            hint = f"write: .{directive.kind} {directive.name}"
+            reporter.error("E0105", directive.at, message, hint)
 
 
 class _Reader:
@@ -320,7 +333,13 @@ class _Compiler:
             shared,
             tuple(facts),
             _records(schema.types),
+            tuple(map(self.directive, self.module.directives)),
         )
+
+    def directive(self, written: ast.Directive) -> Directive:
+        place = self.sources.locate(written.at)
+        parameters = dict(written.parameters)
+        return Directive(written.kind, written.name, parameters, place.file, place.line, place.column)
 
     def source(self, text: Text) -> Source:
         place = self.sources.locate(text.start)

@@ -100,6 +100,19 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Directive:
+    """What a program asks to be read or written: ``.input``, ``.output``, ``.printsize`` or ``.limitsize``
+    (``kind``) of a relation, with its parameters as they are written. Evaluators take no notice."""
+
+    kind: str
+    relation: str
+    parameters: dict[str, str]
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
 class Stratum:
     """Relations that are computed together. ``rules`` run once, then ``recursive`` until nothing is new."""
 
@@ -125,6 +138,7 @@ class Plan:
     shared: int = 0  # the first `shared` strata are evaluated once
     facts: tuple[tuple[int, tuple[Expression, ...]], ...] = field(default=())  # facts in the program text
     records: dict[str, tuple[Column, ...]] = field(default_factory=dict)  # record type_name -> its fields
+    directives: tuple[Directive, ...] = ()  # in the order of the text
 
     def index(self, name: str) -> int:
         """The index of the relation called ``name``. Raises KeyError where there is none."""
@@ -152,6 +166,7 @@ class Plan:
             plan["shared"],
             _tuples(plan["facts"]),
             {name: _columns(fields) for name, fields in plan["records"].items()},
+            tuple(Directive(**directive) for directive in plan.get("directives", ())),
         )
 
 

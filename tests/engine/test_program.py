@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardlog.engine import EngineError, Program, load
+from shardlog.engine import DatalogError, EngineError, Program, load
 
 
 @pytest.fixture(params=["reference", "core"])
@@ -232,3 +232,19 @@ def test_sources(tmp_path: Path) -> None:
 
 def test_same_text_same_plan() -> None:
     assert program(KEYED, key="sig").plan.to_json() == program(KEYED, key="sig").plan.to_json()
+
+
+DIRECTIVES = """
+.decl a(x:number) .decl b(x:number)
+.input a, b(IO=file, delimiter=",", headers=true)
+.limitsize a(n=10)
+"""
+
+
+def test_directives() -> None:
+    """Directives keep their parameters, which all relations of the line share."""
+    found = [(d.kind, d.relation, d.parameters, d.line) for d in program(DIRECTIVES).directives]
+    file = {"IO": "file", "delimiter": ",", "headers": "true"}
+    assert found == [("input", "a", file, 3), ("input", "b", file, 3), ("limitsize", "a", {"n": "10"}, 4)]
+    with pytest.raises(DatalogError, match=r"t\.dl:3:8: .*names a file, but these rules read and write none"):
+        load(texts={"t.dl": DIRECTIVES}, files=False)
