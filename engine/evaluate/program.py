@@ -33,6 +33,7 @@ def load(
     include_from: Sequence[Path | str] = (),
     untyped: Callable[[str], bool] = lambda file: False,
     files: bool = True,
+    updates: bool = False,
 ) -> Program:
     """Read Datalog files as one program, check and plan it.
 
@@ -41,11 +42,12 @@ def load(
     stands for one key: see ``Program.solver``. Files include files from the folder of the one that is named
     here, and from those in ``include_from``. In the rules of files that are ``untyped``, what is declared as
     a plain ``number`` or ``symbol`` may go where a subtype is expected. Without ``files`` it is an
-    error where a directive names a file to read or write.
+    error where a directive names a file to read or write. With ``updates`` the plan says how a ``store``
+    goes on after facts were added.
 
     Raises DatalogError with every error found.
     """
-    return Program(compile_program(paths, texts or {}, key, include_from, untyped, files))
+    return Program(compile_program(paths, texts or {}, key, include_from, untyped, files, updates))
 
 
 class Solver(Protocol):

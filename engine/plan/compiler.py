@@ -30,6 +30,7 @@ def compile_program(
     include_from: Sequence[Path | str] = (),
     untyped: Callable[[str], bool] = lambda file: False,
     files: bool = True,
+    updates: bool = False,
 ) -> Plan:
     """The plan of the program that all files and texts make together. Raises DatalogError."""
     sources = Sources()
@@ -42,7 +43,7 @@ def compile_program(
         reader.read(name, texts[name], Path(name).parent.resolve())
     if not files:
         _check_no_files(module, reporter)
-    plan = _Compiler(module, sources, reporter, key, untyped).plan()
+    plan = _Compiler(module, sources, reporter, key, untyped, updates).plan()
     reporter.finish()
     return plan
 
@@ -129,8 +130,10 @@ class _Compiler:
         reporter: Reporter,
         key: str | None,
         untyped: Callable[[str], bool],
+        updates: bool,
     ) -> None:
         self.module = module
+        self.updates = updates
         self.untyped = untyped
         self.sources = sources
         self.reporter = reporter
@@ -306,6 +309,7 @@ class _Compiler:
         for group, is_shared in groups:
             once: list[int] = []
             again: list[int] = []
+            more: list[int] = []
             members = frozenset(group)
             for name in group:
                 for clause, variables in by_head.get(name, ()):
@@ -320,9 +324,15 @@ class _Compiler:
                     recursive = any(use.relation in members for use in clause_uses(clause))
                     (again if recursive else once).extend(range(len(rules), len(rules) + len(planned)))
                     rules += planned
+                    if self.updates:
+                        planned = plan_clause(clause, variables, schema, schema.index, source_of[clause.text])
+                        more.extend(range(len(rules), len(rules) + len(planned)))
+                        rules += planned
             if once or again:
                 indices = tuple(schema.index[name] for name in group)
-                strata.append(Stratum(indices, tuple(once), tuple(again)))
+                strata.append(
+                    Stratum(indices, tuple(once), tuple(again), tuple(more) if self.updates else None)
+                )
                 shared += is_shared
         return Plan(
             relations,

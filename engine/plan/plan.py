@@ -114,11 +114,16 @@ class Directive:
 
 @dataclass(frozen=True)
 class Stratum:
-    """Relations that are computed together. ``rules`` run once, then ``recursive`` until nothing is new."""
+    """Relations that are computed together. ``rules`` run once, then ``recursive`` until nothing is new.
+
+    ``updates`` are for a plan that goes on after facts were added: all rules, with a variant for each atom of
+    their bodies, that of its delta; None where the stratum is computed anew.
+    """
 
     relations: tuple[int, ...]
     rules: tuple[int, ...]
     recursive: tuple[int, ...] = ()
+    updates: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,7 @@ class Plan:
             tuple(
                 Rule(**{**r, "args": _tuples(r["args"]), "steps": _tuples(r["steps"])}) for r in plan["rules"]
             ),
-            tuple(Stratum(**{name: tuple(numbers) for name, numbers in s.items()}) for s in plan["strata"]),
+            tuple(Stratum(**{name: _tuples(numbers) for name, numbers in s.items()}) for s in plan["strata"]),
             tuple(Source(**{**s, "types": _tuples(s["types"])}) for s in plan["sources"]),
             plan["key"],
             plan["shared"],

@@ -19,6 +19,7 @@ pub mod program;
 pub mod relation;
 pub mod solver;
 pub mod step;
+pub mod store;
 pub mod values;
 
 #[cfg(feature = "python")]

@@ -68,12 +68,9 @@ impl<'a> Machine<'a> {
         result
     }
 
-    /// Make a relation ready to be read: closed over its facts, all of its tuples visible.
-    pub fn open(&mut self, relation: RelationId) -> Run {
-        let relation = &mut self.database.relations[relation.0];
-        relation.close(&mut self.budget)?;
-        relation.settle();
-        Ok(())
+    /// Close a relation over its facts.
+    pub fn close(&mut self, relation: RelationId) -> Run {
+        self.database.relations[relation.0].close(&mut self.budget)
     }
 
     /// The sources that have derived the most tuples, and how many.

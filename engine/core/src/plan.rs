@@ -49,6 +49,8 @@ pub struct Stratum {
     pub rules: Vec<usize>,
     #[serde(default)]
     pub recursive: Vec<usize>,
+    #[serde(default)]
+    pub updates: Option<Vec<usize>>,
 }
 
 #[derive(Deserialize)]

@@ -24,12 +24,15 @@ pub struct Column {
 
 /// An index into the strata of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StratumId(usize);
+pub struct StratumId(pub usize);
 
-struct Stratum {
-    relations: Box<[RelationId]>,
-    rules: Box<[Rule]>,
-    recursive: Box<[Rule]>,
+pub(crate) struct Stratum {
+    pub relations: Box<[RelationId]>,
+    pub rules: Box<[Rule]>,
+    pub recursive: Box<[Rule]>,
+    /// What the relations gain from the deltas of all that the rules read; None where they cannot go on from
+    /// what they have.
+    pub updates: Option<Box<[Rule]>>,
 }
 
 /// The tuples of all relations, by `RelationId`, and the values in them.
@@ -43,11 +46,11 @@ pub struct Program {
     pub schemas: Vec<Schema>,
     /// The types of the fields of each record type.
     pub records: Vec<Vec<Type>>,
-    strata: Vec<Stratum>,
+    pub(crate) strata: Vec<Stratum>,
     shared: usize,
-    sources: Vec<plan::Source>,
+    pub(crate) sources: Vec<plan::Source>,
     /// The database before any input: only what the program text states.
-    initial: Database,
+    pub(crate) initial: Database,
 }
 
 impl Program {
@@ -84,13 +87,14 @@ impl Program {
         };
         let mut strata = Vec::new();
         for stratum in &plan.strata {
-            let mut compile = |rules: &[usize]| -> Result<Box<[Rule]>, Error> {
+            let mut compile = |rules: &Vec<usize>| -> Result<Box<[Rule]>, Error> {
                 rules.iter().map(|&rule| compiler.rule(&plan.rule(rule)?)).collect()
             };
             strata.push(Stratum {
                 relations: stratum.relations.iter().copied().map(RelationId).collect(),
                 rules: compile(&stratum.rules)?,
                 recursive: compile(&stratum.recursive)?,
+                updates: stratum.updates.as_ref().map(&mut compile).transpose()?,
             });
         }
         let mut facts = Vec::new();
@@ -142,7 +146,7 @@ impl Program {
             if stratum.relations.iter().any(|relation| wanted[relation.0]) {
                 needed.push(StratumId(i));
                 for rule in stratum.rules.iter().chain(&stratum.recursive) {
-                    rule.reads(&mut |relation| wanted[relation.0] = true);
+                    rule.reads(&mut |relation, _| wanted[relation.0] = true);
                 }
             }
         }
@@ -157,45 +161,68 @@ impl Program {
         strata: &[StratumId],
         limits: &Limits,
     ) -> Result<(), Error> {
-        database.values.most = limits.memory;
-        let mut machine = Machine::new(database, limits, self.sources.len());
-        machine.start().map_err(|fault| self.error(fault, "evaluation".to_string(), &machine))?;
-        for (relation, schema) in self.schemas.iter().enumerate() {
-            machine
-                .open(RelationId(relation))
-                .map_err(|fault| self.error(fault, format!("the facts of `{}`", schema.name), &machine))?;
+        let mut machine = self.machine(database, limits)?;
+        for relation in (0..self.schemas.len()).map(RelationId) {
+            self.close(&mut machine, relation)?;
+            machine.database.relations[relation.0].settle();
         }
-        for stratum in strata {
-            self.stratum(&mut machine, &self.strata[stratum.0])?;
+        for &stratum in strata {
+            self.stratum(&mut machine, stratum)?;
         }
         Ok(())
     }
 
-    fn stratum(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
-        let apply = |machine: &mut Machine, rules: &[Rule]| -> Result<(), Error> {
-            for rule in rules {
-                machine.apply(rule).map_err(|fault| self.error(fault, self.place(rule.source), machine))?;
-            }
-            Ok(())
-        };
-        apply(machine, &stratum.rules)?;
+    /// A machine for the rules of this program.
+    pub(crate) fn machine<'a>(
+        &self,
+        database: &'a mut Database,
+        limits: &'a Limits,
+    ) -> Result<Machine<'a>, Error> {
+        database.values.most = limits.memory;
+        let mut machine = Machine::new(database, limits, self.sources.len());
+        machine.start().map_err(|fault| self.error(fault, "evaluation".to_string(), &machine))?;
+        Ok(machine)
+    }
+
+    /// Close a relation over its facts.
+    pub(crate) fn close(&self, machine: &mut Machine, relation: RelationId) -> Result<(), Error> {
+        let place = || format!("the facts of `{}`", self.schema(relation).name);
+        machine.close(relation).map_err(|fault| self.error(fault, place(), machine))
+    }
+
+    /// Compute a stratum over the facts of its relations; all of their tuples are old ones in the end.
+    pub(crate) fn stratum(&self, machine: &mut Machine, stratum: StratumId) -> Result<(), Error> {
+        let stratum = &self.strata[stratum.0];
+        self.apply(machine, &stratum.rules)?;
         if !stratum.recursive.is_empty() {
             for relation in &stratum.relations {
                 machine.database.relations[relation.0].restart();
             }
-            loop {
-                apply(machine, &stratum.recursive)?;
-                let mut grown = false;
-                for relation in &stratum.relations {
-                    grown |= machine.database.relations[relation.0].advance();
-                }
-                if !grown {
-                    break;
-                }
-            }
+            self.repeat(machine, stratum)?;
         }
         for relation in &stratum.relations {
             machine.database.relations[relation.0].settle();
+        }
+        Ok(())
+    }
+
+    /// Apply the recursive rules of a stratum, from the deltas that there are, until nothing is new.
+    pub(crate) fn repeat(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
+        loop {
+            self.apply(machine, &stratum.recursive)?;
+            let mut grown = false;
+            for relation in &stratum.relations {
+                grown |= machine.database.relations[relation.0].advance();
+            }
+            if !grown {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(crate) fn apply(&self, machine: &mut Machine, rules: &[Rule]) -> Result<(), Error> {
+        for rule in rules {
+            machine.apply(rule).map_err(|fault| self.error(fault, self.place(rule.source), machine))?;
         }
         Ok(())
     }

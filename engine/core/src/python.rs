@@ -3,6 +3,7 @@
 mod agenda;
 mod convert;
 mod program;
+mod store;
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ mod _core {
     use super::agenda::Agenda;
     #[pymodule_export]
     use super::program::{Program, Solver};
+    #[pymodule_export]
+    use super::store::Store;
 }
 
 impl From<Error> for PyErr {

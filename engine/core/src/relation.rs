@@ -162,6 +162,17 @@ impl Relation {
         (self.delta, self.end) = (0, self.count);
     }
 
+    /// The number of the first tuple of the delta.
+    pub fn delta_start(&self) -> usize {
+        self.delta
+    }
+
+    /// Make all tuples visible, those from number `row` on as the delta. False if there are none.
+    pub fn show_since(&mut self, row: usize) -> bool {
+        (self.delta, self.end) = (row, self.count);
+        self.delta < self.end
+    }
+
     /// Start the next round: new tuples become the delta. False if there are none.
     pub fn advance(&mut self) -> bool {
         (self.delta, self.end) = (self.end, self.count);

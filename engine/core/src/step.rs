@@ -75,17 +75,19 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Call `visit` with every relation that the body reads.
-    pub fn reads(&self, visit: &mut dyn FnMut(RelationId)) {
-        read(&self.steps, visit);
+    /// Call `visit` with every relation that the body reads, and whether the rule keeps all that it derives
+    /// when that relation grows: it is neither denied nor aggregated over.
+    pub fn reads(&self, visit: &mut dyn FnMut(RelationId, bool)) {
+        read(&self.steps, true, visit);
     }
 }
 
-fn read(steps: &[Step], visit: &mut dyn FnMut(RelationId)) {
+fn read(steps: &[Step], grows: bool, visit: &mut dyn FnMut(RelationId, bool)) {
     for step in steps {
         match step {
-            Step::Scan(pattern, _) | Step::Exists(pattern) | Step::Absent(pattern) => visit(pattern.relation),
-            Step::Aggregate(_, aggregate) => read(&aggregate.steps, visit),
+            Step::Scan(pattern, _) | Step::Exists(pattern) => visit(pattern.relation, grows),
+            Step::Absent(pattern) => visit(pattern.relation, false),
+            Step::Aggregate(_, aggregate) => read(&aggregate.steps, false, visit),
             Step::Test(..) | Step::Let(..) | Step::Unpack(..) | Step::Range(..) => {}
         }
     }

@@ -114,6 +114,11 @@ impl Values {
         &self.symbols.things[symbol as usize]
     }
 
+    /// All symbols, by number.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.symbols.things.iter().map(|text| &**text)
+    }
+
     pub fn record(&mut self, fields: &[i64]) -> i64 {
         self.records.intern(fields)
     }

@@ -146,11 +146,20 @@ pub fn to_tuple<'py>(
     words: &[i64],
 ) -> PyResult<Bound<'py, PyTuple>> {
     let columns = program.schema(relation).columns[skipped..].iter();
-    let values = columns.zip(words).map(|(column, &word)| {
-        let mut left = LARGEST;
-        from_word(py, program, values, &column.kind, word, DEEPEST, &mut left)
-    });
+    let values = columns.zip(words).map(|(column, &word)| to_value(py, program, values, &column.kind, word));
     PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// The value of a type that a word stands for.
+pub fn to_value<'py>(
+    py: Python<'py>,
+    program: &Program,
+    values: &Values,
+    kind: &Type,
+    word: i64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut left = LARGEST;
+    from_word(py, program, values, kind, word, DEEPEST, &mut left)
 }
 
 fn from_word<'py>(

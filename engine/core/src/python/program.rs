@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 
+use super::store::Store;
 use super::{convert, holding, letting_go, EngineError, Limits};
 use crate::error::Error;
 use crate::program::Database;
@@ -65,6 +66,11 @@ impl Program {
             arrays.set_item(&schema.name, array)?;
         }
         Ok(arrays)
+    }
+
+    /// The program with facts that come bit by bit.
+    fn store(&self) -> Store {
+        Store::new(self.program.clone())
     }
 
     /// A solver for the keys of a keyed program; `facts` are those of shared relations.

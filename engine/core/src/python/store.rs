@@ -1,0 +1,173 @@
+//! `Store` for Python: facts come in and tuples go out column by column.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyList, PyString};
+
+use super::{convert, letting_go, EngineError, Limits};
+use crate::functor::float_word;
+use crate::program::Program;
+use crate::store;
+use crate::values::Values;
+
+/// A program with its facts and what follows from them. Limits hold for each evaluation.
+#[pyclass(frozen)]
+pub struct Store {
+    program: Arc<Program>,
+    store: Mutex<store::Store>,
+}
+
+/// A column of facts.
+#[derive(FromPyObject)]
+pub enum Column<'py> {
+    /// Numbers; unsigned ones as their bits.
+    #[pyo3(transparent)]
+    Words(PyReadonlyArray1<'py, i64>),
+    #[pyo3(transparent)]
+    Floats(PyReadonlyArray1<'py, f64>),
+    /// Indices into a list of texts.
+    Coded(PyReadonlyArray1<'py, i64>, Bound<'py, PyList>),
+    #[pyo3(transparent)]
+    Texts(Bound<'py, PyList>),
+}
+
+impl Store {
+    pub fn new(program: Arc<Program>) -> Self {
+        Store { store: Mutex::new(store::Store::new(program.clone())), program }
+    }
+
+    fn lock(&self, py: Python) -> MutexGuard<'_, store::Store> {
+        self.store.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// Add facts: tuples, or an int64 array of shape (tuples, columns). Either all are added or none.
+    fn add(&self, py: Python, relation: &str, rows: &Bound<PyAny>) -> PyResult<()> {
+        let relation = self.program.relation(relation)?;
+        let mut store = self.lock(py);
+        let (mut words, mut count) = (Vec::new(), 0);
+        convert::each_tuple(&self.program, &mut store.database.values, relation, 0, rows, |tuple| {
+            words.extend_from_slice(tuple);
+            count += 1;
+            Ok(())
+        })?;
+        let width = self.program.schema(relation).columns.len();
+        let store = &mut *store;
+        py.detach(|| (0..count).try_for_each(|fact| store.give(relation, &words[fact * width..][..width])))?;
+        Ok(())
+    }
+
+    /// Add facts by column, all of one length. Either all are added or none.
+    fn add_columns(&self, py: Python, relation: &str, columns: Vec<Column>) -> PyResult<()> {
+        let relation = self.program.relation(relation)?;
+        let mut store = self.lock(py);
+        let values = &mut store.database.values;
+        let columns = columns.iter().map(|column| column_words(values, column));
+        let columns = columns.collect::<PyResult<Vec<_>>>()?;
+        let Some(count) = columns.first().map(Vec::len) else { return Ok(()) };
+        if columns.len() != self.program.schema(relation).columns.len()
+            || columns.iter().any(|column| column.len() != count)
+        {
+            return Err(EngineError::new_err("columns of facts that do not fit"));
+        }
+        let store = &mut *store;
+        py.detach(|| {
+            let mut tuple = vec![0; columns.len()];
+            (0..count).try_for_each(|fact| {
+                tuple.iter_mut().zip(&columns).for_each(|(word, column)| *word = column[fact]);
+                store.give(relation, &tuple)
+            })
+        })?;
+        Ok(())
+    }
+
+    /// Compute the relations `outputs` and what they depend on, going on from what was computed before.
+    #[pyo3(signature = (outputs, limits=Limits::default()))]
+    fn evaluate(&self, py: Python, outputs: Vec<String>, limits: Limits) -> PyResult<()> {
+        let outputs = outputs.iter().map(|name| self.program.relation(name));
+        let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+        let store = &mut *self.lock(py);
+        letting_go(py, limits, |limits| store.evaluate(&outputs, limits))
+    }
+
+    /// How many tuples a relation has.
+    fn count(&self, py: Python, relation: &str) -> PyResult<usize> {
+        let relation = self.program.relation(relation)?;
+        Ok(self.lock(py).database.relations[relation.0].tuples().count())
+    }
+
+    /// The columns of a relation, whose tuples are sorted: words as int64. Symbols and records are numbers of
+    /// what `symbols` and `values` give.
+    fn columns<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Vec<Bound<'py, PyArray1<i64>>>> {
+        let relation = self.program.relation(relation)?;
+        let store = &*self.lock(py);
+        let columns = py.detach(|| {
+            let tuples = convert::sorted(&self.program, &store.database, relation);
+            let width = self.program.schema(relation).columns.len();
+            let column = |column: usize| tuples.iter().map(|tuple| tuple[column]).collect::<Vec<_>>();
+            (0..width).map(column).collect::<Vec<_>>()
+        });
+        Ok(columns.into_iter().map(|column| column.into_pyarray(py)).collect())
+    }
+
+    /// The sorted tuples of a relation.
+    fn rows<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Bound<'py, PyList>> {
+        let relation = self.program.relation(relation)?;
+        let store = &*self.lock(py);
+        let tuples = py.detach(|| convert::sorted(&self.program, &store.database, relation));
+        let values = &store.database.values;
+        let tuples =
+            tuples.iter().map(|words| convert::to_tuple(py, &self.program, values, relation, 0, words));
+        PyList::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The symbols by number, from number `start` on.
+    fn symbols<'py>(&self, py: Python<'py>, start: usize) -> PyResult<Bound<'py, PyList>> {
+        let store = self.lock(py);
+        let texts = store.database.values.texts().skip(start).map(|text| PyString::new(py, text));
+        PyList::new(py, texts.collect::<Vec<_>>())
+    }
+
+    /// The values that words stand for in a column of a relation.
+    fn values<'py>(
+        &self,
+        py: Python<'py>,
+        relation: &str,
+        column: usize,
+        words: PyReadonlyArray1<i64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let relation = self.program.relation(relation)?;
+        let kind = self.program.schema(relation).columns.get(column).map(|column| &column.kind);
+        let kind = kind.ok_or_else(|| EngineError::new_err("there is no such column"))?;
+        let store = self.lock(py);
+        let words = words.as_array();
+        let values = words
+            .iter()
+            .map(|&word| convert::to_value(py, &self.program, &store.database.values, kind, word));
+        PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
+    }
+}
+
+/// A column as the words that stand for its values.
+fn column_words(values: &mut Values, column: &Column) -> PyResult<Vec<i64>> {
+    Ok(match column {
+        Column::Words(words) => words.as_array().to_vec(),
+        Column::Floats(floats) => floats.as_array().iter().map(|&value| float_word(value)).collect(),
+        Column::Texts(texts) => symbols(values, texts)?,
+        Column::Coded(codes, texts) => {
+            let words = symbols(values, texts)?;
+            let word = |&code: &i64| usize::try_from(code).ok().and_then(|code| words.get(code)).copied();
+            let coded = codes.as_array().iter().map(word).collect::<Option<_>>();
+            coded.ok_or_else(|| EngineError::new_err("an index of a text that is not there"))?
+        }
+    })
+}
+
+fn symbols(values: &mut Values, texts: &Bound<PyList>) -> PyResult<Vec<i64>> {
+    texts.iter().map(|text| Ok(values.symbol(text.cast::<PyString>()?.to_str()?))).collect()
+}

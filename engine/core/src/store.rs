@@ -1,0 +1,157 @@
+//! A program with facts that come bit by bit: each evaluation goes on from what the last one has found.
+
+use std::sync::Arc;
+
+use crate::budget::Limits;
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::program::{Database, Program, Stratum, StratumId};
+use crate::step::RelationId;
+
+pub struct Store {
+    pub program: Arc<Program>,
+    pub database: Database,
+    /// The facts of relations that rules derive as well, which are computed anew from these.
+    given: Vec<Given>,
+    /// Which relations have rules.
+    derived: Vec<bool>,
+    /// The strata whose relations have all that follows from the facts of the last evaluation.
+    done: Vec<bool>,
+}
+
+#[derive(Default)]
+struct Given {
+    words: Vec<i64>,
+    count: usize,
+}
+
+/// What has become of a relation since the last evaluation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    /// It has what it had, and more: its delta.
+    Grown,
+    /// It was computed anew.
+    Anew,
+}
+
+impl Store {
+    pub fn new(program: Arc<Program>) -> Self {
+        let given = program.schemas.iter().map(|_| Given::default()).collect();
+        let mut derived = vec![false; program.schemas.len()];
+        for relation in program.strata.iter().flat_map(|stratum| &stratum.relations) {
+            derived[relation.0] = true;
+        }
+        let (database, done) = (program.database(), vec![false; program.strata.len()]);
+        Store { program, database, given, derived, done }
+    }
+
+    /// Add a fact.
+    pub fn give(&mut self, relation: RelationId, tuple: &[i64]) -> Result<(), Error> {
+        if self.derived[relation.0] {
+            let given = &mut self.given[relation.0];
+            given.words.extend_from_slice(tuple);
+            given.count += 1;
+        }
+        Ok(self.database.relations[relation.0].give(tuple)?)
+    }
+
+    /// Compute the relations that `outputs` depend on, and bring those up to date that were computed before.
+    /// After an error everything is computed anew the next time.
+    pub fn evaluate(&mut self, outputs: &[RelationId], limits: &Limits) -> Result<(), Error> {
+        let mut wanted = self.done.clone();
+        for StratumId(stratum) in self.program.strata_of(outputs) {
+            wanted[stratum] = true;
+        }
+        let result = self.update(&wanted, limits);
+        if result.is_err() {
+            self.done.fill(false);
+            for relation in (0..self.given.len()).filter(|&relation| self.derived[relation]) {
+                reset(&self.program, &mut self.database, &self.given, RelationId(relation))?;
+            }
+        }
+        result
+    }
+
+    fn update(&mut self, wanted: &[bool], limits: &Limits) -> Result<(), Error> {
+        let program = self.program.clone();
+        let mut changes = vec![Change::None; self.given.len()];
+        let mut machine = program.machine(&mut self.database, limits)?;
+        for (relation, change) in changes.iter_mut().enumerate() {
+            program.close(&mut machine, RelationId(relation))?;
+            if machine.database.relations[relation].advance() {
+                *change = Change::Grown;
+            }
+        }
+        for (number, stratum) in program.strata.iter().enumerate().filter(|(number, _)| wanted[*number]) {
+            let change = if self.done[number] { needed(stratum, &changes) } else { Change::Anew };
+            let Some(rules) = stratum.updates.as_deref().filter(|_| change == Change::Grown) else {
+                if change != Change::None {
+                    if self.done[number] {
+                        for &relation in &stratum.relations {
+                            reset(&program, machine.database, &self.given, relation)?;
+                            program.close(&mut machine, relation)?;
+                            machine.database.relations[relation.0].settle();
+                        }
+                    }
+                    program.stratum(&mut machine, StratumId(number))?;
+                    self.done[number] = true;
+                    stratum.relations.iter().for_each(|relation| changes[relation.0] = Change::Anew);
+                }
+                continue;
+            };
+            let before = delta_starts(&machine, stratum);
+            program.apply(&mut machine, rules)?;
+            let mut grown = false;
+            for relation in &stratum.relations {
+                grown |= machine.database.relations[relation.0].advance();
+            }
+            if grown {
+                program.repeat(&mut machine, stratum)?;
+            }
+            for (relation, &row) in stratum.relations.iter().zip(&before) {
+                if machine.database.relations[relation.0].show_since(row) {
+                    changes[relation.0] = Change::Grown;
+                }
+            }
+        }
+        machine.database.relations.iter_mut().for_each(|relation| relation.settle());
+        Ok(())
+    }
+}
+
+/// What has to be done about a stratum that was complete before the changes.
+fn needed(stratum: &Stratum, changes: &[Change]) -> Change {
+    let grown = stratum.relations.iter().any(|relation| changes[relation.0] == Change::Grown);
+    let mut needed = if grown { Change::Grown } else { Change::None };
+    for rule in stratum.rules.iter().chain(&stratum.recursive) {
+        rule.reads(&mut |relation, grows| match changes[relation.0] {
+            Change::None => {}
+            Change::Grown if grows && needed != Change::Anew => needed = Change::Grown,
+            Change::Grown if grows => {}
+            Change::Grown | Change::Anew => needed = Change::Anew,
+        });
+    }
+    needed
+}
+
+fn delta_starts(machine: &Machine, stratum: &Stratum) -> Vec<usize> {
+    stratum.relations.iter().map(|relation| machine.database.relations[relation.0].delta_start()).collect()
+}
+
+/// Leave of a relation only its facts.
+fn reset(
+    program: &Program,
+    database: &mut Database,
+    given: &[Given],
+    relation: RelationId,
+) -> Result<(), Error> {
+    let Given { words, count } = &given[relation.0];
+    let width = program.schema(relation).columns.len();
+    let fresh = &mut database.relations[relation.0];
+    fresh.clone_from(&program.initial.relations[relation.0]);
+    for fact in 0..*count {
+        fresh.give(&words[fact * width..][..width])?;
+    }
+    Ok(())
+}
