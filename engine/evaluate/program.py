@@ -18,6 +18,7 @@ from ..plan.plan import Directive, Plan, Relation
 from .facts import tuples
 from .limits import UNLIMITED, Limits
 from .reference import Evaluation
+from .store import ReferenceStore, Store
 
 Row: TypeAlias = tuple[Any, ...]
 Facts: TypeAlias = Mapping[str, "Iterable[Sequence[Any]] | np.ndarray[Any, Any]"]
@@ -112,6 +113,11 @@ class Program:
         if core is None:
             return _ReferenceSolver(self, shared, limits)
         return _CoreSolver(self, core, shared, limits)
+
+    def store(self, backend: Backend = "auto") -> Store:
+        """The program with facts that come bit by bit; it has no key."""
+        core = _core(backend)
+        return ReferenceStore(self.plan) if core is None else cast(Store, self._in_core(core).store())
 
     def _in_core(self, core: Any) -> Any:
         """The program as ``core`` holds it, made once."""

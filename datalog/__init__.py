@@ -1,0 +1,18 @@
+"""Datalog in its own right: programs with facts from arrays, tables and files, and results as such.
+
+In: programs in Soufflé's dialect, and facts. Out: relations, and files as Soufflé writes them. Nothing here
+knows of sharding.
+
+    from shardlog.datalog import Program
+    program = Program("paths.dl")
+    program.add("edge", array)
+    program.run()
+    program.relation("path")
+"""
+
+from __future__ import annotations
+
+from ..engine import DatalogError, EngineError, Limits
+from .program import Program
+
+__all__ = ["DatalogError", "EngineError", "Limits", "Program"]

@@ -1,0 +1,103 @@
+"""``Program``: Datalog from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..engine import Limits, Relation, load
+from ..engine.evaluate.program import Backend
+from ..engine.language.diagnostics import EngineError, did_you_mean
+from . import tables
+from .columns import added
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Array = np.ndarray[Any, Any]
+TEXT = "program"  # the name of a program that is given as text, in messages
+
+
+class Program:
+    """A Datalog program with facts and what follows from them.
+
+    ``source`` is a Path or the name of a file, which ends in ".dl", or the text of a program. Files may
+    include what is in their folder or in one of ``include_from``. The limits hold for each evaluation.
+    ``backend`` is "core", "reference" (in Python, slow), or "auto": the core where it is installed. Raises
+    DatalogError with all errors of the program.
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        *,
+        include_from: Sequence[str | Path] = (),
+        limits: Limits | None = None,
+        backend: Backend = "auto",
+    ) -> None:
+        is_file = isinstance(source, Path) or ("\n" not in source and source.endswith(".dl"))
+        paths, texts = ([source], {}) if is_file else ([], {TEXT: str(source)})
+        self.limits = limits or Limits()
+        self._program = load(paths, texts=texts, include_from=include_from, updates=True)
+        self._store = self._program.store(backend)
+        self._symbols: Array = np.empty(0, object)
+
+    @property
+    def relations(self) -> dict[str, Relation]:
+        """The relations of the program by name, in the order of declaration."""
+        return {name: found for name, found in self._program.relations.items() if "(" not in name}
+
+    def add(self, relation: str, facts: Any) -> None:
+        """Adds facts: all of them, or none where one does not fit, which raises EngineError.
+
+        Facts are tuples, a NumPy array (structured, or of shape (tuples, columns)), a DataFrame, or an Arrow
+        table or what exports one; columns count by their order. A column of symbols may be of texts,
+        fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
+        """
+        added(self._store, self._relation(relation), facts)
+
+    def run(self, *relations: str, limits: Limits | None = None) -> None:
+        """Computes all relations, or these ones and what they depend on.
+
+        After more facts it goes on from what the last run has found; anew it computes only what depends on a
+        negation of, or an aggregate over, what has changed. Raises EngineError for what goes wrong while
+        running, as when a limit is reached. Other threads run meanwhile, and Ctrl-C stops it.
+        """
+        names = [self._relation(name).name for name in relations] or list(self.relations)
+        self._store.evaluate(names, limits or self.limits)
+
+    def relation(self, name: str) -> Array:
+        """The tuples of a relation as of the last run, sorted: a structured array with a field per column of
+        type int64, uint64, float64 or object, for texts and records (tuples and None)."""
+        relation = self._relation(name)
+        return tables.structured(relation, self._store, self._all_symbols)
+
+    def table(self, name: str) -> pyarrow.Table:
+        """The same as an Arrow table; symbols are dictionary-encoded texts, and so are records, written as in
+        a program. Needs pyarrow."""
+        relation = self._relation(name)
+        return tables.arrow(relation, self._store, self._all_symbols, self._program.plan.records)
+
+    def rows(self, name: str) -> list[tuple[Any, ...]]:
+        """The same as a list of tuples."""
+        return self._store.rows(self._relation(name).name)
+
+    def count(self, name: str) -> int:
+        """How many tuples a relation has as of the last run."""
+        return self._store.count(self._relation(name).name)
+
+    def _all_symbols(self) -> Array:
+        """The symbols by number."""
+        if more := self._store.symbols(len(self._symbols)):
+            self._symbols = np.concatenate([self._symbols, tables.objects(more)])
+        return self._symbols
+
+    def _relation(self, name: str) -> Relation:
+        known = self.relations
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise EngineError(f"unknown relation `{name}`" + (f"; {hint}" if hint else ""))
+        return known[name]

@@ -1,0 +1,87 @@
+"""Relations as NumPy arrays and Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..engine import Relation
+from ..engine.evaluate.store import Store, Words
+from ..engine.plan.plan import Column
+from ..errors import ShardlogError
+from .values import text_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Array = np.ndarray[Any, Any]
+Symbols = Callable[[], Array]
+_TYPES: dict[str, type[Any]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
+
+
+def structured(relation: Relation, store: Store, symbols: Symbols) -> Array:
+    """The tuples of a relation as a structured array."""
+    fields = [(column.name, _TYPES.get(column.type, object)) for column in relation.columns]
+    columns = store.columns(relation.name)
+    result = np.empty(store.count(relation.name), fields)
+    for i, (column, words) in enumerate(zip(relation.columns, columns, strict=True)):
+        if column.type in _TYPES:
+            result[column.name] = words.view(_TYPES[column.type])
+        elif column.type == "symbol":
+            result[column.name] = symbols()[words]
+        else:
+            numbers, values = _values(relation, i, store, words)
+            result[column.name] = objects(values)[numbers]
+    return result
+
+
+def arrow(
+    relation: Relation, store: Store, symbols: Symbols, records: Mapping[str, tuple[Column, ...]]
+) -> pyarrow.Table:
+    """The tuples of a relation as an Arrow table."""
+    try:
+        import pyarrow
+    except ImportError:
+        hint = "pip install 'shardlog[arrow]'"
+        raise ShardlogError("a table needs pyarrow, which is not installed", hint=hint) from None
+    arrays = []
+    for i, (column, words) in enumerate(zip(relation.columns, store.columns(relation.name), strict=True)):
+        if column.type in _TYPES:
+            arrays.append(pyarrow.array(words.view(_TYPES[column.type])))
+            continue
+        if column.type == "symbol":
+            numbers, texts = _used(words, symbols())
+        else:
+            numbers, values = _values(relation, i, store, words)
+            texts = objects([text_of(column, value, records) for value in values])
+        numbers = pyarrow.array(numbers.astype(np.int32))
+        arrays.append(pyarrow.DictionaryArray.from_arrays(numbers, pyarrow.array(texts, pyarrow.string())))
+    if not arrays:
+        raise ShardlogError(
+            f"{relation.name} has no columns, so that it is no table", hint="ask for its count"
+        )
+    return pyarrow.table(arrays, names=[column.name for column in relation.columns])
+
+
+def objects(values: Iterable[Any]) -> Array:
+    """An array of objects, whatever they are."""
+    values = list(values)
+    result = np.empty(len(values), object)
+    result[:] = values
+    return result
+
+
+def _values(relation: Relation, column: int, store: Store, words: Words) -> tuple[Array, list[Any]]:
+    """The distinct values of a column, and for each tuple the number of its own."""
+    distinct, numbers = np.unique(words, return_inverse=True)
+    return numbers, store.values(relation.name, column, distinct)
+
+
+def _used(words: Words, symbols: Array) -> tuple[Array, Array]:
+    """The symbols that words stand for, and the numbers of the words in these."""
+    if len(symbols) <= len(words):
+        return words, symbols
+    distinct, numbers = np.unique(words, return_inverse=True)
+    return numbers, symbols[distinct]

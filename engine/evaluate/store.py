@@ -1,0 +1,129 @@
+"""Stores: a program with facts that come bit by bit, and what follows from them, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..plan.plan import Plan
+from .facts import Rows, tuples
+from .limits import UNLIMITED, Limits
+from .reference import Evaluation
+
+Words = np.ndarray[Any, np.dtype[np.int64]]
+# Numbers (unsigned ones as their bits), floats, texts, or numbers of texts and these texts.
+FactColumn = np.ndarray[Any, Any] | list[str] | tuple[Words, list[str]]
+
+
+class Store(Protocol):
+    """Facts are added all or none. Relations are known to be in the program; what does not fit raises
+    EngineError."""
+
+    def add(self, relation: str, rows: Rows) -> None:
+        """Add tuples."""
+        ...
+
+    def add_columns(self, relation: str, columns: Sequence[FactColumn]) -> None:
+        """Add tuples by column; there are as many columns as the relation has, all of one length, none of
+        records."""
+        ...
+
+    def evaluate(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> None:
+        """Compute these relations and what they depend on, and bring what was computed before up to date."""
+        ...
+
+    def count(self, relation: str) -> int:
+        """How many tuples a relation has."""
+        ...
+
+    def rows(self, relation: str) -> list[tuple[Any, ...]]:
+        """The sorted tuples of a relation."""
+        ...
+
+    def columns(self, relation: str) -> list[Words]:
+        """The columns of a relation, whose tuples are sorted: numbers as they are, unsigned ones and floats
+        as their bits, symbols and records by the numbers that ``symbols`` and ``values`` know."""
+        ...
+
+    def symbols(self, start: int) -> list[str]:
+        """The symbols by number, from number ``start`` on."""
+        ...
+
+    def values(self, relation: str, column: int, words: Words) -> list[Any]:
+        """What the words of a column of a relation stand for."""
+        ...
+
+
+class ReferenceStore:
+    """A store that evaluates everything anew, where something was added."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._facts: dict[str, list[tuple[Any, ...]]] = {}
+        self._evaluation: Evaluation | None = None
+        self._done: set[str] = set()
+        self._symbols: dict[str, int] = {}
+        self._values: dict[Any, int] = {}
+
+    def add(self, relation: str, rows: Rows) -> None:
+        checked = tuples(self._plan.relations[self._plan.index(relation)], rows, self._plan.records)
+        self._facts.setdefault(relation, []).extend(checked)
+        self._evaluation = None
+
+    def add_columns(self, relation: str, columns: Sequence[FactColumn]) -> None:
+        declared = self._plan.relations[self._plan.index(relation)].columns
+        parts = [_listed(c.type, column) for c, column in zip(declared, columns, strict=True)]
+        self.add(relation, list(zip(*parts, strict=True)))
+
+    def evaluate(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> None:
+        if self._evaluation is None or not self._done.issuperset(outputs):
+            wanted = self._done.union(outputs)
+            self._evaluated(wanted, limits)
+            self._done = wanted
+
+    def _evaluated(self, wanted: Iterable[str], limits: Limits) -> None:
+        plan, evaluation = self._plan, Evaluation(self._plan, limits=limits)
+        for name, rows in self._facts.items():
+            evaluation.insert(plan.index(name), rows)
+        evaluation.run(plan.strata, [plan.index(name) for name in wanted])
+        self._evaluation = evaluation
+
+    def count(self, relation: str) -> int:
+        return len(self.rows(relation))
+
+    def rows(self, relation: str) -> list[tuple[Any, ...]]:
+        if self._evaluation is None:
+            self._evaluated((), UNLIMITED)
+        assert self._evaluation is not None
+        return self._evaluation.rows(self._plan.index(relation))
+
+    def columns(self, relation: str) -> list[Words]:
+        declared = self._plan.relations[self._plan.index(relation)].columns
+        rows = self.rows(relation)
+        return [self._words(column.type, [row[i] for row in rows]) for i, column in enumerate(declared)]
+
+    def _words(self, kind: str, values: list[Any]) -> Words:
+        if kind in _KINDS:
+            return np.array(values, _KINDS[kind]).view(np.int64)
+        known: dict[Any, int] = self._symbols if kind == "symbol" else self._values
+        return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+
+    def symbols(self, start: int) -> list[str]:
+        return list(self._symbols)[start:]
+
+    def values(self, relation: str, column: int, words: Words) -> list[Any]:
+        known = list(self._values)
+        return [known[word] for word in words]
+
+
+_KINDS: dict[str, type[np.generic]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
+
+
+def _listed(kind: str, column: FactColumn) -> list[Any]:
+    if isinstance(column, tuple):
+        return [column[1][code] for code in column[0]]
+    if isinstance(column, list):
+        return column
+    return list((column.view(np.uint64) if kind == "unsigned" else column).tolist())

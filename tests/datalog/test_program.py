@@ -1,0 +1,231 @@
+"""Datalog from Python: facts in, relations out, more facts, limits."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shardlog.datalog import DatalogError, EngineError, Limits, Program
+
+PATHS = """
+.decl edge(x: number, y: number)
+.decl path(x: number, y: number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+"""
+WIDE = "numbers of 64 bits"
+SYMBOLS = ".decl name(id: unsigned, text: symbol, weight: float)\n"
+NAMES = [(0, "a", 0.5), (1, "b", -0.0), (2**64 - 1, "a", 2.0)]
+
+
+@pytest.fixture(params=["core", "reference"])
+def backend(request: pytest.FixtureRequest) -> Any:
+    if request.param == "core":
+        pytest.importorskip("shardlog.engine._core")
+    return request.param
+
+
+def test_runs_over_an_array_and_gives_an_array(backend: Any) -> None:
+    program = Program(PATHS, backend=backend)
+    program.add("edge", np.array([[1, 2], [2, 3]]))
+    program.run()
+    path = program.relation("path")
+    assert path.dtype == [("x", np.int64), ("y", np.int64)]
+    assert path.tolist() == program.rows("path") == [(1, 2), (1, 3), (2, 3)]
+    assert program.count("path") == 3
+
+
+def test_a_program_can_be_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "paths.dl"
+    file.write_text(PATHS)
+    assert list(Program(file).relations) == list(Program(str(file)).relations) == ["edge", "path"]
+
+
+@pytest.mark.parametrize("width", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"])
+def test_every_integer_width_is_a_number(width: str, backend: Any) -> None:
+    program = Program(PATHS, backend=backend)
+    program.add("edge", np.array([[0, 1]], width))
+    assert program.rows("edge") == [(0, 1)]
+
+
+def test_columns_may_be_strided_and_swapped(backend: Any) -> None:
+    program = Program(PATHS, backend=backend)
+    program.add("edge", np.arange(8, dtype=">i4").reshape(4, 2)[::2, ::-1])
+    assert program.rows("edge") == [(1, 0), (5, 4)]
+
+
+def tables() -> dict[str, Any]:
+    """The same facts in all forms."""
+    import pandas
+    import pyarrow
+
+    ids, texts, weights = (list(column) for column in zip(*NAMES, strict=True))
+    structured = np.empty(3, [("i", np.uint64), ("t", "U1"), ("w", np.float32)])
+    for row, name in enumerate(NAMES):
+        structured[row] = name
+    coded = pyarrow.array(texts).dictionary_encode()
+    unsigned = np.array(ids, np.uint64)
+    return {
+        "tuples": iter(NAMES),
+        "structured": structured,
+        "objects": np.array(NAMES, object),
+        "pandas": pandas.DataFrame({"i": unsigned, "t": texts, "w": weights}),
+        "categories": pandas.DataFrame({"i": unsigned, "t": pandas.Categorical(texts), "w": weights}),
+        "arrow": pyarrow.table({"i": unsigned, "t": texts, "w": weights}),
+        "dictionary": pyarrow.table({"i": unsigned, "t": coded, "w": weights}),
+        "chunks": pyarrow.table(
+            {
+                "i": unsigned,
+                "t": pyarrow.chunked_array([coded[:1], coded[1:]]),
+                "w": weights,
+            }
+        ),
+        "batch": pyarrow.record_batch({"i": unsigned, "t": pyarrow.array(texts), "w": weights}),
+    }
+
+
+@pytest.mark.parametrize("form", sorted(tables()))
+def test_facts_come_in_every_form(form: str, backend: Any) -> None:
+    program = Program(SYMBOLS, backend=backend)
+    program.add("name", tables()[form])
+    assert program.rows("name") == [(0, "a", 0.5), (1, "b", 0.0), (2**64 - 1, "a", 2.0)]
+    assert program.relation("name").tolist() == program.rows("name")
+    assert program.table("name").to_pydict() == {
+        "id": [0, 1, 2**64 - 1],
+        "text": ["a", "b", "a"],
+        "weight": [0.5, 0.0, 2.0],
+    }
+
+
+def test_what_an_arrow_table_gives_can_be_added_again(backend: Any) -> None:
+    program, other = Program(SYMBOLS, backend=backend), Program(SYMBOLS, backend=backend)
+    program.add("name", NAMES)
+    other.add("name", program.table("name"))
+    other.add("name", program.relation("name"))
+    assert other.rows("name") == program.rows("name")
+
+
+def test_records_are_tuples_and_texts_in_arrow(backend: Any) -> None:
+    program = Program(
+        ".type List = [head: symbol, tail: List]\n.decl list(x: List, n: number)", backend=backend
+    )
+    rows = [(None, 0), (("a", None), 1), (("b", ("a", None)), 2)]
+    program.add("list", np.array([rows[2], rows[0]], [("x", object), ("n", int)]))
+    program.add("list", rows)
+    assert program.rows("list") == program.relation("list").tolist() == rows
+    assert program.table("list")["x"].to_pylist() == ["nil", "[a, nil]", "[b, [a, nil]]"]
+
+
+def test_a_relation_without_columns(backend: Any) -> None:
+    program = Program(".decl yes()\n.decl no()\nno() :- yes().", backend=backend)
+    program.run()
+    assert (program.count("no"), program.relation("no").shape) == (0, (0,))
+    program.add("yes", [()])
+    program.run()
+    assert (program.count("no"), program.relation("no").shape) == (1, (1,))
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (np.array([[1.5, 2]]), "`edge`, column `x`: expected numbers of 64 bits, found float64"),
+        (np.array([[2**63, 2]], np.uint64), f"`edge`, column `x`: expected {WIDE}, found {2**63}"),
+        (np.array([[1, 2, 3]]), "`edge`: expected 2 columns, found 3"),
+        (np.array([1, 2]), "`edge`: expected an array of shape (tuples, 2), found one of shape (2,)"),
+        (np.array([["a", "b"]]), "`edge`, column `x`: expected numbers of 64 bits, found <U1"),
+        ([(1, 2), (3, "x")], "`edge`, fact 1, column `y`: expected a number of 64 bits, found 'x'"),
+        ("edge.csv", "`edge`: expected tuples or a table, found 'edge.csv'"),
+        (7, "`edge`: expected tuples or a table, found 7"),
+    ],
+)  # fmt: skip
+def test_facts_that_do_not_fit(facts: Any, said: str, backend: Any) -> None:
+    program = Program(PATHS, backend=backend)
+    with pytest.raises(EngineError) as error:
+        program.add("edge", facts)
+    assert str(error.value) == said
+    assert program.rows("edge") == []
+
+
+def test_an_unknown_relation_and_a_program_with_errors() -> None:
+    with pytest.raises(EngineError, match="unknown relation `pth`; did you mean `path`"):
+        Program(PATHS).relation("pth")
+    with pytest.raises(DatalogError, match="program:1:1"):
+        Program("path(x) :- edge(x).\n")
+
+
+def test_limits_hold_for_each_run_and_the_program_can_go_on(backend: Any) -> None:
+    program = Program(PATHS, limits=Limits(tuples=100), backend=backend)
+    program.add("edge", [(i, i + 1) for i in range(50)])
+    with pytest.raises(EngineError, match="more than 100 tuples"):
+        program.run()
+    program.run(limits=Limits())
+    assert program.count("path") == 50 * 51 // 2
+
+
+def test_only_what_is_asked_for_is_computed(backend: Any) -> None:
+    endless = PATHS + ".decl up(x: number)\nup(x) :- edge(x, _).\nup(x + 1) :- up(x).\n"
+    program = Program(endless, limits=Limits(tuples=1000), backend=backend)
+    program.add("edge", [(1, 2)])
+    program.run("path")
+    assert program.rows("path") == [(1, 2)]
+
+
+def test_other_threads_run_meanwhile() -> None:
+    pytest.importorskip("shardlog.engine._core")
+    program = Program(PATHS)
+    program.add("edge", [(i, (i + 1) % 700) for i in range(700)])
+    other = threading.Thread(target=program.run)
+    other.start()
+    counted = 0
+    while other.is_alive():
+        counted += 1
+    assert counted > 100
+    assert program.count("path") == 700 * 700
+
+
+# Everything that may or may not go on from what was found before.
+ALL = """
+.decl edge(x: number, y: number)
+.decl mark(x: number)
+.decl path(x: number, y: number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), path(y, z).
+.decl same(x: number, y: number) eqrel
+same(x, y) :- edge(x, y), mark(y).
+.decl open(x: number, y: number)
+open(x, y) :- path(x, y), !mark(y), !same(x, y).
+.decl degree(x: number, n: number)
+degree(x, n) :- path(x, _), n = count : { open(x, _) }.
+.decl far(x: number)
+far(y) :- degree(_, n), edge(x, y), far(x), n > 1.
+far(x) :- edge(x, x).
+.decl even(x: number)
+.decl odd(x: number)
+even(x) :- mark(x).
+odd(y) :- even(x), edge(x, y).
+even(y) :- odd(x), edge(x, y).
+even(0).
+"""
+PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=4)
+MARKS = st.lists(st.tuples(st.integers(0, 5)), max_size=2)
+FACTS = st.fixed_dictionaries({}, optional={"edge": PAIRS, "same": PAIRS, "path": PAIRS, "mark": MARKS})
+
+
+@given(st.lists(st.tuples(FACTS, st.sampled_from([(), ("path",), ("far", "open")])), max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_going_on_gives_what_starting_anew_gives(steps: list[tuple[dict[str, Any], tuple[str, ...]]]) -> None:
+    pytest.importorskip("shardlog.engine._core")
+    program, facts = Program(ALL, backend="core"), Program(ALL, backend="reference")
+    for added, asked in steps:
+        for name, rows in added.items():
+            program.add(name, rows)
+            facts.add(name, rows)
+        program.run(*asked)
+        facts.run()
+        names = asked or list(program.relations)
+        assert {n: program.rows(n) for n in names} == {n: facts.rows(n) for n in names}
