@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from math import inf, prod
 from typing import Literal
 
@@ -24,6 +24,8 @@ Kind = Literal[
     "slice", "mask", "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_permute"
 ]
 _STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
+_ALIKE = 300  # layouts that are tried for the way from one mesh to another
+_CROSSINGS = 1000  # ways to split dimensions there
 _MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
 
 
@@ -169,16 +171,46 @@ class Planner:
         return Plan(tuple(steps), sum(step.price for step in steps))
 
     def _between_meshes(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
-        """Parts are permuted where there are as many of each dimension in both, and else gathered."""
-        counts = [[self.axes.product(p) for p in layout.dims] for layout in (start, goal)]
-        if counts[0] == counts[1]:
-            first = self.plan(shape, start, start.complete)
-            price = float(prod(self.axes.local(shape, goal.dims)))
-            steps = (*first.steps, Step("collective_permute", (), goal, price))
-            return Plan(steps, first.price + price)
+        """Steps on the one mesh, parts permuted to the other where both have as many of each dimension, and
+        steps there: the cheapest of these ways, or by the whole."""
         middle = Layout(((),) * len(shape))
-        ends = self.plan(shape, start, middle), self.plan(shape, middle, goal)
-        return Plan(ends[0].steps + ends[1].steps, ends[0].price + ends[1].price)
+        best = _joined(self.plan(shape, start, middle), self.plan(shape, middle, goal))
+        if goal.partial:
+            return best
+        left = _ALIKE
+        for counts in self._crossings(shape, start, goal):
+            held, wanted = self._in_parts(start, counts), self._in_parts(goal, counts)
+            left -= len(held) + len(wanted)
+            if left < 0:
+                break
+            before = [(self.plan(shape, start, layout), layout) for layout in held]
+            after = [(self.plan(shape, layout, goal), layout) for layout in wanted]
+            for (first, here), (last, there) in product(before, after):
+                price = prod(self.axes.local(shape, there.dims)) if self._displaced(here, there) else 0
+                if first.price + price + last.price < best.price:
+                    step = Step("collective_permute", (), there, float(price))
+                    best = _joined(first, Plan((step,), step.price), last)
+        return best
+
+    def _crossings(self, shape: Shape, start: Layout, goal: Layout) -> Iterator[tuple[int, ...]]:
+        """In how many parts each dimension may be where a tensor changes meshes, the likeliest first."""
+        counts = [tuple(self.axes.product(held) for held in layout.dims) for layout in (start, goal)]
+        divisors = [n for n in range(1, self.axes.count + 1) if self.axes.count % n == 0]
+        fitting = [[n for n in divisors if n <= size] for size in shape]
+        yield from dict.fromkeys(counts)
+        if prod(map(len, fitting)) > _CROSSINGS:
+            return
+        others = [c for c in product(*fitting) if self.axes.count % prod(c) == 0 and c not in counts]
+        yield from sorted(others, key=lambda c: (-prod(c), c))
+
+    def _in_parts(self, layout: Layout, counts: tuple[int, ...]) -> list[Layout]:
+        """The layouts on the mesh of ``layout`` with so many parts of each dimension."""
+        return [Layout(dims) for dims in self._arranged(tuple(self._same_mesh(layout, layout)), counts)]
+
+    def _displaced(self, start: Layout, goal: Layout) -> bool:
+        """Whether any device has another part in ``goal``, which has as many parts of each dimension."""
+        pairs = zip(start.dims, goal.dims, strict=True)
+        return any((self.axes.index(held) != self.axes.index(wanted)).any() for held, wanted in pairs)
 
     def _search(self, shape: Shape, start: Layout, goal: Layout, *, direct: bool = False) -> Plan | None:
         """A* search: a bound on the rest guides it.
@@ -381,3 +413,8 @@ class Planner:
 
 def _with(dims: Dims, d: int, pieces: Pieces) -> Dims:
     return (*dims[:d], pieces, *dims[d + 1 :])
+
+
+def _joined(*plans: Plan) -> Plan:
+    """One plan after the other."""
+    return Plan(tuple(step for plan in plans for step in plan.steps), sum(plan.price for plan in plans))
