@@ -110,7 +110,7 @@ class Axes:
 
     @property
     def mesh(self) -> Mesh | None:
-        """The mesh whose positions number the devices."""
+        """The mesh of most devices, the first of these."""
         return self.meshes.meshes[self.main] if self.main >= 0 else None
 
     def of(self, mesh: int, axes: Sequence[SubAxis]) -> tuple[Pieces, bool]:
@@ -185,15 +185,8 @@ class Axes:
     # ---- Devices ----------------------------------------------------------------------------------------
 
     def positions(self, mesh: int) -> npt.NDArray[np.int64]:
-        """The devices of a mesh by position; devices are numbered by their positions in the main mesh."""
-        ids = self.meshes.meshes[mesh].device_ids
-        order = np.asarray(ids or range(self.count), dtype=np.int64)
-        base = self.meshes.meshes[self.main].device_ids
-        if base:
-            place = np.empty(self.count, dtype=np.int64)
-            place[np.asarray(base)] = np.arange(self.count)
-            order = place[order]
-        return order
+        """The devices of a mesh by position."""
+        return np.asarray(self.meshes.meshes[mesh].device_ids or range(self.count), dtype=np.int64)
 
     def grid(self, mesh: int) -> tuple[npt.NDArray[np.int64], list[int]]:
         """The devices of a mesh as an array with a dimension for each piece, and these pieces."""

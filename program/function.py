@@ -217,9 +217,9 @@ def read_function(func: Any, signatures: Signatures) -> Function:
     function.arguments = list(region.arguments)
     function.terminator = region.nodes[-1]
     end = function.ops[function.terminator]
-    if (last := function.names[function.terminator]) != "func.return":  # MLIR lets unknown ops end a block
-        message = f"function @{function.name} ends in {last}"
-        raise ShardlogError(message, where=location(end), hint="it ends in func.return")
+    if [value.type for value in end.operands] != list(func.type.results):  # MLIR lets unknown ops end a block
+        message = f"function @{function.name} ends in {function.names[function.terminator]}"
+        raise ShardlogError(message, where=location(end), hint="it ends in func.return, of what it returns")
     attributes = func.attributes
     if "arg_attrs" in attributes:
         for value, entry in zip(function.arguments, attributes["arg_attrs"], strict=True):

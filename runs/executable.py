@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..errors import ShardlogError
 from ..exporters.bind import bind
@@ -14,15 +15,11 @@ from ..importers.jax import visible
 from ..notations.frontend_attributes import calls_back
 from ..program.elements import dtype_of
 from ..program.function import location
-from ..program.meshes import Mesh
 from ..program.modules import main_function, ops_in, symbols
 from ..program.places import argument_path
-from ..program.shardings import mesh_attribute, read_mesh
-from .jax import device_shardings, several_orders
+from .jax import device_count, device_shardings, main_mesh
 
 if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
     from ..partition.device_program import DeviceProgram
     from .result import Result
 
@@ -36,6 +33,7 @@ class Executable:
     """
 
     _loaded: Any
+    _devices: tuple[Any, ...]  # in the order of the program's partitions
     _arguments: tuple[Any, ...]  # the shardings of the module's arguments
     _taken: tuple[tuple[str, str, tuple[int, ...], str], ...]  # their names, types, shapes and dtypes
     _results: tuple[tuple[Any, tuple[int, ...]], ...]  # sharding and shape
@@ -67,7 +65,8 @@ class Executable:
         placed = [jax.device_put(leaf, to) for leaf, to in zip(leaves, self._arguments, strict=True)]
         for array, taken in zip(placed, self._taken, strict=True):
             _check_argument(array, *taken)
-        parts = self._loaded.execute_sharded(placed).disassemble_into_single_device_arrays()
+        given = [_reordered(array, self._devices) for array in placed]
+        parts = self._loaded.execute_sharded(given).disassemble_into_single_device_arrays()
         found = [
             jax.make_array_from_single_device_arrays(shape, sharding, list(arrays))
             for (sharding, shape), arrays in zip(self._results, parts, strict=True)
@@ -89,7 +88,7 @@ def compiled(
     from jax.sharding import Mesh as JaxMesh
 
     meshes = result.program.shardings.meshes.meshes
-    count = max((prod(size for _, size in mesh.axes) for mesh in meshes), default=1)
+    count = device_count(main_mesh(meshes))
     if devices is None:
         concrete = next((mesh for mesh in result.source.interface.meshes if isinstance(mesh, JaxMesh)), None)
         known = list(concrete.devices.flat) if concrete is not None else []
@@ -100,14 +99,11 @@ def compiled(
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
     _check(result, main)
-    ordered = devices
-    if program is None:
-        ordered, bound = _in_order(result, devices)
-    arguments, results = device_shardings(result, ordered)
+    arguments, results = device_shardings(result, devices)
     try:
         callbacks = result.source.interface.callbacks
         if program is None:
-            loaded = load(bound, ordered, callbacks)
+            loaded = load(bind(result.module), devices, callbacks)
         else:
             loaded = load(program.module, devices, callbacks, program.form)
     except ShardlogError:
@@ -117,7 +113,7 @@ def compiled(
 
     shapes = [tuple(type_.shape) for type_ in main.type.results]
     ends = tuple(zip(results, shapes, strict=True))
-    return Executable(loaded, tuple(arguments), _taken(main), ends, result.source.interface)
+    return Executable(loaded, tuple(devices), tuple(arguments), _taken(main), ends, result.source.interface)
 
 
 def _taken(main: Any) -> tuple[tuple[str, str, tuple[int, ...], str], ...]:
@@ -142,23 +138,20 @@ def _check_argument(array: Any, name: str, type_: str, shape: tuple[int, ...], d
     raise ShardlogError(given, where="executable", hint=hint)
 
 
-def _in_order(result: Result, devices: Sequence[Any]) -> tuple[Sequence[Any], ir.Module]:
-    """The devices in the order that the meshes list them, and the bound module with meshes that list none:
-    the parts of an array come in the order of the devices that a program is compiled for.
+def _reordered(array: Any, devices: Sequence[Any]) -> Any:
+    """An array whose parts are handed over in the order of the program's devices: what each device holds
+    stays as it is."""
+    import jax
 
-    Raises ShardlogError for meshes that list them in different orders.
-    """
-    bound, orders = bind(result.module), set[tuple[int, ...]]()
-    with bound.context:
-        for name, op in symbols(bound, "sdy.mesh").items():
-            mesh = read_mesh(name, op.attributes["mesh"])
-            if mesh.axes:
-                orders.add(mesh.device_ids)
-                op.attributes["mesh"] = mesh_attribute(Mesh(name, mesh.axes))
-    if len(orders) > 1:
-        raise several_orders()
-    order = next(iter(orders), ())
-    return [devices[i] for i in order] if order else devices, bound
+    held = array.sharding
+    if getattr(held, "mesh", None) is None or list(held.mesh.devices.flat) == list(devices):
+        return array
+    mesh = jax.sharding.Mesh(
+        np.asarray(devices, object).reshape(held.mesh.devices.shape), held.mesh.axis_names
+    )
+    parts = [shard.data for shard in array.addressable_shards]
+    sharding = jax.sharding.NamedSharding(mesh, held.spec)
+    return jax.make_array_from_single_device_arrays(array.shape, sharding, parts)
 
 
 def _check(result: Result, main: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
@@ -58,34 +59,37 @@ def result_shardings(result: Result) -> Any:
 
 def device_shardings(result: Result, devices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The shardings of all arguments of the module, and of all its results, in order, on these devices, which
-    are those of every mesh in the order of its axes. What has none is replicated. A sub-axis is an axis of
-    its own there.
+    meshes list by number. What has none is replicated. A sub-axis is an axis of its own there.
     """
     graph, function = result.program.graph, result.program.graph.main.function
     meshes = result.program.shardings.meshes.meshes
-    first = next((mesh for mesh in meshes if mesh.axes), Mesh("", ()))
-    orders = set[tuple[int, ...]]()
+    first = main_mesh(meshes)
 
     def sharding(place: Any, shape: tuple[int, ...]) -> Any:
         found = result.written.fitted(result.written.sharding(int(place), len(shape)), shape, entry=True)
-        if found is None or not meshes[found.mesh].axes:
-            return _on_devices(first, devices, [], [])
-        orders.add(meshes[found.mesh].device_ids)
+        if found is None or device_count(meshes[found.mesh]) != device_count(first):
+            return _on_devices(first, devices, [], [])  # on a mesh of fewer devices a tensor is whole
         dimensions = [d.axes for d in found.dimensions]
         return _on_devices(meshes[found.mesh], devices, dimensions, found.unreduced)
 
     arguments = [graph.main.place + int(graph.main.layout.place[v]) for v in function.arguments]
     shapes = _shapes(result, function.arguments), _shapes(result, function.operands[function.terminator])
-    found = list(map(sharding, arguments, shapes[0])), list(map(sharding, graph.result_places, shapes[1]))
-    if len(orders) > 1:
-        raise several_orders()
-    return found
+    return list(map(sharding, arguments, shapes[0])), list(map(sharding, graph.result_places, shapes[1]))
 
 
-def several_orders() -> ShardlogError:
-    """The error for meshes that list their devices in different orders, where parts come in one."""
-    hint = "all meshes of what goes into a program that runs, and comes out of it, have one order"
-    return ShardlogError("meshes list their devices in different orders", where="compile", hint=hint)
+def main_mesh(meshes: Sequence[Mesh]) -> Mesh:
+    """The mesh in whose order a program's devices are numbered: the first of most devices."""
+    return max((mesh for mesh in meshes if mesh.axes), key=device_count, default=Mesh("", ()))
+
+
+def device_count(mesh: Mesh) -> int:
+    """How many devices a mesh has."""
+    return prod(size for _, size in mesh.axes)
+
+
+def in_order(mesh: Mesh, devices: Sequence[Any]) -> list[Any]:
+    """The devices in the order in which a mesh lists them."""
+    return [devices[i] for i in mesh.device_ids] if mesh.device_ids else list(devices)
 
 
 def _on_devices(
@@ -110,7 +114,8 @@ def _on_devices(
     every = [SubAxis(name, 1, size) for name, size in mesh.axes]
     sizes = [b // a for axis in every for a, b in parts[axis.name]]
     made = js.Mesh(
-        np.asarray(devices, object).reshape(sizes), [name for axis in every for name in names(axis)]
+        np.asarray(in_order(mesh, devices), object).reshape(sizes),
+        [name for axis in every for name in names(axis)],
     )
     entries = [_entry([name for axis in axes for name in names(axis)]) for axes in dimensions]
     fixed = {"unreduced": {name for axis in unreduced for name in names(axis)}} if unreduced else {}

@@ -89,7 +89,8 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
     ),
     "no return": (
         MESH + 'func.func @main(%a: tensor<f32>) {\n  %0 = "mine.op"(%a) : (tensor<f32>) -> tensor<f32>\n}\n',
-        "m.mlir:3:8: error: function @main ends in mine.op\n  hint: it ends in func.return",
+        "m.mlir:3:8: error: function @main ends in mine.op\n"
+        "  hint: it ends in func.return, of what it returns",
     ),
     "several blocks": (
         MESH + IDENTITY.format(type="tensor<f32>", sharding="").replace("{\n", "{\n  cf.br ^next\n^next:\n"),

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 import pytest
 import shardlog
-from shardlog.errors import ShardlogError
 from shardlog.importers.source import make_context, parse_module, read_source
 from shardlog.partition.building import FORMS
 from shardlog.partition.executions import Executions
@@ -136,20 +135,6 @@ def test_bytes_are_those_of_the_compiled_program(name: str) -> None:
     partitioned = shardlog.run(lowered(name, 3)).partition()
     counted = sum(collective.total for collective in partitioned.collectives)
     assert hlo_bytes(partitioned.compile().hlo) == pytest.approx(counted, abs=2)
-
-
-def test_boundaries_on_meshes_in_two_orders_are_refused() -> None:
-    module = """\
-sdy.mesh @a = <["x"=2, "y"=4]>
-sdy.mesh @b = <["u"=4, "v"=2], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>
-func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}, {"y"}]>},
-                %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@b, [{"u"}, {"v"}]>}) -> tensor<8x8xf32> {
-  %0 = stablehlo.add %x, %y : tensor<8x8xf32>
-  return %0 : tensor<8x8xf32>
-}
-"""
-    with pytest.raises(ShardlogError, match="meshes list their devices in different orders"):
-        shardlog.run(module).partition().compile()
 
 
 @pytest.mark.parametrize("groups", ["[4,2]<=[8]", "{{0,1},{2,3},{4,5},{6,7}}", "mesh['a'=4,'b'=2] {'b'}"])

@@ -268,12 +268,31 @@ def test_arguments_of_other_types() -> None:
         wide.compile()(np.ones(4, np.int64))
 
 
-def test_devices_in_several_orders() -> None:
-    mesh = 'sdy.mesh @other = <["data"=2, "model"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>\n'
-    result = "(tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@other, [{}, {}]>})"
-    text = mesh + TEXT.replace("-> tensor<8x16xf32> {", f"-> {result} {{")
-    with pytest.raises(shardlog.ShardlogError, match="meshes list their devices in different orders"):
-        shardlog.run(text).compile()
+SEVERAL_ORDERS = """\
+sdy.mesh @one = <["x"=2, "y"=4], device_ids=[2, 3, 0, 1, 6, 7, 4, 5]>
+sdy.mesh @other = <["u"=4, "v"=2], device_ids=[7, 6, 5, 4, 0, 1, 2, 3]>
+sdy.mesh @flat = <["all"=8]>
+func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@one, [{"x"}, {"y"}]>},
+                %y: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@other, [{"u"}, {"v"}]>})
+    -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@flat, [{"all"}, {}]>},
+        tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@other, [{}, {"u"}]>}) {
+  %0 = stablehlo.subtract %x, %y : tensor<8x16xf32>
+  %1 = stablehlo.multiply %0, %y : tensor<8x16xf32>
+  return %0, %1 : tensor<8x16xf32>, tensor<8x16xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("partitioned", [False, True], ids=["by XLA", "by shardlog"])
+def test_devices_in_several_orders(partitioned: bool) -> None:
+    x, y = np.random.default_rng(1).normal(size=(2, 8, 16)).astype(np.float32)
+    result = shardlog.run(SEVERAL_ORDERS)
+    program = result.partition() if partitioned else result
+    difference, product = program.compile()(x, y)
+    assert np.array_equal(difference, x - y)
+    assert np.array_equal(product, (x - y) * y)
+    held = {shard.device.id: shard.index[1] for shard in product.addressable_shards}
+    assert held[7] == held[6] == slice(0, 4, None)  # @other lists device 7 first, then device 6
 
 
 def test_what_cannot_be_called() -> None:
