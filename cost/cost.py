@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,7 @@ from ..program.elements import size_of
 from ..program.function import location
 from ..program.modules import ops_in, symbols
 from ..program.places import source_location
-from ..rulebook.book import lowerings
-from ..rulebook.shipped import shipped
+from ..rulebook.book import RULES, lowerings
 from .machine import Machine
 from .memory import peak_memory
 
@@ -92,11 +92,16 @@ class Cost:
 
 def cost(program: Partitioned, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
-    solver = shipped("cost/cost").solver(
-        {"peak": [(machine.flops,)], "memory": [(machine.memory_bandwidth,)]}
-    )
+    solver = _rules().solver({"peak": [(machine.flops,)], "memory": [(machine.memory_bandwidth,)]})
     items = [*_collectives(program, machine, solver), *_ops(program, solver)]
     return Cost(machine, tuple(items), peak_memory(program.module))
+
+
+@cache
+def _rules() -> Any:
+    from ..engine import load
+
+    return load([RULES / "cost/cost.dl"], key="event", include_from=[RULES])
 
 
 def _collectives(program: Partitioned, machine: Machine, solver: Solver) -> Iterator[Item]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .evaluate.limits import Limits
 from .evaluate.program import Program, Solver, load
+from .evaluate.query import load_query
 from .language.diagnostics import DatalogError, Diagnostic, EngineError
 from .plan.plan import Directive, Plan, Relation
 
@@ -18,4 +19,5 @@ __all__ = [
     "Relation",
     "Solver",
     "load",
+    "load_query",
 ]

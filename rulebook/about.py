@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..engine.language.syntax import Atom, Clause, Constant, Module, Variable
-from .naming import Names, Naming
+from .naming import Naming
+
+Names = frozenset[str] | None  # None: any op
 
 
 def names(module: Module, naming: Naming) -> Names:
@@ -32,6 +35,11 @@ def names(module: Module, naming: Naming) -> Names:
     return _union(
         _about(c, own, keyed, naming) for name in clauses.keys() - own.keys() for c in clauses[name]
     )
+
+
+def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bool:
+    """Rules that are ``about`` some ops may say something about a signature: it has one of the names."""
+    return about is None or any(v in about for rows in facts.values() for row in rows for v in row)
 
 
 def _union(found: Iterable[Names]) -> Names:

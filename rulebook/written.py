@@ -30,7 +30,7 @@ def read(texts: Mapping[str, str]) -> Written:
     sources, module = Sources(), Module()
     for file, text in texts.items():
         start = sources.add(file, text)
-        parse(text, start, module, Reporter(sources), lambda path, at: module.broken.add(path))
+        parse(text, start, module, Reporter(sources), lambda path, at, into: module.broken.add(path))
     return Written(sources, module)
 
 

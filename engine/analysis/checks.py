@@ -13,6 +13,7 @@ from ..language.diagnostics import Reporter, counted, did_you_mean
 from ..language.syntax import (
     Aggregate,
     Atom,
+    Branch,
     Call,
     Cast,
     Clause,
@@ -84,7 +85,7 @@ def grounded_by(body: Iterable[Literal], known: set[str]) -> set[str]:
             for term in literal.args:
                 if type(term) is Variable:
                     grounded.add(term.name)
-                elif isinstance(term, Record):
+                elif isinstance(term, Record | Branch):
                     grounded |= _bound_by_pattern(term)
         elif isinstance(literal, Comparison) and literal.operator == "=":
             for pattern, value in ((literal.left, literal.right), (literal.right, literal.left)):
@@ -103,7 +104,7 @@ def _bound_by_pattern(term: Term) -> set[str]:
     """The variables that get a value where ``term`` is matched with a value: itself, or a record's fields."""
     if isinstance(term, Variable):
         return {term.name}
-    if isinstance(term, Record):
+    if isinstance(term, Record | Branch):
         return {name for arg in term.args for name in _bound_by_pattern(arg)}
     return set()
 
@@ -118,7 +119,9 @@ def _check_body(
             wildcard = isinstance(literal, Atom) or (
                 isinstance(term, Wildcard)
                 if isinstance(literal, Negation)
-                else isinstance(literal, Comparison) and literal.operator == "=" and isinstance(term, Record)
+                else isinstance(literal, Comparison)
+                and literal.operator == "="
+                and isinstance(term, Record | Branch)
             )
             _check_term(term, grounded, places, reporter, wildcard)
     return grounded
@@ -135,7 +138,7 @@ def _check_term(
     elif isinstance(term, Wildcard):
         if not wildcard:
             reporter.error("E0402", term.at, "an unnamed variable `_` has no value here")
-    elif isinstance(term, Record):
+    elif isinstance(term, Record | Branch):
         for arg in term.args:
             _check_term(arg, grounded, places, reporter, wildcard)
     elif isinstance(term, Call):

@@ -12,6 +12,7 @@ from ..language.diagnostics import Reporter
 from ..language.syntax import (
     Aggregate,
     Atom,
+    Branch,
     Call,
     Cast,
     Clause,
@@ -74,7 +75,7 @@ def _find(term: Term, name: str) -> int | None:
     if isinstance(term, Variable):
         return term.at if term.name == name else None
     parts: tuple[Term, ...] = ()
-    if isinstance(term, Call | Record):
+    if isinstance(term, Call | Record | Branch):
         parts = term.args
     elif isinstance(term, Cast):
         parts = (term.value,)
@@ -89,7 +90,7 @@ def drop_key(clause: Clause, keyed: Set[str]) -> Clause:
     key = first.name if isinstance(first, Variable) else None
 
     def change(term: Term) -> Term:
-        if isinstance(term, Call | Record):
+        if isinstance(term, Call | Record | Branch):
             return term._replace(args=tuple(map(change, term.args)))
         if isinstance(term, Cast):
             return term._replace(value=change(term.value))

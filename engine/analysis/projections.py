@@ -14,6 +14,7 @@ from ..language.diagnostics import Reporter
 from ..language.syntax import (
     Aggregate,
     Atom,
+    Branch,
     Call,
     Cast,
     Clause,
@@ -53,7 +54,7 @@ class Projections:
             return clause
 
         def change(term: Term) -> Term:
-            if isinstance(term, Call | Record):
+            if isinstance(term, Call | Record | Branch):
                 return term._replace(args=tuple(map(change, term.args)))
             if isinstance(term, Cast):
                 return term._replace(value=change(term.value))
@@ -73,7 +74,7 @@ class Projections:
             return literal
         used = set().union(*map(variables, literal.args))
         for term in literal.args:
-            if isinstance(term, Record) and holds_wildcard(term):
+            if isinstance(term, Record | Branch) and holds_wildcard(term):
                 self._reporter.error(
                     "E0104",
                     term.at,

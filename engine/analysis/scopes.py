@@ -13,6 +13,7 @@ from itertools import count
 from ..language.syntax import (
     Aggregate,
     Atom,
+    Branch,
     Call,
     Cast,
     Clause,
@@ -60,7 +61,7 @@ def _inner_literals(term: Term) -> Iterator[Literal]:
         yield from _all_literals(term.body)
         if term.target is not None:
             yield from _inner_literals(term.target)
-    elif isinstance(term, Call | Record):
+    elif isinstance(term, Call | Record | Branch):
         for arg in term.args:
             yield from _inner_literals(arg)
     elif isinstance(term, Cast):
@@ -80,7 +81,7 @@ def terms(literal: Literal) -> tuple[Term, ...]:
 
 def parts(term: Term) -> tuple[Term, ...]:
     """The terms in a term, also those of an aggregate's body."""
-    if isinstance(term, Call | Record):
+    if isinstance(term, Call | Record | Branch):
         return term.args
     if isinstance(term, Cast):
         return (term.value,)
@@ -115,12 +116,14 @@ def own_name(variable: Variable) -> str:
 
 def holds_wildcard(term: Term) -> bool:
     """Whether a term is an unnamed variable, or a record pattern that holds one."""
-    return isinstance(term, Wildcard) or (isinstance(term, Record) and any(map(holds_wildcard, term.args)))
+    return isinstance(term, Wildcard) or (
+        isinstance(term, Record | Branch) and any(map(holds_wildcard, term.args))
+    )
 
 
 def holds_generator(term: Term) -> bool:
     """Whether a term holds an aggregate or a range, which have to be computed before it."""
-    if isinstance(term, Call | Record):
+    if isinstance(term, Call | Record | Branch):
         return (isinstance(term, Call) and term.name == "range") or any(map(holds_generator, term.args))
     return isinstance(term, Aggregate) or (isinstance(term, Cast) and holds_generator(term.value))
 
@@ -128,7 +131,7 @@ def holds_generator(term: Term) -> bool:
 def _collect(term: Term, found: set[str]) -> None:
     if isinstance(term, Variable):
         found.add(term.name)
-    elif isinstance(term, Call | Record):
+    elif isinstance(term, Call | Record | Branch):
         for arg in term.args:
             _collect(arg, found)
     elif isinstance(term, Cast):
@@ -151,7 +154,7 @@ def _rewrite(term: Term, names: dict[str, str], visible: set[str], numbers: coun
     if isinstance(term, Variable):
         new = names.get(term.name)
         return Variable(new, term.at) if new else term
-    if isinstance(term, Call | Record):
+    if isinstance(term, Call | Record | Branch):
         return term._replace(args=tuple(_rewrite(arg, names, visible, numbers) for arg in term.args))
     if isinstance(term, Cast):
         return term._replace(value=_rewrite(term.value, names, visible, numbers))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..language.diagnostics import Reporter
-from ..language.syntax import Aggregate, Atom, Call, Cast, Clause, Literal, Negation, Record, Term
+from ..language.syntax import Aggregate, Atom, Branch, Call, Cast, Clause, Literal, Negation, Record, Term
 from .scopes import terms
 
 
@@ -37,7 +37,7 @@ def _uses_in_term(term: Term) -> list[Use]:
     if isinstance(term, Aggregate):
         inner = [] if term.target is None else _uses_in_term(term.target)
         return uses(term.body, "aggregate") + inner
-    if isinstance(term, Call | Record):
+    if isinstance(term, Call | Record | Branch):
         return [use for arg in term.args for use in _uses_in_term(arg)]
     return _uses_in_term(term.value) if isinstance(term, Cast) else []
 

@@ -7,20 +7,23 @@ mixing things up.
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from ..language.diagnostics import Reporter, counted, did_you_mean
 from ..language.syntax import (
     Aggregate,
     Atom,
+    Branch,
     Call,
     Cast,
     Clause,
     ColumnDeclaration,
     Comparison,
     Constant,
+    Counter,
     Negation,
     Nil,
     Record,
@@ -66,6 +69,20 @@ _ARITIES = {
 
 
 @dataclass(frozen=True)
+class BranchType:
+    """A branch of an algebraic data type: the type, which of its branches in order, and the branch's fields.
+
+    A value is a record: the number of its branch, and slots for the fields of all branches. ``slots`` has for
+    each field the place of its slot; the other slots hold nothing of interest.
+    """
+
+    type_name: str
+    number: int
+    columns: tuple[ColumnDeclaration, ...]
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Types:
     """The declared types: the kind of each, the fields of records, and the types that each is below."""
 
@@ -73,6 +90,7 @@ class Types:
     columns: Mapping[str, tuple[ColumnDeclaration, ...]]  # record kind -> its fields
     fields: Mapping[str, tuple[str, ...]]  # record kind -> kinds of its fields
     below: Mapping[str, frozenset[str]]  # type -> itself and every type that is a subtype of it
+    branches: Mapping[str, BranchType] = field(default_factory=dict)  # by name
 
     def root(self, type_name: str) -> Type:
         """The root of a type as the plan has it. Types that are not known count as numbers."""
@@ -101,15 +119,50 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
     for name in by_name:
         kinds.setdefault(name, "number")  # in error: anything will do
     columns = {name: d.columns for name, d in by_name.items() if d.form == "record"}
-    for column in (column for record in columns.values() for column in record):
+    inside = [b.columns for d in by_name.values() for b in d.branches]
+    for column in (column for record in (*columns.values(), *inside) for column in record):
         if column.type_name not in by_name and column.type_name not in PRIMITIVES:
             resolved.unknown(column.type_name, column.at)
     fields = {
         name: tuple(kinds.get(c.type_name, "number") for c in record) for name, record in columns.items()
     }
+    branches = _branches(by_name, kinds, columns, fields, reporter)
     if len(reporter) > errors:  # what is below what is not known
-        return Types(kinds, columns, fields, dict.fromkeys(kinds, frozenset(kinds)))
-    return Types(kinds, columns, fields, _below(by_name, kinds))
+        return Types(kinds, columns, fields, dict.fromkeys(kinds, frozenset(kinds)), branches)
+    return Types(kinds, columns, fields, _below(by_name, kinds), branches)
+
+
+def _branches(
+    by_name: Mapping[str, TypeDeclaration],
+    kinds: Mapping[str, str],
+    columns: dict[str, tuple[ColumnDeclaration, ...]],
+    fields: dict[str, tuple[str, ...]],
+    reporter: Reporter,
+) -> dict[str, BranchType]:
+    """The branches of all types; ``columns`` and ``fields`` get the records that stand for them.
+
+    Fields of one kind share slots where they are in different branches.
+    """
+    found: dict[str, BranchType] = {}
+    for name, declaration in by_name.items():
+        if declaration.form != "branches":
+            continue
+        slots: dict[tuple[str, int], int] = {}  # kind, and which of that kind in its branch -> slot
+        for number, branch in enumerate(sorted(declaration.branches, key=lambda b: b.name)):
+            if branch.name in found:
+                reporter.error("E0202", branch.at, f"the branch `{branch.name}` is declared twice")
+                continue
+            used: Tally[str] = Tally()
+            places = []
+            for column in branch.columns:
+                kind = kinds.get(column.type_name, "number")
+                places.append(slots.setdefault((kind, used[kind]), len(slots) + 1))
+                used[kind] += 1
+            found[branch.name] = BranchType(name, number, branch.columns, tuple(places))
+        fields[name] = ("number", *(kind for kind, _ in slots))
+        numbered = [("branch", "number"), *((f"slot{i}", kind) for (kind, _), i in slots.items())]
+        columns[name] = tuple(ColumnDeclaration(c, kind, declaration.at) for c, kind in numbered)
+    return found
 
 
 class _Kinds:
@@ -119,7 +172,7 @@ class _Kinds:
         self._by_name, self._reporter = by_name, reporter
         self.kinds: dict[str, str] = {name: name for name in PRIMITIVES}
         for name, declaration in by_name.items():
-            if declaration.form == "record":
+            if declaration.form in ("record", "branches"):
                 self.kinds[name] = name
 
     def unknown(self, name: str, at: int) -> None:
@@ -187,6 +240,10 @@ def kind_of(term: Term, kinds: Mapping[str, str], types: Types) -> str | None:
         return None if term.kind == "integer" else term.kind
     if isinstance(term, Cast):
         return types.kinds[term.type_name]
+    if isinstance(term, Branch):
+        return types.branches[term.name].type_name
+    if isinstance(term, Counter):
+        return "number"
     if isinstance(term, Aggregate):
         if term.target is None:
             return "number"
@@ -316,7 +373,30 @@ class Inference:
             return self._agree(term.at, f"`as(..., {term.type_name})`", kind, expected)
         if isinstance(term, Aggregate):
             return self._visit_aggregate(term, expected)
+        if isinstance(term, Branch):
+            return self._visit_branch(term, expected)
+        if isinstance(term, Counter):
+            return self._agree(term.at, "a counter", "number", expected)
         return self._visit_call(term, expected)
+
+    def _visit_branch(self, term: Branch, expected: str | None) -> str | None:
+        branch = self._types.branches.get(term.name)
+        if branch is None:
+            for arg in term.args:
+                self._visit(arg, None)
+            if self._final:
+                hint = partial(did_you_mean, term.name, self._types.branches)
+                self._reporter.error("E0201", term.at, f"unknown branch `{term.name}`", hint)
+            return expected
+        if len(branch.columns) != len(term.args):
+            if self._final:
+                wanted = counted(len(branch.columns), "field")
+                message = f"the branch `{term.name}` has {wanted}, not {len(term.args)}"
+                self._reporter.error("E0302", term.at, message)
+            return branch.type_name
+        for arg, column in zip(term.args, branch.columns, strict=True):
+            self._visit(arg, self._types.kinds.get(column.type_name, "number"))
+        return self._agree(term.at, f"`${term.name}`", branch.type_name, expected)
 
     def _visit_record(self, term: Record, expected: str | None) -> str | None:
         fields = self._types.fields.get(expected or "")

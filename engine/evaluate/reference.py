@@ -30,6 +30,16 @@ class Table:
         self.tuples: dict[Tuple, None] = {}
         self._indices: dict[tuple[int, ...], dict[Tuple, list[Tuple]]] = {}
 
+    def remove(self, row: Tuple) -> None:
+        """Remove a tuple, if it is there; the indexes are made anew."""
+        if self.tuples.pop(row, self) is None:
+            self._indices.clear()
+
+    def sort(self) -> None:
+        """Put the tuples in their order."""
+        self.tuples = dict.fromkeys(sorted(self.tuples, key=sort_key))
+        self._indices.clear()
+
     def __contains__(self, row: Tuple) -> bool:
         return row in self.tuples
 
@@ -61,6 +71,8 @@ class Evaluation:
         self._all = [Table() for _ in plan.relations]
         self._old = [Table() for _ in plan.relations]
         self._delta = [Table() for _ in plan.relations]
+        self._taken: dict[int, list[set[Tuple]]] = {}  # by relation: what tuples have, per group of a choice
+        self._next = 0
         if shared is None:
             for relation, arguments in plan.facts:
                 self.insert(relation, [tuple(evaluate(a, []) for a in arguments)])
@@ -87,23 +99,61 @@ class Evaluation:
         """Compute the strata that the ``wanted`` relations depend on, in order, each semi-naively."""
         self._budget = Budget(self._limits)
         for stratum in needed(self._plan, strata, wanted):
-            new: dict[int, dict[Tuple, None]] = {r: {} for r in stratum.relations}
-            for index in stratum.rules:
-                self._fire(self._plan.rules[index], new)
-            for relation, rows in new.items():
-                self.insert(relation, list(rows))
-            if stratum.recursive:
+            new = self._fire_all(stratum, stratum.rules)
+            for relation in stratum.relations:
+                self.insert(relation, list(new[relation]))
+            if stratum.recursive or stratum.subsuming:
                 self._iterate(stratum)
+            for relation in stratum.relations:
+                if self._plan.relations[relation].sorted:
+                    self._all[relation].sort()
+
+    def _fire_all(self, stratum: Stratum, rules: Sequence[int]) -> dict[int, dict[Tuple, None]]:
+        """What rules of a stratum give that is new, by relation."""
+        heads = (*stratum.relations, *stratum.candidates, *stratum.superfluous)
+        new: dict[int, dict[Tuple, None]] = {r: {} for r in heads}
+        for index in rules:
+            self._fire(self._plan.rules[index], new)
+        for candidates in stratum.candidates:
+            relation = self._plan.relations[candidates].gives
+            assert relation is not None
+            new[relation].update(self._chosen(relation, new[candidates]))
+        return new
+
+    def _chosen(self, relation: int, candidates: Iterable[Tuple]) -> dict[Tuple, None]:
+        """The candidates that agree with no tuple on the columns of a choice, nor with one before them."""
+        choices = self._plan.relations[relation].choices
+        if relation not in self._taken:
+            rows = self._all[relation].tuples
+            self._taken[relation] = [{tuple(row[c] for c in columns) for row in rows} for columns in choices]
+        found: dict[Tuple, None] = {}
+        for row in sorted(candidates, key=sort_key):
+            parts = [tuple(row[c] for c in columns) for columns in choices]
+            taken = list(zip(self._taken[relation], parts, strict=True))
+            if not any(part in known for known, part in taken):
+                found[row] = None
+                for known, part in taken:
+                    known.add(part)
+        return found
+
+    def _subsume(self, stratum: Stratum) -> None:
+        """Delete the tuples that others make superfluous."""
+        new = self._fire_all(stratum, stratum.subsuming)
+        for superfluous in stratum.superfluous:
+            relation = self._plan.relations[superfluous].gives
+            assert relation is not None
+            for row in new[superfluous]:
+                for table in (self._all[relation], self._old[relation], self._delta[relation]):
+                    table.remove(row)
 
     def _iterate(self, stratum: Stratum) -> None:
         relations = stratum.relations
         for r in relations:
             self._old[r] = Table()
             self._delta[r] = self._all[r]
+        self._subsume(stratum)
         while any(self._delta[r].tuples for r in relations):
-            new: dict[int, dict[Tuple, None]] = {r: {} for r in relations}
-            for index in stratum.recursive:
-                self._fire(self._plan.rules[index], new)
+            new = self._fire_all(stratum, stratum.recursive)
             for r in relations:
                 for row in self._delta[r].tuples:
                     self._old[r].add(row)
@@ -114,6 +164,7 @@ class Evaluation:
                 if self._all[r] is not self._delta[r]:
                     for row in self._delta[r].tuples:
                         self._all[r].add(row)
+            self._subsume(stratum)
 
     def _closed(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
         """The rows that are new, and what makes an eqrel an equivalence again."""
@@ -212,6 +263,11 @@ class Evaluation:
         registers[register] = evaluate(expression, registers)
         yield
 
+    def _next_number(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        registers[step[1]] = self._next
+        self._next += 1
+        yield
+
     def _unpack(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, expression, targets = step
         record = evaluate(expression, registers)
@@ -260,7 +316,7 @@ def needed(plan: Plan, strata: Sequence[Stratum], wanted: Iterable[int]) -> list
     for stratum in reversed(strata):
         if not relations.isdisjoint(stratum.relations):
             found.append(stratum)
-            for index in (*stratum.rules, *stratum.recursive):
+            for index in (*stratum.rules, *stratum.recursive, *stratum.subsuming):
                 relations.update(_read(plan.rules[index].steps))
     return found[::-1]
 
@@ -280,6 +336,7 @@ _STEPS: dict[str, Callable[[Evaluation, tuple[Any, ...], Registers], Iterator[No
     "test": Evaluation._test,
     "let": Evaluation._let,
     "unpack": Evaluation._unpack,
+    "next": Evaluation._next_number,
     "range": Evaluation._range,
     "aggregate": Evaluation._aggregate,
 }

@@ -12,11 +12,13 @@ from .lexer import KEYWORDS, tokenize, unescape
 from .syntax import (
     Aggregate,
     Atom,
+    Branch,
     Call,
     Cast,
     Clause,
     Comparison,
     Constant,
+    Counter,
     Literal,
     Module,
     Negation,
@@ -47,7 +49,7 @@ _CASTS = {
 _AGGREGATES = frozenset(["count", "sum", "min", "max", "mean"])
 _MOST_ALTERNATIVES = 10_000
 _MOST_LITERALS = 1_000  # of a rule: a rule that runs is as many calls deep
-_DEEPEST = 100  # levels of a term or of a body: what works on them is recursive
+DEEPEST = 100  # levels of a term or of a body: what works on them is recursive
 
 
 class ReportedError(Exception):
@@ -82,20 +84,48 @@ class ClauseParser:
         while self.accept(","):
             heads.append(self.atom())
         bodies: list[list[Literal]] = [[]]
-        if self.kinds[self.i] == "<=":
-            self.later(self.places[self.i], "subsumptive clauses")
-        if self.accept(":-"):
+        subsumes = len(heads) == 1 and self.accept("<=")
+        if subsumes:
+            heads[0] = _named(heads[0])
+            before: list[Literal] = [heads[0], self.atom()]
+            self.take(":-", "`:-` and when the tuple before `<=` is superfluous")
+            bodies = [before + body for body in self.disjunction()]
+            self.take(".", "`,` or `.` after the literal")
+        elif self.accept(":-"):
             bodies = self.disjunction()
             self.take(".", "`,` or `.` after the literal")
         else:
             self.take(".", "`:-` or `.` after the head")
         if len(bodies) > 1 and len(heads) * len(bodies) > _MOST_ALTERNATIVES:
             self.too_many_alternatives(start)
-        if self.i - first > _DEEPEST:
+        if self.i - first > DEEPEST:
             self.check_size(heads, bodies, start)
         text = Text(start, self.places[self.i - 1] + 1, sentence)
         for head, body in product(heads, bodies):
-            self.module.clauses.append(Clause(head, tuple(body), text, self.nested))
+            self.module.clauses.append(Clause(head, tuple(body), text, self.nested, subsumes))
+        if self.kinds[self.i] == ".plan":
+            self.query_plan(bodies)
+
+    def query_plan(self, bodies: list[list[Literal]]) -> None:
+        """``.plan`` gives orders of the atoms for versions of a rule. They are checked, and not followed."""
+        while True:
+            self.i += 1
+            at = self.places[self.i]
+            self.take("number", "the number of a version of the rule")
+            self.take(":", "`:` and an order of the atoms")
+            self.take("(", "`(`")
+            order: list[int] = []
+            while not self.accept(")"):
+                if order:
+                    self.take(",", "`,` or `)`")
+                order.append(int(self.take("number", "the number of an atom")))
+            for body in bodies:
+                atoms = sum(isinstance(literal, Atom) for literal in body)
+                if sorted(order) != list(range(1, atoms + 1)):
+                    hint = f"there are {atoms}, from 1 on"
+                    self.reporter.error("E0102", at, "this is no order of the rule's atoms", hint)
+            if self.kinds[self.i] != ",":
+                return
 
     def check_size(self, heads: list[Atom], bodies: list[list[Literal]], at: int) -> None:
         """Report a clause that is too long or too deep for what works on it."""
@@ -110,13 +140,13 @@ class ClauseParser:
         terms_left = [(term, 1) for literal in found.values() for term in terms(literal)]
         while terms_left:
             term, depth = terms_left.pop()
-            if depth > _DEEPEST:
+            if depth > DEEPEST:
                 self.too_deep(at)
             terms_left += [(part, depth + 1) for part in parts(term)]
 
     def too_deep(self, at: int) -> NoReturn:
         hint = "give parts of it a relation of their own"
-        self.error("E0107", at, f"this rule is nested more than {_DEEPEST} levels deep", hint)
+        self.error("E0107", at, f"this rule is nested more than {DEEPEST} levels deep", hint)
 
     def too_many_alternatives(self, at: int) -> NoReturn:
         what = f"the disjunctions of this rule have more than {_MOST_ALTERNATIVES} combinations"
@@ -135,7 +165,7 @@ class ClauseParser:
     def deeper(self) -> None:
         """Go a level down. (A clause starts at the top again, also after an error.)"""
         self.depth += 1
-        if self.depth > _DEEPEST:
+        if self.depth > DEEPEST:
             self.too_deep(self.places[self.i])
 
     def conjunction(self) -> list[list[Literal]]:
@@ -164,7 +194,7 @@ class ClauseParser:
             if prod(map(len, bodies)) > _MOST_ALTERNATIVES:
                 self.too_many_alternatives(at)
             self.depth -= 1
-            return _negated(bodies)
+            return negated(bodies)
         if kind == "(" and not self.parenthesis_is_expression():
             self.i += 1
             bodies = self.disjunction()
@@ -277,6 +307,8 @@ class ClauseParser:
             return Constant(self.integer(text[:-1], at, 0, (1 << 64) - 1), "unsigned", at)
         if kind == "float":
             return Constant(float(text), "float", at)
+        if kind == "address":
+            return Constant(self.address(text, at), "integer", at)
         if kind == "string":
             return Constant(unescape(text, at, self.reporter), "symbol", at)
         if kind in _PREFIX:
@@ -293,6 +325,15 @@ class ClauseParser:
             return Record(self.arguments("]"), at)
         if kind == "nil":
             return Nil(at)
+        if kind == "$":
+            if self.kinds[self.i] != "identifier":
+                return Counter(at)
+            name = self.qualified("the name of a branch")[0]
+            return Branch(name, self.arguments(")") if self.accept("(") else (), at)
+        if kind == "autoinc":
+            self.take("(", "`(` after `autoinc`")
+            self.take(")", "`)`: `autoinc` takes nothing")
+            return Counter(at)
         if kind in _FUNCTORS:
             self.take("(", f"`(` after `{kind}`")
             return Call(kind, self.arguments(")"), at)
@@ -309,13 +350,9 @@ class ClauseParser:
         return self.not_a_term(kind, at)
 
     def not_a_term(self, kind: str, at: int) -> NoReturn:
-        if kind == "$" or kind == "autoinc":
-            self.error(
-                "E0105",
-                at,
-                "counters are not supported",
-                "answers never depend on the order of evaluation",
-            )
+        if kind == "recursive_iteration_cnt":
+            hint = "answers never depend on the rounds of evaluation"
+            self.error("E0105", at, "the counter of iterations is not supported", hint)
         if kind == "@":
             self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
         self.expected("a term")
@@ -329,6 +366,17 @@ class ClauseParser:
             self.reporter.error("E0103", at, f"{text} does not fit into 64 bits")
             return 0
         return value
+
+    def address(self, text: str, at: int) -> int:
+        """The number of an address such as 10.0.0.1, as a ``number`` of 32 bits."""
+        number = 0
+        for part in text.split("."):
+            value = int(part[:10])
+            if value > 255 or len(part) > 10:
+                self.reporter.error("E0103", at, f"{text} is no address: its parts go up to 255")
+                return 0
+            number = number << 8 | value
+        return number - (number >> 31 << 32)
 
     def aggregate(self, function: str, at: int) -> Term:
         if function in ("min", "max") and self.kinds[self.i] == "(" and self.several_arguments():
@@ -412,12 +460,18 @@ class ClauseParser:
         raise ReportedError
 
 
-def _negated(bodies: list[list[Literal]]) -> list[list[Literal]]:
+def _named(atom: Atom) -> Atom:
+    """The atom with names for its unnamed variables."""
+    args = (Variable(f"_{t.at}@", t.at) if isinstance(t, Wildcard) else t for t in atom.args)
+    return atom._replace(args=tuple(args))
+
+
+def negated(bodies: list[list[Literal]]) -> list[list[Literal]]:
     """The negation of a disjunction of conjunctions, as one (De Morgan)."""
-    return [list(choice) for choice in product(*([_negated_literal(x) for x in body] for body in bodies))]
+    return [list(choice) for choice in product(*([_negation(x) for x in body] for body in bodies))]
 
 
-def _negated_literal(literal: Literal) -> Literal:
+def _negation(literal: Literal) -> Literal:
     if isinstance(literal, Atom):
         return Negation(literal, literal.at)
     if isinstance(literal, Negation):

@@ -35,8 +35,9 @@ _TOKEN = re.compile(
       | (?P<directive> \.(?:DIRECTIVE)\b )
       | (?P<doc> //(?:!|/(?!/))[^\n]* )
       | (?P<unclosed> /\*[\s\S]* )
-      | (?P<punctuation> :- | <= | >= | != | <: | -> | :: | [()\[\]{},.;:=<>!*/%^+\-|@$] )
+      | (?P<punctuation> :- | <= | >= | != | <: | -> | :: | @! | [()\[\]{},.;:=<>!*/%^+\-|@$] )
       | (?P<string> "[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"? )
+      | (?P<address> [0-9]+\.[0-9]+\.[0-9]+\.[0-9]+ )
       | (?P<float> [0-9]+\.[0-9]+ )
       | (?P<unsigned> (?:0b[01]+|0x[0-9A-Fa-f]+|[0-9]+)u )
       | (?P<number> 0b[01]+ | 0x[0-9A-Fa-f]+ | [0-9]+ )
@@ -96,7 +97,27 @@ def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
         add_text(word)
         add_place(start + match.start(kind))
     add_kind(kinds[-1]), add_text(texts[-1]), add_place(places[-1])
-    return Tokens(kinds, texts, places, {index: " ".join(lines) for index, lines in sentences.items()})
+    tokens = Tokens(kinds, texts, places, {index: " ".join(lines) for index, lines in sentences.items()})
+    return _without_annotations(tokens) if "@" in kinds or "@!" in kinds else tokens
+
+
+def _without_annotations(tokens: Tokens) -> Tokens:
+    """The tokens without annotations such as ``@[name = value]``, of which nothing is known here."""
+    kept: list[int] = []
+    kinds, i = tokens.kinds, 0
+    while i < len(kinds):
+        if kinds[i] in ("@", "@!") and kinds[i + 1] == "[":
+            depth, i = 1, i + 2
+            while depth and kinds[i] != "end":
+                depth += (kinds[i] in "([{") - (kinds[i] in ")]}")
+                i += 1
+        else:
+            kept.append(i)
+            i += 1
+    new = {old: index for index, old in enumerate(kept)}
+    sentences = {new[i]: sentence for i, sentence in tokens.sentences.items() if i in new}
+    texts, places = [tokens.texts[i] for i in kept], [tokens.places[i] for i in kept]
+    return Tokens([kinds[i] for i in kept], texts, places, sentences)
 
 
 def unescape(literal: str, at: int, reporter: Reporter) -> str:

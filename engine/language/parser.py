@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from .clauses import ClauseParser, ReportedError
+from .clauses import DEEPEST, ClauseParser, ReportedError
 from .diagnostics import Reporter, did_you_mean
 from .lexer import DIRECTIVES, unescape
-from .syntax import ColumnDeclaration, Directive, Module, RelationDeclaration, TypeDeclaration
+from .syntax import (
+    BranchDeclaration,
+    ColumnDeclaration,
+    Component,
+    ComponentType,
+    Directive,
+    Instance,
+    Module,
+    RelationDeclaration,
+    TypeDeclaration,
+)
 
 _QUALIFIERS = frozenset(
     [
@@ -20,13 +30,9 @@ _QUALIFIERS = frozenset(
         "output", "overridable", "printsize",
     ]
 )  # fmt: skip
-_LATER = {
-    ".comp": "components", ".init": "components", ".override": "components", ".lattice": "lattices",
-    ".plan": "query plans",
-}  # fmt: skip
 _DIRECTIVE_KINDS = frozenset(f".{name}" for name in DIRECTIVES)
 
-Include = Callable[[str, int], None]
+Include = Callable[[str, int, Module], None]
 
 
 class NoRulesError(Exception):
@@ -38,7 +44,7 @@ def parse(
 ) -> None:
     """Add the declarations and clauses of a text to ``module``.
 
-    ``start`` is the position of the text's first character; ``include(path, at)`` is called for every
+    ``start`` is the position of the text's first character; ``include(path, at, module)`` is called for every
     ``.include`` where it stands. With ``strict`` an error in the first statement raises NoRulesError, and
     nothing is reported.
     """
@@ -49,8 +55,18 @@ class _Parser(ClauseParser):
     def __init__(self, text: str, start: int, module: Module, reporter: Reporter, include: Include) -> None:
         super().__init__(text, start, module, reporter)
         self.include = include
+        self.inside = 0  # how many components the token is in
 
     def program(self, strict: bool) -> None:
+        while self.kinds[self.i] != "end":
+            self.statement()
+            if strict and self.reporter.errors_before(self.places[self.i], self.start):
+                self.reporter.forget(self.start)
+                raise NoRulesError
+            strict = False
+
+    def statement(self) -> None:
+        """Read one statement, or report it and go on behind it."""
         statements = {
             ".decl": self.relation,
             ".type": self.type,
@@ -61,39 +77,41 @@ class _Parser(ClauseParser):
             ".include": self.included,
             ".once": self.skip_one,
             ".pragma": self.pragma,
+            ".comp": self.component,
+            ".init": self.instance,
+            ".number_type": self.old_type,
+            ".symbol_type": self.old_type,
         }
-        kinds = self.kinds
-        while (kind := kinds[self.i]) != "end":
-            try:
-                if kind in statements:
-                    statements[kind]()
-                elif kind[0] == "." or kind == "$":
-                    self.not_a_statement(kind)
-                else:
-                    self.clause()
-            except ReportedError:
-                self.recover()
-            if strict and self.reporter.errors_before(self.places[self.i], self.start):
-                self.reporter.forget(self.start)
-                raise NoRulesError
-            strict = False
+        kind = self.kinds[self.i]
+        try:
+            if kind in statements:
+                statements[kind]()
+            elif kind[0] == "." or kind == "$":
+                self.not_a_statement(kind)
+            else:
+                self.clause()
+        except ReportedError:
+            self.recover()
 
     def not_a_statement(self, kind: str) -> NoReturn:
         at, word = self.places[self.i], self.texts[self.i + 1] if kind == "." else kind[1:]
         self.i += 1
-        if kind in _LATER:
-            self.later(at, _LATER[kind])
+        if kind == ".lattice":
+            self.later(at, "lattices")
+        if kind == ".override":
+            self.error("E0102", at, "`.override` stands in components only")
+        if kind == ".plan":
+            self.error("E0102", at, "`.plan` stands behind a rule")
         if kind == ".functor":
             self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
-        if kind in (".number_type", ".symbol_type"):
-            self.error("E0102", at, f"`{kind}` is an old form", f"write: .type name <: {kind[1:7]}")
-        known = [name for name in DIRECTIVES if f".{name}" not in _LATER]
-        self.error("E0102", at, f"unknown directive `.{word}`", did_you_mean(word, known))
+        self.error("E0102", at, f"unknown directive `.{word}`", did_you_mean(word, DIRECTIVES))
 
     def recover(self) -> None:
-        """Go on behind the next end of a clause, or at the next directive."""
+        """Go on behind the next end of a clause, at the next directive, or at the end of the component."""
         kinds = self.kinds
         while kinds[self.i] != "end" and kinds[self.i] not in _DIRECTIVE_KINDS:
+            if kinds[self.i] == "}" and self.inside:
+                break
             self.i += 1
             if kinds[self.i - 1] == ".":
                 break
@@ -103,13 +121,68 @@ class _Parser(ClauseParser):
 
     def pragma(self) -> None:
         self.i += 1
-        while self.kinds[self.i] == "string":
+        at = self.places[self.i]
+        key = unescape(self.take("string", "the name of an option in quotes"), at, self.reporter)
+        value, at = "", self.places[self.i]
+        if self.accept("string"):
+            value = unescape(self.texts[self.i - 1], at, self.reporter)
+        self.module.pragmas.append((key, value))
+
+    def component(self) -> None:
+        self.i += 1
+        kind, bases = self.component_type(), []
+        while self.kinds[self.i] in (":", ","):
             self.i += 1
+            bases.append(self.component_type())
+        self.take("{", "`:` and a component, or `{`")
+        found, outside = Component(kind, tuple(bases), Module()), self.module
+        outside.components.append(found)
+        self.module, self.inside = found.body, self.inside + 1
+        if self.inside > DEEPEST:
+            self.too_deep(kind.at)
+        while self.kinds[self.i] not in ("}", "end"):
+            if self.kinds[self.i] == ".override":
+                self.i += 1
+                at = self.places[self.i]
+                found.overrides.setdefault(self.take("identifier", "the name of a relation"), at)
+            else:
+                self.statement()
+        self.module, self.inside = outside, self.inside - 1
+        outside.broken |= found.body.broken
+        if not self.accept("}"):
+            self.error("E0102", kind.at, f"the component `{kind.name}` is not closed", "close it with }")
+
+    def component_type(self) -> ComponentType:
+        at = self.places[self.i]
+        name = self.take("identifier", "the name of a component")
+        parameters: list[str] = []
+        if self.accept("<"):
+            parameters.append(self.qualified("a parameter")[0])
+            while self.accept(","):
+                parameters.append(self.qualified("a parameter")[0])
+            self.take(">", "`,` or `>`")
+        return ComponentType(name, tuple(parameters), at)
+
+    def instance(self) -> None:
+        self.i += 1
+        at = self.places[self.i]
+        name = self.take("identifier", "the name of the instance")
+        self.take("=", "`=` and a component")
+        self.module.instances.append(Instance(name, self.component_type(), at))
+
+    def old_type(self) -> None:
+        """``.number_type name`` and ``.symbol_type name``, as Soufflé once had them."""
+        base = self.kinds[self.i][1:7]
+        self.i += 1
+        at = self.places[self.i]
+        name = self.take("identifier", "the name of the new type")
+        self.module.types.append(TypeDeclaration(name, "subtype", ((base, at),), (), at))
 
     def included(self) -> None:
         self.i += 1
         at = self.places[self.i]
-        self.include(unescape(self.take("string", "the name of a file in quotes"), at, self.reporter), at)
+        name = unescape(self.take("string", "the name of a file in quotes"), at, self.reporter)
+        self.include(name, at, self.module)
 
     def type(self) -> None:
         self.i += 1
@@ -118,7 +191,11 @@ class _Parser(ClauseParser):
         form = "union"
         names: list[tuple[str, int]] = []
         columns: tuple[ColumnDeclaration, ...] = ()
-        if self.accept("<:"):
+        branches: list[BranchDeclaration] = []
+        if self.kinds[self.i] not in ("<:", "="):  # as Soufflé once had it
+            form = "subtype"
+            names.append(("symbol", at))
+        elif self.accept("<:"):
             form = "subtype"
             names.append(self.qualified("a type"))
         else:
@@ -126,13 +203,21 @@ class _Parser(ClauseParser):
             if self.kinds[self.i] == "[":
                 form = "record"
                 columns = self.columns("[", "]")
+            elif self.kinds[self.i] == "identifier" and self.kinds[self.i + 1] == "{":
+                form = "branches"
+                branches.append(self.branch())
+                while self.accept("|"):
+                    branches.append(self.branch())
             else:
                 names.append(self.qualified("a type"))
                 while self.accept("|"):
                     names.append(self.qualified("a type"))
-                if self.kinds[self.i] == "{":
-                    self.later(names[-1][1], "algebraic data types")
-        self.module.types.append(TypeDeclaration(name, form, tuple(names), columns, at))
+        self.module.types.append(TypeDeclaration(name, form, tuple(names), columns, at, tuple(branches)))
+
+    def branch(self) -> BranchDeclaration:
+        at = self.places[self.i]
+        name = self.take("identifier", "the name of a branch")
+        return BranchDeclaration(name, self.columns("{", "}"), at)
 
     def relation(self) -> None:
         self.i += 1
@@ -142,9 +227,12 @@ class _Parser(ClauseParser):
         self.module.broken.update(name for _, name in names)
         columns = self.columns("(", ")")
         qualifiers = self.qualifiers()
+        choices = self.choices()
         self.module.broken.difference_update(name for _, name in names)
         for at, name in names:
-            self.module.relations.append(RelationDeclaration(name, columns, frozenset(qualifiers), at))
+            self.module.relations.append(
+                RelationDeclaration(name, columns, frozenset(qualifiers), at, choices)
+            )
             for kind in ("input", "output", "printsize"):
                 if kind in qualifiers:
                     self.module.directives.append(Directive(kind, name, at))
@@ -152,13 +240,28 @@ class _Parser(ClauseParser):
     def qualifiers(self) -> set[str]:
         found = set()
         while self.kinds[self.i] in _QUALIFIERS:
-            if self.kinds[self.i] == "inline":
-                self.later(self.places[self.i], "inlined relations")
+            if self.kinds[self.i] in found:
+                message = f"`{self.kinds[self.i]}` stands here twice"
+                self.reporter.error("E0102", self.places[self.i], message)
             found.add(self.kinds[self.i])
             self.i += 1
-        if self.kinds[self.i] == "choice-domain":
-            self.later(self.places[self.i], "choice domains")
         return found
+
+    def choices(self) -> tuple[tuple[tuple[str, ...], int], ...]:
+        """``choice-domain column, (column, column)``, if it stands here."""
+        found: list[tuple[tuple[str, ...], int]] = []
+        if self.accept("choice-domain"):
+            while not found or self.accept(","):
+                at = self.places[self.i]
+                if self.accept("("):
+                    names = [self.take("identifier", "the name of a column")]
+                    while self.accept(","):
+                        names.append(self.take("identifier", "the name of a column"))
+                    self.take(")", "`,` or `)`")
+                else:
+                    names = [self.take("identifier", "the name of a column")]
+                found.append((tuple(names), at))
+        return tuple(found)
 
     def columns(self, opening: str, closing: str) -> tuple[ColumnDeclaration, ...]:
         self.take(opening, f"`{opening}`")

@@ -34,6 +34,12 @@ class Nil(NamedTuple):
     at: int
 
 
+class Counter(NamedTuple):
+    """``autoinc()`` or ``$``: the next number, from 0 on."""
+
+    at: int
+
+
 class Call(NamedTuple):
     """An intrinsic functor: an operator ("+", "neg") or a name ("cat", "range")."""
 
@@ -43,6 +49,14 @@ class Call(NamedTuple):
 
 
 class Record(NamedTuple):
+    args: tuple[Term, ...]
+    at: int
+
+
+class Branch(NamedTuple):
+    """``$Name(args)``: a value of an algebraic data type."""
+
+    name: str
     args: tuple[Term, ...]
     at: int
 
@@ -65,7 +79,7 @@ class Aggregate(NamedTuple):
     outer: tuple[str, ...] = ()
 
 
-Term: TypeAlias = Variable | Wildcard | Constant | Nil | Call | Record | Cast | Aggregate
+Term: TypeAlias = Variable | Wildcard | Constant | Nil | Counter | Call | Record | Branch | Cast | Aggregate
 
 # ---- Literals -------------------------------------------------------------------------------------------
 
@@ -101,11 +115,15 @@ Literal: TypeAlias = Atom | Negation | Comparison | Truth
 
 
 class Text(NamedTuple):
-    """A rule as written: from ``start`` up to ``end``; ``sentence`` is its doc comment."""
+    """A rule as written: from ``start`` up to ``end``; ``sentence`` is its doc comment.
+
+    ``instance`` is the path of the component's instance that it was copied into.
+    """
 
     start: int
     end: int
     sentence: str
+    instance: str = ""
 
     @property
     def named(self) -> list[str]:
@@ -114,12 +132,17 @@ class Text(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """``nested``: an aggregate stands somewhere in it, so that there are literals below its own."""
+    """``nested``: an aggregate stands somewhere in it, so that there are literals below its own.
+
+    A clause that ``subsumes`` deletes its head, which is also the first literal of its body, where another
+    tuple of the relation, the second literal, makes it superfluous.
+    """
 
     head: Atom
     body: tuple[Literal, ...]
     text: Text
     nested: bool = False
+    subsumes: bool = False
 
 
 class ColumnDeclaration(NamedTuple):
@@ -128,21 +151,32 @@ class ColumnDeclaration(NamedTuple):
     at: int
 
 
+class BranchDeclaration(NamedTuple):
+    name: str
+    columns: tuple[ColumnDeclaration, ...]
+    at: int
+
+
 class TypeDeclaration(NamedTuple):
-    """``form`` is "subtype" (``names`` has its base), "union" (its members; one: an alias), or "record"."""
+    """``form`` is "subtype" (``names`` has its base), "union" (its members; one: an alias), "record" or
+    "branches"."""
 
     name: str
     form: str
     names: tuple[tuple[str, int], ...]
     columns: tuple[ColumnDeclaration, ...]
     at: int
+    branches: tuple[BranchDeclaration, ...] = ()
 
 
 class RelationDeclaration(NamedTuple):
+    """``choices``: groups of columns, each with its place, on which no two tuples may agree."""
+
     name: str
     columns: tuple[ColumnDeclaration, ...]
     qualifiers: frozenset[str]
     at: int
+    choices: tuple[tuple[tuple[str, ...], int], ...] = ()
 
 
 class Directive(NamedTuple):
@@ -157,9 +191,35 @@ class Directive(NamedTuple):
     parameters: tuple[tuple[str, str], ...] = ()
 
 
+class ComponentType(NamedTuple):
+    """A component with what stands in its angle brackets."""
+
+    name: str
+    parameters: tuple[str, ...]
+    at: int
+
+
+class Instance(NamedTuple):
+    """``.init name = type``."""
+
+    name: str
+    type: ComponentType
+    at: int
+
+
+@dataclass
+class Component:
+    """``.comp type : bases { body }``; ``overrides`` are relations whose rules in bases do not count."""
+
+    type: ComponentType
+    bases: tuple[ComponentType, ...]
+    body: Module
+    overrides: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass
 class Module:
-    """All declarations and clauses of a program, in the order of its texts.
+    """All declarations and clauses of a program, or of a component, in the order of its texts.
 
     ``broken`` names the relations whose declaration has a syntax error, so that their uses are no errors.
     """
@@ -168,4 +228,7 @@ class Module:
     relations: list[RelationDeclaration] = field(default_factory=list)
     directives: list[Directive] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
+    components: list[Component] = field(default_factory=list)
+    instances: list[Instance] = field(default_factory=list)
+    pragmas: list[tuple[str, str]] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)

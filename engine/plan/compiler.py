@@ -19,27 +19,38 @@ from ..language.diagnostics import DatalogError, Diagnostic, EngineError, Report
 from ..language.parser import NoRulesError, parse
 from ..language.sources import Sources, UnreadableError, read_text
 from ..language.syntax import Clause, Module, RelationDeclaration, Text
-from .cache import Request
-from .plan import Column, Directive, Expression, Plan, Relation, Rule, Source, Stratum
+from ..transform.branches import lower_branches
+from ..transform.components import instantiate
+from ..transform.inlining import inline
+from ..transform.numbers import number_solutions
+from ..transform.witnesses import write_out_witnesses
+from .plan import BranchFields, Column, Directive, Expression, Plan, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
 
 
-def compile_program(request: Request) -> tuple[Plan, Sources]:
-    """The plan of a program, and the texts that it was made from. Raises DatalogError."""
+def compile_program(
+    paths: Sequence[Path | str],
+    texts: Mapping[str, str],
+    key: str | None,
+    include_from: Sequence[Path | str] = (),
+    untyped: Callable[[str], bool] = lambda file: False,
+    files: bool = True,
+    updates: bool = False,
+) -> Plan:
+    """The plan of the program that all files and texts make together. Raises DatalogError."""
     sources = Sources()
     reporter = Reporter(sources)
     module = Module()
-    folders = [Path(folder).resolve() for folder in request.include_from]
-    reader = _Reader(sources, reporter, module, request.texts, folders)
-    for path in request.paths:
+    reader = _Reader(sources, reporter, module, texts, [Path(folder).resolve() for folder in include_from])
+    for path in paths:
         reader.read_root(Path(path))
-    for name, text in request.texts.items():
-        reader.read(name, text, Path(name).parent.resolve())
-    if not request.files:
+    for name in texts:
+        reader.read(name, texts[name], Path(name).parent.resolve())
+    if not files:
         _check_no_files(module, reporter)
-    plan = _Compiler(module, sources, reporter, request.key, request.untyped, request.updates).plan()
+    plan = _Compiler(module, sources, reporter, key, untyped, updates).plan()
     reporter.finish()
-    return plan, sources
+    return plan
 
 
 def _check_no_files(module: Module, reporter: Reporter) -> None:
@@ -71,7 +82,7 @@ class _Reader:
         self.module = module
         self.texts = texts
         self.folders = folders
-        self.seen: set[str] = set()
+        self.seen: set[tuple[str, int]] = set()
 
     def read_root(self, path: Path) -> None:
         try:
@@ -81,32 +92,37 @@ class _Reader:
             raise DatalogError([Diagnostic(str(path), 1, 1, "E0106", message)]) from None
         self.read(str(path), text, path.parent.resolve())
 
-    def read(self, name: str, text: str, folder: Path, included: bool = False) -> None:
-        """``folder`` is where included files may be."""
+    def read(
+        self, name: str, text: str, folder: Path, module: Module | None = None, included: bool = False
+    ) -> None:
+        """Add what a text says to ``module``; ``folder`` is where included files may be."""
+        module = module or self.module
         identity = name if name in self.texts else str(Path(name).resolve())
-        if identity in self.seen:
+        if (identity, id(module)) in self.seen:
             return
-        self.seen.add(identity)
+        self.seen.add((identity, id(module)))
         start = self.sources.add(name, text)
 
-        def include(target: str, at: int) -> None:
+        def include(target: str, at: int, into: Module) -> None:
             if target in self.texts:
-                self.read(target, self.texts[target], folder)
+                self.read(target, self.texts[target], folder, into)
             else:
-                self.include(Path(name).parent, target, at, folder)
+                self.include(Path(name).parent, target, at, folder, into)
 
-        parse(text, start, self.module, self.reporter, include, strict=included)
+        parse(text, start, module, self.reporter, include, strict=included)
 
-    def include(self, beside: Path, target: str, at: int, folder: Path) -> None:
+    def include(self, beside: Path, target: str, at: int, folder: Path, module: Module) -> None:
         path = beside / target
         try:
+            if not path.exists():
+                path = next((found for f in self.folders if (found := f / target).exists()), path)
             resolved = path.resolve()
             if not any(resolved.is_relative_to(allowed) for allowed in (folder, *self.folders)):
                 message = f'"{target}" is not in the folder of the rule file'
                 hint = f"if it may be included, allow its folder: {resolved.parent}"
                 self.reporter.error("E0106", at, message, hint)
                 return
-            self.read(str(path), read_text(path), folder, included=True)
+            self.read(str(path), read_text(path), folder, module, included=True)
         except NoRulesError:
             hint = "its first statement has a syntax error: load the file by itself to see it"
             self.reporter.error("E0106", at, f'"{target}" is no file of rules', hint)
@@ -135,6 +151,9 @@ class _Compiler:
         self.named: dict[Text, dict[str, str]] = {}  # rule with a sentence -> variable in it -> type
 
     def plan(self) -> Plan:
+        instantiate(self.module, self.reporter)
+        if not inline(self.module, self.reporter):
+            self.reporter.finish()
         types = declared_types(self.module.types, self.reporter)
         if self.key is not None and self.key not in types.kinds:
             hint = did_you_mean(self.key, types.kinds)
@@ -148,9 +167,13 @@ class _Compiler:
         }
         flags = self.directives(declared)
         clauses = self.checked_clauses(declared, columns, types, self.keyed(declared))
+        if not len(self.reporter):
+            clauses = self.numbered(declared, [(lower_branches(c, types), kinds) for c, kinds in clauses])
         clauses += self.projected(declared, clauses, types)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
         self.reporter.finish()
+        index = {name: i for i, name in enumerate(declared)}
+        gives = self.helpers(declared, clauses)
 
         keyed = self.keyed(declared)
         relations = tuple(
@@ -164,6 +187,9 @@ class _Compiler:
                 "input" in flags.get(name, ()),
                 bool({"output", "printsize"} & flags.get(name, set())),
                 name in keyed,
+                "sorted" in declaration.qualifiers,
+                _choices(declaration, name in keyed),
+                index.get(gives.get(name, "")),
             )
             for name, declaration in declared.items()
         )
@@ -174,6 +200,33 @@ class _Compiler:
             clauses = [(drop_key(clause, keyed), variables) for clause, variables in clauses]
         index = {name: i for i, name in enumerate(declared)}
         return self.assembled(relations, clauses, _ordered(groups, keyed), Schema(index, kinds, types))
+
+    def numbered(
+        self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]
+    ) -> list[tuple[Clause, dict[str, str]]]:
+        """The clauses, those that count in two parts; declares the relations of what is counted."""
+        found: list[tuple[Clause, dict[str, str]]] = []
+        for clause, kinds in clauses:
+            parts = number_solutions(clause, kinds, len(found))
+            if parts is None:
+                found.append((clause, kinds))
+            else:
+                relation, solutions, counting = parts
+                declared[relation.name] = relation
+                found += [(solutions, kinds), (counting, kinds)]
+        return found
+
+    def helpers(
+        self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]
+    ) -> dict[str, str]:
+        """Declare relations for candidates of choices and for what is superfluous; returns what each is
+        for."""
+        found = {f"{name}@candidates": name for name, relation in declared.items() if relation.choices}
+        subsumed = dict.fromkeys(clause.head.name for clause, _ in clauses if clause.subsumes)
+        found |= {f"{name}@superfluous": name for name in subsumed}
+        for helper, name in found.items():
+            declared[helper] = declared[name]._replace(name=helper, qualifiers=frozenset(), choices=())
+        return found
 
     def keyed(self, declared: Mapping[str, RelationDeclaration]) -> frozenset[str]:
         """The relations whose first column has the key's type."""
@@ -248,7 +301,7 @@ class _Compiler:
         checked = []
         for written in self.module.clauses:
             try:
-                clause = resolve(written)
+                clause = resolve(write_out_witnesses(written))
                 if check_atoms(clause, self.module, declared, self.reporter):
                     errors = len(self.reporter)
                     checked.append((clause, inference.clause(clause)))
@@ -304,28 +357,41 @@ class _Compiler:
             once: list[int] = []
             again: list[int] = []
             more: list[int] = []
+            subsuming: list[int] = []
             members = frozenset(group)
             for name in group:
                 for clause, variables in by_head.get(name, ()):
                     constants = constant_arguments(clause, schema)
-                    if constants is not None:
+                    if constants is not None and not clause.subsumes:
                         facts.append((schema.index[name], constants))
                         continue
                     if clause.text not in source_of:
                         source_of[clause.text] = len(sources)
                         sources.append(self.source(clause.text))
-                    planned = plan_clause(clause, variables, schema, members, source_of[clause.text])
                     recursive = any(use.relation in members for use in clause_uses(clause))
-                    (again if recursive else once).extend(range(len(rules), len(rules) + len(planned)))
+                    helper = f"{name}@superfluous" if clause.subsumes else f"{name}@candidates"
+                    if helper in schema.index:
+                        clause = clause._replace(head=clause.head._replace(name=helper))
+                    planned = plan_clause(clause, variables, schema, members, source_of[clause.text])
+                    kind = subsuming if clause.subsumes else again if recursive else once
+                    kind.extend(range(len(rules), len(rules) + len(planned)))
                     rules += planned
-                    if self.updates:
+                    if self.updates and not clause.subsumes:
                         planned = plan_clause(clause, variables, schema, schema.index, source_of[clause.text])
                         more.extend(range(len(rules), len(rules) + len(planned)))
                         rules += planned
-            if once or again:
+            if once or again or subsuming:
                 indices = tuple(schema.index[name] for name in group)
+                helpers = [
+                    tuple(schema.index[n] for name in group if (n := f"{name}@{what}") in schema.index)
+                    for what in ("candidates", "superfluous")
+                ]
+                # What is chosen, deleted or numbered depends on all that there is.
+                counts = any("@" in name for name in group)
+                grows = self.updates and not (any(helpers) or counts)
+                updates = tuple(more) if grows else None
                 strata.append(
-                    Stratum(indices, tuple(once), tuple(again), tuple(more) if self.updates else None)
+                    Stratum(indices, tuple(once), tuple(again), updates, tuple(subsuming), *helpers)
                 )
                 shared += is_shared
         return Plan(
@@ -338,6 +404,7 @@ class _Compiler:
             tuple(facts),
             _records(schema.types),
             tuple(map(self.directive, self.module.directives)),
+            _branches(schema.types),
         )
 
     def directive(self, written: ast.Directive) -> Directive:
@@ -359,6 +426,21 @@ def _records(types: Types) -> dict[str, tuple[Column, ...]]:
         for name, kind in sorted(types.kinds.items())
         if kind in types.columns
     }
+
+
+def _choices(relation: RelationDeclaration, keyed: bool) -> tuple[tuple[int, ...], ...]:
+    """The columns of each group of a choice, without the key's."""
+    places = {column.name: i - keyed for i, column in enumerate(relation.columns)}
+    return tuple(tuple(places[n] for n in names if places[n] >= 0) for names, _ in relation.choices)
+
+
+def _branches(types: Types) -> dict[str, dict[str, BranchFields]]:
+    """The branches of every algebraic data type, by all names of the type."""
+    found: dict[str, dict[str, BranchFields]] = {}
+    for name, branch in sorted(types.branches.items(), key=lambda pair: pair[1].number):
+        columns = tuple(Column(c.name, types.root(c.type_name), c.type_name) for c in branch.columns)
+        found.setdefault(branch.type_name, {})[name] = BranchFields(columns, branch.slots)
+    return {name: found[kind] for name, kind in sorted(types.kinds.items()) if kind in found}
 
 
 def _ordered(groups: list[list[str]], keyed: frozenset[str]) -> list[tuple[list[str], bool]]:

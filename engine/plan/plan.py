@@ -50,6 +50,8 @@ Expression = tuple[object, ...]
 # ("aggregate", register, function, type, target, steps)
 #     register := count | sum | min | max | mean over the solutions of `steps` of `target` (None for count);
 #     min, max and mean of nothing fail; count and sum of nothing are 0; mean is a float
+# ("next", register)
+#     register := the next number of the evaluation, from 0 on
 Step = tuple[object, ...]
 
 
@@ -63,8 +65,22 @@ class Column:
 
 
 @dataclass(frozen=True)
+class BranchFields:
+    """The fields of a branch of an algebraic data type, and the column of the record in which each stands."""
+
+    columns: tuple[Column, ...]
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Relation:
-    """A relation. ``eqrel`` relations are closed under equivalence by the evaluator."""
+    """A relation. ``eqrel`` relations are closed under equivalence by the evaluator.
+
+    ``sorted``: once its stratum is computed its tuples are gone through in their order. ``choices`` are
+    groups of columns on which no two tuples agree: its rules have another relation as their head, which holds
+    candidates. After each round they are taken one by one, in their order, where nothing agrees yet.
+    ``gives`` says of such a relation, and of one that holds tuples to delete, for which relation it does so.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -72,6 +88,9 @@ class Relation:
     input: bool = False
     output: bool = False
     keyed: bool = False  # in a keyed program: the first column was the key and has been dropped
+    sorted: bool = False
+    choices: tuple[tuple[int, ...], ...] = ()
+    gives: int | None = None
 
 
 @dataclass(frozen=True)
@@ -118,12 +137,19 @@ class Stratum:
 
     ``updates`` are for a plan that goes on after facts were added: all rules, with a variant for each atom of
     their bodies, that of its delta; None where the stratum is computed anew.
+
+    After each round the ``candidates`` become tuples of the relations that they are for; then the
+    ``subsuming`` rules run, with the tuples that are new as the delta, and what they put into ``superfluous``
+    is deleted.
     """
 
     relations: tuple[int, ...]
     rules: tuple[int, ...]
     recursive: tuple[int, ...] = ()
     updates: tuple[int, ...] | None = None
+    subsuming: tuple[int, ...] = ()
+    candidates: tuple[int, ...] = ()
+    superfluous: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,6 +170,9 @@ class Plan:
     facts: tuple[tuple[int, tuple[Expression, ...]], ...] = field(default=())  # facts in the program text
     records: dict[str, tuple[Column, ...]] = field(default_factory=dict)  # record type_name -> its fields
     directives: tuple[Directive, ...] = ()  # in the order of the text
+    # Algebraic data type -> branch -> its fields and their slots, in the order of the numbers of branches: a
+    # value is a record of the number and the slots.
+    branches: dict[str, dict[str, BranchFields]] = field(default_factory=dict)
 
     def index(self, name: str) -> int:
         """The index of the relation called ``name``. Raises KeyError where there is none."""
@@ -161,7 +190,10 @@ class Plan:
         """The plan that ``to_json`` wrote."""
         plan = json.loads(text)
         return Plan(
-            tuple(Relation(**{**r, "columns": _columns(r["columns"])}) for r in plan["relations"]),
+            tuple(
+                Relation(**{**r, "columns": _columns(r["columns"]), "choices": _tuples(r.get("choices", []))})
+                for r in plan["relations"]
+            ),
             tuple(
                 Rule(**{**r, "args": _tuples(r["args"]), "steps": _tuples(r["steps"])}) for r in plan["rules"]
             ),
@@ -172,6 +204,12 @@ class Plan:
             _tuples(plan["facts"]),
             {name: _columns(fields) for name, fields in plan["records"].items()},
             tuple(Directive(**directive) for directive in plan.get("directives", ())),
+            {
+                name: {
+                    b: BranchFields(_columns(f["columns"]), tuple(f["slots"])) for b, f in branches.items()
+                }
+                for name, branches in plan.get("branches", {}).items()
+            },
         )
 
 

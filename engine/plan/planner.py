@@ -31,6 +31,7 @@ from ..language.syntax import (
     Clause,
     Comparison,
     Constant,
+    Counter,
     Literal,
     Negation,
     Nil,
@@ -58,6 +59,9 @@ def plan_clause(
     clause: Clause, kinds: Mapping[str, str], schema: Schema, recursive: Iterable[str], source: int
 ) -> list[Rule]:
     """The plan rules of a clause: one, or one variant per atom whose relation is in ``recursive``."""
+    if clause.subsumes:
+        pairs: list[tuple[int, dict[int, Version]]] = [(0, {0: "delta"}), (1, {0: "old", 1: "delta"})]
+        return [_Planner(clause, kinds, schema).rule(versions, delta, source) for delta, versions in pairs]
     group = frozenset(recursive)
     deltas = [i for i, x in enumerate(clause.body) if isinstance(x, Atom) and x.name in group]
     if not deltas:
@@ -128,12 +132,29 @@ class _Planner:
         for i, literal in enumerate(self.clause.body):
             body.items.append(self.item(literal, versions.get(i, "all"), i == delta))
         self.place_all(body)
+        if self.clause.subsumes:
+            self.different(body)
         head = self.clause.head
         args = tuple(
             self.value(body, term, kind)
             for term, kind in zip(head.args, self.schema.kinds[head.name], strict=True)
         )
         return Rule(self.schema.index[head.name], args, tuple(body.steps), self.used, source)
+
+    def different(self, body: _Body) -> None:
+        """Go on only where the first two atoms of a subsuming clause are different tuples."""
+        less, greater = (
+            (
+                "record",
+                *(
+                    self.value(body, t, k)
+                    for t, k in zip(atom.args, self.schema.kinds[atom.name], strict=True)
+                ),
+            )
+            for atom in self.clause.body[:2]
+            if isinstance(atom, Atom)
+        )
+        body.steps.append(("test", "!=", "record", less, greater))
 
     # ---- Order ------------------------------------------------------------------------------------------
 
@@ -373,6 +394,10 @@ class _Planner:
             return self.value(body, term.value, self.kind(term.value) or kind)
         if isinstance(term, Aggregate):
             return self.aggregate(body, term)
+        if isinstance(term, Counter):
+            register = self.new_register()
+            body.steps.append(("next", register))
+            return ("reg", register)
         assert isinstance(term, Call | Record)
         kinds = argument_kinds(term, kind, self.kinds, self.schema.types)
         args = tuple(self.value(body, arg, k) for arg, k in zip(term.args, kinds, strict=True))
@@ -399,7 +424,9 @@ def _direction(start: Expression, end: Expression, kind: str) -> Expression:
 
 
 def _can_fail(term: Term) -> bool:
-    """Whether a term has no value for some values of its variables."""
+    """Whether a term has no value for some values of its variables, or another one each time."""
+    if isinstance(term, Counter):
+        return True
     if isinstance(term, Call):
         if term.name in ("/", "%"):
             divisor = term.args[1]

@@ -115,15 +115,6 @@ ERRORS = {
           hint: did you mean `strlen`?
         """,
     ),
-    "old form of a type": (
-        ".number_type n",
-        """
-        t.dl:1:1: error[E0102]: `.number_type` is an old form
-            .number_type n
-            ^
-          hint: write: .type name <: number
-        """,
-    ),
     "numbers that do not fit": (
         """
         .decl r(x:number)
@@ -146,41 +137,108 @@ ERRORS = {
     ),
     "what is not supported yet": (
         """
-        .comp C { }
-        .type tree = Leaf {} | Node {x:number}
-        .decl p(x:number) inline
-        .decl r(x:number, y:number) choice-domain x
+        .lattice L<> { Lub -> max(_, _) }
         .decl q(x:number)
-        q(x) <= q(y) :- x < y.
         q(x) :- x = count : { q(1) ; q(2) }.
         """,
         """
-        t.dl:1:1: error[E0104]: components are not supported yet
-            .comp C { }
+        t.dl:1:1: error[E0104]: lattices are not supported yet
+            .lattice L<> { Lub -> max(_, _) }
             ^
-        t.dl:2:14: error[E0104]: algebraic data types are not supported yet
-            .type tree = Leaf {} | Node {x:number}
-                         ^
-        t.dl:3:19: error[E0104]: inlined relations are not supported yet
-            .decl p(x:number) inline
-                              ^
-        t.dl:4:29: error[E0104]: choice domains are not supported yet
-            .decl r(x:number, y:number) choice-domain x
-                                        ^
-        t.dl:6:6: error[E0104]: subsumptive clauses are not supported yet
-            q(x) <= q(y) :- x < y.
-                 ^
-        t.dl:7:13: error[E0104]: disjunctions in aggregates are not supported yet
+        t.dl:3:13: error[E0104]: disjunctions in aggregates are not supported yet
             q(x) :- x = count : { q(1) ; q(2) }.
                         ^
         """,
     ),
-    "what runs code or depends on order": (
+    "components": (
+        """
+        .comp A { .decl r(x:number) r(1). }
+        .comp B : A { .override r r(2). }
+        .comp C : C { }
+        .init a = A<number>
+        .init b = D
+        .init A = A
+        """,
+        """
+        t.dl:2:25: error[E0203]: `r` of `A` is not overridable
+            .comp B : A { .override r r(2). }
+                                    ^
+          hint: declare it so: .decl r(...) overridable
+        t.dl:3:7: error[E0203]: the component `C` is derived from itself
+            .comp C : C { }
+                  ^
+        t.dl:4:7: error[E0302]: the component `A` has 0 parameters, not 1
+            .init a = A<number>
+                  ^
+        t.dl:5:7: error[E0201]: unknown component `D`
+            .init b = D
+                  ^
+        t.dl:6:7: error[E0202]: the name `A` is taken already
+            .init A = A
+                  ^
+        """,
+    ),
+    "inlined relations": (
+        """
+        .decl a(x:number)
+        a(1).
+        .decl near(x:number, y:number) inline
+        near(x, y) :- y = x + 1.
+        near(x, y) :- a(z), y = x * z.
+        .decl b(x:number) inline
+        b(x) :- a(x), b(x).
+        .decl r(x:number)
+        r(x) :- a(x), !near(x, 2).
+        r(x) :- a(x), !near(_, x).
+        .output near
+        """,
+        """
+        t.dl:3:7: error[E0206]: `near` is inlined, so that it is neither read nor written
+            .decl near(x:number, y:number) inline
+                  ^
+          hint: `.output` or `inline`, not both
+        t.dl:6:7: error[E0206]: these relations are inlined into one another: b
+            .decl b(x:number) inline
+                  ^
+          hint: let one of them not be `inline`
+        t.dl:9:15: error[E0206]: `near` is inlined, and a rule of it has more variables than its head: no negation
+            r(x) :- a(x), !near(x, 2).
+                          ^
+          hint: let `near` not be `inline`
+        t.dl:10:15: error[E0206]: `near` is inlined: where it is negated its arguments have names
+            r(x) :- a(x), !near(_, x).
+                          ^
+        """,
+    ),
+    "algebraic data types": (
+        """
+        .type T = Leaf {} | Node {l:T, n:number} | Leaf {x:number}
+        .decl r(t:T)
+        r($Nod($Leaf(), 1)).
+        r($Node(1)).
+        r($Node(1, 1)).
+        """,
+        """
+        t.dl:1:44: error[E0202]: the branch `Leaf` is declared twice
+            .type T = Leaf {} | Node {l:T, n:number} | Leaf {x:number}
+                                                       ^
+        t.dl:3:3: error[E0201]: unknown branch `Nod`
+            r($Nod($Leaf(), 1)).
+              ^
+          hint: did you mean `Node`?
+        t.dl:4:3: error[E0302]: the branch `Node` has 2 fields, not 1
+            r($Node(1)).
+              ^
+        t.dl:5:9: error[E0301]: `1` is a number, but a record of type `T` is expected here
+            r($Node(1, 1)).
+                    ^
+        """,
+    ),
+    "what runs code": (
         """
         .functor f(x:number):number
         .decl r(x:number)
         r(@f(1)).
-        r($).
         """,
         """
         t.dl:1:1: error[E0105]: user functors are not supported
@@ -191,10 +249,6 @@ ERRORS = {
             r(@f(1)).
               ^
           hint: a rule file never runs code
-        t.dl:4:3: error[E0105]: counters are not supported
-            r($).
-              ^
-          hint: answers never depend on the order of evaluation
         """,
     ),
     "rules that are too large": (

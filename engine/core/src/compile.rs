@@ -202,6 +202,7 @@ impl Compiler<'_> {
                 Step::Test(comparison, kind(kind_name)?, self.expression(left)?, self.expression(right)?)
             }
             (Some("let"), [target, expression]) => Step::Let(register(target)?, self.expression(expression)?),
+            (Some("next"), [target]) => Step::Next(register(target)?),
             (Some("unpack"), [record, targets]) => {
                 let targets = list(targets, "registers")?;
                 let targets = targets.iter().map(|target| match target.as_i64() {

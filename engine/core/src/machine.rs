@@ -21,6 +21,8 @@ pub struct Machine<'a> {
     tuple: Vec<i64>,
     fields: Vec<i64>,
     fold: Fold,
+    /// The number that the next `Step::Next` gives.
+    next: i64,
 }
 
 /// The end of a body: after its last step it derives a tuple, or adds to an aggregate.
@@ -50,6 +52,7 @@ impl<'a> Machine<'a> {
             tuple: Vec::new(),
             fields: Vec::new(),
             fold: Fold::default(),
+            next: 0,
         }
     }
 
@@ -138,6 +141,11 @@ impl<'a> Machine<'a> {
             }
             Step::Let(register, expression) => {
                 self.registers[register.0] = self.value(expression)?;
+                self.run(rest, goal)
+            }
+            Step::Next(register) => {
+                self.registers[register.0] = self.next;
+                self.next += 1;
                 self.run(rest, goal)
             }
             Step::Unpack(record, targets) => {

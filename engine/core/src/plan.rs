@@ -26,6 +26,12 @@ pub struct Relation {
     pub output: bool,
     #[serde(default)]
     pub keyed: bool,
+    #[serde(default)]
+    pub sorted: bool,
+    #[serde(default)]
+    pub choices: Vec<Vec<usize>>,
+    #[serde(default)]
+    pub gives: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -51,6 +57,12 @@ pub struct Stratum {
     pub recursive: Vec<usize>,
     #[serde(default)]
     pub updates: Option<Vec<usize>>,
+    #[serde(default)]
+    pub subsuming: Vec<usize>,
+    #[serde(default)]
+    pub candidates: Vec<usize>,
+    #[serde(default)]
+    pub superfluous: Vec<usize>,
 }
 
 #[derive(Deserialize)]

@@ -1,11 +1,13 @@
 //! A program: compiled rules in strata, and the database that they fill.
 
+use rustc_hash::FxHashSet;
+
 use crate::budget::Limits;
 use crate::compile::{operation_type, Compiler};
 use crate::error::{Error, Fault};
 use crate::machine::Machine;
 use crate::plan::{self, Plan};
-use crate::relation::Relation;
+use crate::relation::{Relation, Version};
 use crate::step::{Expression, RelationId, Rule};
 use crate::values::{RecordType, Type, Values};
 
@@ -15,6 +17,9 @@ pub struct Schema {
     pub columns: Vec<Column>,
     pub output: bool,
     pub keyed: bool,
+    sorted: bool,
+    /// The relation that this one has candidates or superfluous tuples of.
+    gives: Option<RelationId>,
 }
 
 pub struct Column {
@@ -33,6 +38,16 @@ pub(crate) struct Stratum {
     /// What the relations gain from the deltas of all that the rules read; None where they cannot go on from
     /// what they have.
     pub updates: Option<Box<[Rule]>>,
+    subsuming: Box<[Rule]>,
+    candidates: Box<[RelationId]>,
+    superfluous: Box<[RelationId]>,
+}
+
+impl Stratum {
+    /// All rules, each once or more.
+    pub fn all_rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().chain(&self.recursive).chain(&self.subsuming)
+    }
 }
 
 /// The tuples of all relations, by `RelationId`, and the values in them.
@@ -76,8 +91,10 @@ impl Program {
                 columns: columns.collect::<Result<_, Error>>()?,
                 output: relation.output,
                 keyed: relation.keyed,
+                sorted: relation.sorted,
+                gives: relation.gives.map(RelationId),
             });
-            relations.push(Relation::new(relation.columns.len(), relation.eqrel));
+            relations.push(Relation::new(relation.columns.len(), relation.eqrel).choosing(&relation.choices));
         }
         let mut values = Values::default();
         let mut compiler = Compiler {
@@ -95,6 +112,9 @@ impl Program {
                 rules: compile(&stratum.rules)?,
                 recursive: compile(&stratum.recursive)?,
                 updates: stratum.updates.as_ref().map(&mut compile).transpose()?,
+                subsuming: compile(&stratum.subsuming)?,
+                candidates: stratum.candidates.iter().copied().map(RelationId).collect(),
+                superfluous: stratum.superfluous.iter().copied().map(RelationId).collect(),
             });
         }
         let mut facts = Vec::new();
@@ -145,7 +165,7 @@ impl Program {
         for (i, stratum) in self.strata.iter().enumerate().skip(self.shared).rev() {
             if stratum.relations.iter().any(|relation| wanted[relation.0]) {
                 needed.push(StratumId(i));
-                for rule in stratum.rules.iter().chain(&stratum.recursive) {
+                for rule in stratum.all_rules() {
                     rule.reads(&mut |relation, _| wanted[relation.0] = true);
                 }
             }
@@ -194,14 +214,63 @@ impl Program {
     pub(crate) fn stratum(&self, machine: &mut Machine, stratum: StratumId) -> Result<(), Error> {
         let stratum = &self.strata[stratum.0];
         self.apply(machine, &stratum.rules)?;
-        if !stratum.recursive.is_empty() {
+        self.choose(machine, stratum)?;
+        if !stratum.recursive.is_empty() || !stratum.subsuming.is_empty() {
             for relation in &stratum.relations {
                 machine.database.relations[relation.0].restart();
             }
+            self.subsume(machine, stratum)?;
             self.repeat(machine, stratum)?;
         }
         for relation in &stratum.relations {
             machine.database.relations[relation.0].settle();
+            if self.schema(*relation).sorted {
+                let tuples = self.sorted(machine.database, *relation);
+                machine.database.relations[relation.0].replace(tuples)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The tuples of a relation end to end, in the order of their values.
+    fn sorted(&self, database: &Database, relation: RelationId) -> Vec<i64> {
+        let columns = &self.schema(relation).columns;
+        let mut tuples: Vec<&[i64]> = database.relations[relation.0].tuples().collect();
+        tuples.sort_unstable_by(|a, b| {
+            let words = columns.iter().zip(a.iter().zip(b.iter()));
+            let mut orders =
+                words.map(|(column, (&x, &y))| database.values.compare(&column.kind, &self.records, x, y));
+            orders.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        tuples.concat()
+    }
+
+    /// Take candidates one by one, in their order, into the relations that they are for.
+    fn choose(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
+        for &candidates in &stratum.candidates {
+            let Some(relation) = self.schema(candidates).gives else { continue };
+            let width = self.schema(relation).columns.len();
+            let words = self.sorted(machine.database, candidates);
+            machine.database.relations[candidates.0].clear();
+            let relation = &mut machine.database.relations[relation.0];
+            for tuple in words.chunks_exact(width.max(1)) {
+                relation.choose(tuple)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Delete the tuples that others, of which some are new, make superfluous.
+    fn subsume(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
+        self.apply(machine, &stratum.subsuming)?;
+        for &superfluous in &stratum.superfluous {
+            let Some(relation) = self.schema(superfluous).gives else { continue };
+            let deleted: FxHashSet<Box<[i64]>> =
+                machine.database.relations[superfluous.0].tuples().map(Box::from).collect();
+            machine.database.relations[superfluous.0].clear();
+            if !deleted.is_empty() {
+                machine.database.relations[relation.0].remove(&deleted);
+            }
         }
         Ok(())
     }
@@ -210,10 +279,14 @@ impl Program {
     pub(crate) fn repeat(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
         loop {
             self.apply(machine, &stratum.recursive)?;
-            let mut grown = false;
+            self.choose(machine, stratum)?;
             for relation in &stratum.relations {
-                grown |= machine.database.relations[relation.0].advance();
+                machine.database.relations[relation.0].advance();
             }
+            self.subsume(machine, stratum)?;
+            let relations = &machine.database.relations;
+            let grown =
+                stratum.relations.iter().any(|relation| !relations[relation.0].is_void(Version::Delta));
             if !grown {
                 return Ok(());
             }

@@ -4,6 +4,8 @@
 //! of the next round, and the last delta *old*. As rows are only appended, the three are row ranges:
 //! `0 .. delta .. end .. count`.
 
+use rustc_hash::FxHashSet;
+
 use crate::budget::Budget;
 use crate::equivalence::Equivalence;
 use crate::error::Fault;
@@ -30,8 +32,26 @@ pub struct Relation {
     /// The first is on all columns and keeps the tuples distinct; the others are made for scans.
     indexes: Vec<Index>,
     classes: Option<Equivalence>,
+    /// Groups of columns on which no two tuples agree.
+    choices: Vec<Choice>,
     /// Facts of an `eqrel`, which is closed over them when an evaluation starts.
     given: Vec<[i64; 2]>,
+}
+
+/// What the tuples of a relation have in a group of columns on which no two of them agree.
+#[derive(Clone, Default)]
+struct Choice {
+    columns: Box<[usize]>,
+    taken: FxHashSet<Box<[i64]>>,
+    /// How many tuples it has looked at.
+    seen: usize,
+}
+
+impl Choice {
+    fn clear(&mut self) {
+        self.taken.clear();
+        self.seen = 0;
+    }
 }
 
 /// Where a search stands: the next row to look at and the range of rows that it may find.
@@ -57,8 +77,62 @@ impl Relation {
             end: 0,
             indexes: vec![Index::new(0..arity)],
             classes: eqrel.then(Equivalence::default),
+            choices: Vec::new(),
             given: Vec::new(),
         }
+    }
+
+    /// The relation with groups of columns on which no two tuples agree.
+    pub fn choosing(mut self, choices: &[Vec<usize>]) -> Self {
+        let choice = |columns: &Vec<usize>| Choice { columns: columns[..].into(), ..Choice::default() };
+        self.choices = choices.iter().map(choice).collect();
+        self
+    }
+
+    /// Add a tuple unless it agrees with another on the columns of a choice.
+    pub fn choose(&mut self, tuple: &[i64]) -> Result<(), Fault> {
+        let (rows, arity, count) = (&self.rows, self.arity, self.count);
+        let mut free = true;
+        for choice in &mut self.choices {
+            while choice.seen < count {
+                let row = &rows[choice.seen * arity..][..arity];
+                choice.taken.insert(choice.columns.iter().map(|&c| row[c]).collect());
+                choice.seen += 1;
+            }
+            let part: Box<[i64]> = choice.columns.iter().map(|&c| tuple[c]).collect();
+            free &= !choice.taken.contains(&part);
+        }
+        if free {
+            self.append(tuple)?;
+        }
+        Ok(())
+    }
+
+    /// Have these tuples, end to end, in place of those there are; all of them are old ones.
+    pub fn replace(&mut self, words: Vec<i64>) -> Result<(), Fault> {
+        let count = self.count;
+        self.clear();
+        (self.rows, self.count) = (words, count);
+        self.settle();
+        Ok(())
+    }
+
+    /// Delete tuples.
+    pub fn remove(&mut self, deleted: &FxHashSet<Box<[i64]>>) {
+        let old = std::mem::take(&mut self.rows);
+        let (mut count, mut delta, mut end) = (0, 0, 0);
+        for row in 0..self.count {
+            let tuple = &old[row * self.arity..][..self.arity];
+            if !deleted.contains(tuple) {
+                self.rows.extend_from_slice(tuple);
+                count += 1;
+                delta += usize::from(row < self.delta);
+                end += usize::from(row < self.end);
+            }
+        }
+        (self.count, self.delta, self.end) = (count, delta, end);
+        self.indexes.iter_mut().for_each(Index::clear);
+        self.choices.iter_mut().for_each(Choice::clear);
     }
 
     /// The index on these columns, made if it does not exist.
@@ -92,6 +166,7 @@ impl Relation {
             for index in &mut self.indexes {
                 index.clear();
             }
+            self.choices.iter_mut().for_each(Choice::clear);
             if let Some(classes) = &mut self.classes {
                 classes.clear();
             }

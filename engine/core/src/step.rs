@@ -42,6 +42,7 @@ pub enum Step {
     Test(Comparison, Type, Expression, Expression),
     Let(Register, Expression),
     Unpack(Expression, Box<[Option<Register>]>),
+    Next(Register),
     Range(Register, Type, [Expression; 3]),
     Aggregate(Register, Aggregate),
 }
@@ -88,7 +89,7 @@ fn read(steps: &[Step], grows: bool, visit: &mut dyn FnMut(RelationId, bool)) {
             Step::Scan(pattern, _) | Step::Exists(pattern) => visit(pattern.relation, grows),
             Step::Absent(pattern) => visit(pattern.relation, false),
             Step::Aggregate(_, aggregate) => read(&aggregate.steps, false, visit),
-            Step::Test(..) | Step::Let(..) | Step::Unpack(..) | Step::Range(..) => {}
+            Step::Test(..) | Step::Next(..) | Step::Let(..) | Step::Unpack(..) | Step::Range(..) => {}
         }
     }
 }

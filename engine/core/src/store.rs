@@ -124,7 +124,7 @@ impl Store {
 fn needed(stratum: &Stratum, changes: &[Change]) -> Change {
     let grown = stratum.relations.iter().any(|relation| changes[relation.0] == Change::Grown);
     let mut needed = if grown { Change::Grown } else { Change::None };
-    for rule in stratum.rules.iter().chain(&stratum.recursive) {
+    for rule in stratum.all_rules() {
         rule.reads(&mut |relation, grows| match changes[relation.0] {
             Change::None => {}
             Change::Grown if grows && needed != Change::Anew => needed = Change::Grown,

@@ -1,0 +1,228 @@
+"""Inlined relations: where a relation's rules cannot stand alone, they are written where it is used.
+
+A rule such as ``next(x, y) :- y = x + 1.`` has no tuples of its own. An ``inline`` relation that has such a
+rule is replaced, atom by atom, by the bodies of its rules; any other is computed as all relations are, which
+gives the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+
+from ..analysis.checks import grounded_by
+from ..analysis.scopes import literals, resolve, terms, variables
+from ..analysis.strata import clause_uses, components
+from ..language.clauses import negated
+from ..language.diagnostics import Reporter
+from ..language.syntax import (
+    Aggregate,
+    Atom,
+    Call,
+    Clause,
+    Comparison,
+    Literal,
+    Module,
+    Negation,
+    Record,
+    Term,
+    Variable,
+    Wildcard,
+)
+from .walk import all_terms, rewrite_clause, rewrite_literal
+
+MOST = 10_000  # rules that one rule becomes
+
+Body = list[Literal]
+
+
+def inline(module: Module, reporter: Reporter) -> bool:
+    """Replace the atoms of inlined relations whose rules cannot stand alone. False where that is not
+    possible."""
+    wanted = {r.name for r in module.relations if {"inline", "no_inline"} & r.qualifiers == {"inline"}}
+    excluded = {n for key, names in module.pragmas if key == "inline-exclude" for n in names.split(",")}
+    wanted -= excluded
+    if not wanted:
+        return True
+    rules: dict[str, list[Clause]] = {name: [] for name in wanted}
+    for clause in module.clauses:
+        if clause.head.name in wanted:
+            rules[clause.head.name].append(clause)
+    errors = len(reporter)
+    if _check(module, rules, reporter):
+        inlined = {name: rules[name] for name in _dependent(rules)}
+        _Inliner(inlined, reporter).run(module)
+    return len(reporter) == errors
+
+
+def _check(module: Module, rules: dict[str, list[Clause]], reporter: Reporter) -> bool:
+    """Whether these relations can be inlined; reports where not."""
+    errors = len(reporter)
+    places = {r.name: r.at for r in reversed(module.relations)}
+    for directive in module.directives:
+        if directive.name in rules:
+            message = f"`{directive.name}` is inlined, so that it is neither read nor written"
+            hint = f"`.{directive.kind}` or `inline`, not both"
+            reporter.error("E0206", places[directive.name], message, hint)
+    graph = {
+        name: list(
+            dict.fromkeys(u.relation for c in rules[name] for u in clause_uses(c) if u.relation in rules)
+        )
+        for name in sorted(rules, key=places.__getitem__)
+    }
+    for group in components(graph):
+        if len(group) > 1 or group[0] in graph[group[0]]:
+            message = f"these relations are inlined into one another: {', '.join(group)}"
+            reporter.error("E0206", places[group[0]], message, "let one of them not be `inline`")
+    for clause in module.clauses:
+        for literal in clause.body:
+            if isinstance(literal, Negation) and literal.atom.name in rules:
+                _check_negation(literal, rules[literal.atom.name], reporter)
+    return len(reporter) == errors
+
+
+def _check_negation(literal: Negation, rules: Iterable[Clause], reporter: Reporter) -> None:
+    name = literal.atom.name
+    if any(isinstance(term, Wildcard) for term in literal.atom.args):
+        message = f"`{name}` is inlined: where it is negated its arguments have names"
+        reporter.error("E0206", literal.at, message)
+    for rule in rules:
+        rule = resolve(rule)
+        known = set().union(*map(variables, rule.head.args))
+        own = set().union(*(variables(t) for x in rule.body for t in terms(x))) - known
+        if own - grounded_by([x for x in rule.body if isinstance(x, Comparison)], known):
+            message = f"`{name}` is inlined, and a rule of it has more variables than its head: no negation"
+            reporter.error("E0206", literal.at, message, f"let `{name}` not be `inline`")
+
+
+def _dependent(rules: dict[str, list[Clause]]) -> set[str]:
+    """The relations that have rules which cannot stand alone."""
+    found: set[str] = set()
+    while True:
+        more = {name for name in rules if name not in found and any(_is_open(c, found) for c in rules[name])}
+        if not more:
+            return found
+        found |= more
+
+
+def _is_open(clause: Clause, without: set[str]) -> bool:
+    """Whether a clause leaves variables open, where atoms of these relations give none a value."""
+    clause = resolve(clause)
+    body = [x for x in clause.body if not (isinstance(x, Atom) and x.name in without)]
+    used = set().union(*map(variables, (*clause.head.args, *(t for x in body for t in terms(x)))))
+    wild = any(isinstance(term, Wildcard) for term in clause.head.args)
+    uses = any(isinstance(x, Negation) and x.atom.name in without for x in literals(clause))
+    return wild or uses or bool(used - grounded_by(body, set()))
+
+
+class _Inliner:
+    def __init__(self, rules: dict[str, list[Clause]], reporter: Reporter) -> None:
+        self._rules, self._reporter = rules, reporter
+        self._numbers = count(1)
+
+    def run(self, module: Module) -> None:
+        module.relations = [r for r in module.relations if r.name not in self._rules]
+        old, module.clauses = module.clauses, []
+        for clause in old:
+            if clause.head.name in self._rules:
+                continue
+            waiting = [clause]
+            made = 0
+            while waiting:
+                clause = waiting.pop()
+                changed = self._step(clause)
+                if changed is None:
+                    module.clauses.append(clause)
+                    made += 1
+                else:
+                    waiting += reversed(changed)
+                if made + len(waiting) > MOST:
+                    message = f"inlining makes more than {MOST} rules of this one"
+                    self._reporter.error("E0206", clause.head.at, message)
+                    break
+
+    def _step(self, clause: Clause) -> list[Clause] | None:
+        """The clause with one atom inlined; None where there is none."""
+        for place, literal in enumerate(clause.body):
+            ways = self._ways(literal)
+            if ways is not None:
+                before, after = clause.body[:place], clause.body[place + 1 :]
+                nested = clause.nested or any(_nested(x) for way in ways for x in way)
+                return [clause._replace(body=(*before, *way, *after), nested=nested) for way in ways]
+        if not clause.nested:
+            return None
+        changed = False
+
+        def change(term: Term) -> Term:
+            nonlocal changed
+            new = self._aggregate(term) if isinstance(term, Aggregate) else None
+            changed = changed or new is not None
+            return new or term
+
+        new = rewrite_clause(clause, change)
+        return [new] if changed else None
+
+    def _ways(self, literal: Literal) -> list[Body] | None:
+        """The bodies that a literal stands for; None where it stands for itself."""
+        atom = literal.atom if isinstance(literal, Negation) else literal
+        if not isinstance(atom, Atom) or atom.name not in self._rules:
+            return None
+        bodies = [body for rule in self._rules[atom.name] if (body := self._body(rule, atom)) is not None]
+        return negated(bodies) if isinstance(literal, Negation) else bodies
+
+    def _aggregate(self, term: Aggregate) -> Term | None:
+        for place, literal in enumerate(term.body):
+            ways = self._ways(literal)
+            if ways is None:
+                continue
+            before, after = term.body[:place], term.body[place + 1 :]
+            new: list[Term] = [term._replace(body=(*before, *way, *after)) for way in ways]
+            if len(new) == 1:
+                return new[0]
+            if term.function in ("count", "sum") and new:
+                result = new[0]
+                for more in new[1:]:
+                    result = Call("+", (result, more), term.at)
+                return result
+            hint = "let it not be `inline`"
+            self._reporter.error(
+                "E0206", literal.at, f"an inlined relation in `{term.function}` has one rule", hint
+            )
+            return term._replace(body=(*before, *after))
+        return None
+
+    def _body(self, rule: Clause, atom: Atom) -> Body | None:
+        """The body of a rule for the arguments of an atom; None where they cannot be those of its head."""
+        number = next(self._numbers)
+        given: dict[str, Term] = {}
+        equations: list[tuple[Term, Term]] = []
+        for head, arg in zip(rule.head.args, atom.args, strict=False):
+            if isinstance(head, Variable) and head.name not in given and not isinstance(arg, Wildcard):
+                given[head.name] = arg
+            else:
+                equations.append((arg, head))
+
+        def change(term: Term) -> Term:
+            if not isinstance(term, Variable):
+                return term
+            return given.get(term.name) or Variable(f"{term.name}@in{number}", term.at)
+
+        body: Body = []
+        for arg, head in equations:
+            if not isinstance(arg, Wildcard):
+                head = rewrite_literal(Comparison("=", head, head, atom.at), change).left  # type: ignore[union-attr]
+                body += _equal(arg, head, atom.at)
+        return body + [rewrite_literal(literal, change) for literal in rule.body]
+
+
+def _equal(left: Term, right: Term, at: int) -> Body:
+    """Equations for two terms, of which records are taken apart."""
+    if isinstance(left, Wildcard) or isinstance(right, Wildcard):
+        return []
+    if isinstance(left, Record) and isinstance(right, Record) and len(left.args) == len(right.args):
+        return [x for a, b in zip(left.args, right.args, strict=True) for x in _equal(a, b, at)]
+    return [Comparison("=", left, right, at)]
+
+
+def _nested(literal: Literal) -> bool:
+    return any(isinstance(term, Aggregate) for term in all_terms(literal))

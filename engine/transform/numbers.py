@@ -1,0 +1,45 @@
+"""Counters: ``autoinc()`` numbers the solutions of a rule from 0 on, in the order of their values.
+
+The solutions become a relation of their own, which is sorted, and what counts goes through it:
+``r(x, $) :- a(x).`` is ``r@1(x) :- a(x).`` and ``r(x, $) :- r@1(x).``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..analysis.checks import grounded_by
+from ..analysis.scopes import terms, variables
+from ..language.syntax import Atom, Clause, ColumnDeclaration, Counter, Literal, RelationDeclaration, Variable
+from .walk import all_terms
+
+
+def counts(literal: Literal) -> list[int]:
+    """The places of the counters in a literal."""
+    return [term.at for term in all_terms(literal) if isinstance(term, Counter)]
+
+
+def number_solutions(
+    clause: Clause, kinds: Mapping[str, str], number: int
+) -> tuple[RelationDeclaration, Clause, Clause] | None:
+    """The relation of a clause's solutions with its rule, and the clause that counts them; None where nothing
+    counts."""
+    plain: list[Literal] = []
+    rest: list[Literal] = []
+    later: set[str] = set()
+    waiting = list(clause.body)
+    known = grounded_by([literal for literal in waiting if not counts(literal)], set())
+    for literal in waiting:
+        names = set().union(*map(variables, terms(literal)))
+        (rest if counts(literal) or not names <= known else plain).append(literal)
+    if not rest and not counts(clause.head):
+        return None
+    for literal in (*rest, clause.head):
+        later.update(*map(variables, terms(literal)))
+    at = clause.head.at
+    shared = sorted(known & later)
+    name = f"{clause.head.name}@{number}"
+    columns = tuple(ColumnDeclaration(n, kinds.get(n, "number"), at) for n in shared)
+    atom = Atom(name, tuple(Variable(n, at) for n in shared), at)
+    relation = RelationDeclaration(name, columns, frozenset(["sorted"]), at)
+    return relation, clause._replace(head=atom, body=tuple(plain)), clause._replace(body=(atom, *rest))

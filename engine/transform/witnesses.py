@@ -1,0 +1,98 @@
+"""Witnesses: variables of the rule that only the body of a ``min`` or ``max`` gives a value.
+
+In ``r(n, y) :- n = max x : { a(x, y) }`` the values of ``y`` are those that have the greatest ``x``. Such a
+body is written out once more, for the value of the aggregate: ``n = max x : { a(x, _) }, a(n, y)``.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from ..analysis.checks import grounded_by
+from ..analysis.scopes import parts, resolve, terms
+from ..language.syntax import Aggregate, Clause, Comparison, Literal, Term, Variable
+from .walk import all_terms, rewrite_literal, rewrite_term
+
+
+def write_out_witnesses(clause: Clause) -> Clause:
+    """The clause with a copy of the body of every aggregate that has witnesses."""
+    if not clause.nested:
+        return clause
+    numbers = count(1)
+    while True:
+        found = next(((a, names) for a in _aggregates(clause) if (names := _witnesses(clause, a))), None)
+        if found is None:
+            return clause
+        clause = _written_out(clause, *found, next(numbers))
+
+
+def _aggregates(clause: Clause) -> list[Aggregate]:
+    """The ``min`` and ``max`` that stand in the clause itself, not in another aggregate."""
+    found: list[Aggregate] = []
+    waiting = [term for literal in (clause.head, *clause.body) for term in terms(literal)]
+    while waiting:
+        term = waiting.pop(0)
+        if isinstance(term, Aggregate):
+            if term.function in ("min", "max"):
+                found.append(term)
+        else:
+            waiting += parts(term)
+    return found
+
+
+def _names(literals: tuple[Literal, ...]) -> set[str]:
+    return {t.name for literal in literals for t in all_terms(literal) if isinstance(t, Variable)}
+
+
+def _witnesses(clause: Clause, aggregate: Aggregate) -> set[str]:
+    """The variables that the body of an aggregate gives a value, and nothing else does."""
+    marker = Variable("aggregate@", aggregate.at)
+    outside = _replaced(clause, aggregate, marker)
+    wanted = _names((outside.head, *outside.body)) & _names(aggregate.body)
+    target = aggregate.target
+    if target is not None:
+        wanted -= {t.name for t in all_terms(Comparison("=", target, target, 0)) if isinstance(t, Variable)}
+    if not wanted:
+        return set()
+    known = grounded_by(resolve(outside).body, {marker.name})
+    inside = grounded_by(resolve(clause._replace(body=aggregate.body)).body, known)
+    return (wanted & inside) - known
+
+
+def _replaced(clause: Clause, aggregate: Aggregate, new: Term) -> Clause:
+    """The clause with ``new`` where the aggregate stands."""
+
+    def change(term: Term) -> Term:
+        return new if isinstance(term, Aggregate) and term.at == aggregate.at else term
+
+    head, *body = (rewrite_literal(literal, change) for literal in (clause.head, *clause.body))
+    return clause._replace(head=head, body=tuple(body))  # type: ignore[arg-type]
+
+
+def _written_out(clause: Clause, aggregate: Aggregate, witnesses: set[str], number: int) -> Clause:
+    result = Variable(f"{aggregate.function}@{number}", aggregate.at)
+    target = aggregate.target
+    assert target is not None
+    own = _names((*aggregate.body, Comparison("=", target, target, 0))) - witnesses
+    own -= _names((clause.head, *_replaced(clause, aggregate, result).body)) - _names(
+        (Comparison("=", target, target, 0),)
+    )
+
+    def inner(term: Term) -> Term:
+        return _renamed(term, witnesses, f"@i{number}")
+
+    def outer(term: Term) -> Term:
+        return _renamed(term, own, f"@o{number}")
+
+    alone = rewrite_term(aggregate, inner)
+    copies = tuple(rewrite_literal(literal, outer) for literal in aggregate.body)
+    equal = Comparison("=", result, rewrite_term(target, outer), aggregate.at)
+    new = _replaced(clause, aggregate, result)
+    given = Comparison("=", result, alone, aggregate.at)
+    return new._replace(body=(*new.body, given, *copies, equal))
+
+
+def _renamed(term: Term, names: set[str], suffix: str) -> Term:
+    if isinstance(term, Variable) and term.name in names:
+        return term._replace(name=term.name + suffix)
+    return term
