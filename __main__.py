@@ -14,7 +14,7 @@ from shardlog.cli import main as _main  # noqa: E402
 
 def main() -> NoReturn:
     """Runs the command line in a process of its own, and ends it."""
-    gc.set_threshold(50_000, 20, 20)  # a run makes many objects and hardly any garbage
+    gc.set_threshold(200_000, 20, 20)  # a run makes many objects and hardly any garbage
     status = _main()
     sys.stderr.flush()
     os._exit(status)  # Python's own end takes time, and a signal would show in it

@@ -27,18 +27,18 @@ _PORTABLE = b"StableHLO_v"  # producer of a StableHLO portable artifact, in the 
 
 def make_context() -> ir.Context:
     """An MLIR context with every dialect that jaxlib has; unregistered ones are allowed."""
-    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
+    # Without the classes of their ops, which MLIR imports where a module has one.
+    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stablehlo
 
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     context = ir.Context()
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
-    sdy.register_dialect(context)
-    mhlo.register_mhlo_dialect(context)
-    chlo.register_dialect(context)
-    stablehlo.register_dialect(context)
+    _sdy.register_dialect(context)
+    _mlirHlo.register_mhlo_dialect(context)
+    _chlo.register_dialect(context)
+    _stablehlo.register_dialect(context)
     context.allow_unregistered_dialects = True
     return context
 
