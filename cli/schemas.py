@@ -181,6 +181,10 @@ _DIFF = _object(
     partings=_array(_PARTING),
 )
 
+_LAYER = _object(
+    label=_TEXT, times=_NUMBER, seconds=_SIZE, links=_SIZE, parts=_array({"$ref": "#/$defs/layer"})
+)
+
 _DOCUMENTS = {
     "run": _object(
         {"priorities": _array(_of(stages.Account)), "findings": _FINDINGS},  # with --stages and --fail-on
@@ -192,10 +196,16 @@ _DOCUMENTS = {
         topology=_TEXT,
         seconds=_SIZE,
         limited=_object(compute=_SIZE, links=_SIZE, memory=_SIZE),
+        flops=_SIZE,
+        redundant=_SIZE,
+        touched=_SIZE,
+        sent=_SIZE,
         peak=_NUMBER,
         memory=_NUMBER,
         items=_array(_of(Item)),
-    ),
+        layers=_array({"$ref": "#/$defs/layer"}),
+    )
+    | {"$defs": {"layer": _LAYER}},
     "exec": _object(
         devices=_NUMBER,
         results=_array(_object(name=_TEXT, type=_TEXT, off=_or_null(_SIZE), allowed=_SIZE, right=_FLAG)),

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
 
 from ..partition.executions import Executions
-from ..partition.knowledge import Knowledge, Reader
-from ..program.elements import size_of
+from ..partition.knowledge import Reader
 from ..program.function import location
-from ..program.modules import ops_in, symbols
+from ..program.modules import main_function, ops_in, symbols
 from ..program.places import source_location
-from ..rulebook.book import RULES, lowerings
+from ..rulebook.book import lowerings
+from .inlining import NUMBER, inlined
+from .layers import Layer, Line, layers
 from .machine import Machine
 from .memory import peak_memory
+from .pricing import Price, Pricing
 
 if TYPE_CHECKING:
-    from ..engine import Solver
     from ..runs.partitioned import Partitioned
 
-_FREE = frozenset({"constant", "iota", "loop", "branches", "call", "body", "nothing", "device", "collective"})
+_FREE = frozenset({"constant", "iota", "loop", "branches", "call", "body", "nothing", "device"})
 _NO_WORK = ("func.", "sdy.")
 _LIMITS = ("compute", "links", "memory")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A piece of a device's work: an op or a collective, ``times`` in all, at a place of the user's source.
+    """A piece of a device's work: ops or a collective, ``times`` in all, at a place of the user's source.
     ``seconds``, ``flops`` and ``bytes`` (read, written or sent) are those of all times; ``limited`` says
-    by what it is limited: "compute", "memory" or "links"."""
+    by what it is limited: "compute", "memory" or "links". ``redundant`` are the operations that other devices
+    do too. Of a collective: the op that it ``serves``, and the annotations that are its ``causes``."""
 
     op: str
     where: str
@@ -42,16 +44,25 @@ class Item:
     flops: float
     bytes: float
     limited: str
-    serves: str = ""  # of a collective: the op
+    redundant: float = 0.0
+    serves: str = ""
+    causes: tuple[str, ...] = ()
+
+    def with_(self, other: Item) -> Item:
+        """The two as one."""
+        times, seconds = self.times + other.times, self.seconds + other.seconds
+        flops, moved = self.flops + other.flops, self.bytes + other.bytes
+        redundant = self.redundant + other.redundant
+        return replace(self, times=times, seconds=seconds, flops=flops, bytes=moved, redundant=redundant)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a program for one device. ``seconds`` are those of all items one after the other;
-    ``peak`` is the memory that it needs at most, in bytes, if ops are not fused."""
+    """The cost of a program for one device. ``peak`` is the memory that it needs at most, in bytes."""
 
     machine: Machine
     items: tuple[Item, ...]
+    layers: tuple[Layer, ...]
     peak: int
 
     @property
@@ -64,8 +75,33 @@ class Cost:
         return {what: sum(i.seconds for i in self.items if i.limited == what) for what in _LIMITS}
 
     def collectives(self) -> list[Item]:
-        """The collectives, longest first."""
-        return sorted((i for i in self.items if i.limited == "links"), key=lambda i: -i.seconds)
+        """The collectives, longest first; those of a place that are for the same are one."""
+        found: dict[Any, Item] = {}
+        for item in self.items:
+            if item.limited == "links":
+                key = item.op, item.serves, item.where, item.causes
+                found[key] = found[key].with_(item) if key in found else item
+        return sorted(found.values(), key=lambda i: -i.seconds)
+
+    @property
+    def flops(self) -> float:
+        """The floating-point operations."""
+        return sum(item.flops for item in self.items)
+
+    @property
+    def redundant(self) -> float:
+        """The floating-point operations that other devices do too."""
+        return sum(item.redundant for item in self.items)
+
+    @property
+    def sent(self) -> float:
+        """The bytes that are sent."""
+        return sum(item.bytes for item in self.items if item.limited == "links")
+
+    @property
+    def touched(self) -> float:
+        """The bytes that are read from memory and written there."""
+        return sum(item.bytes for item in self.items if item.limited != "links")
 
     def by(self, name: str) -> list[tuple[str, float, float]]:
         """The seconds and the part of all, by op or by source line ("op", "where"), longest first."""
@@ -78,100 +114,119 @@ class Cost:
 
     def as_json(self) -> dict[str, Any]:
         """The cost as JSON has it."""
-        from dataclasses import asdict
-
         return {
             "topology": self.machine.name,
             "seconds": self.seconds,
             "limited": self.limited(),
+            "flops": self.flops,
+            "redundant": self.redundant,
+            "touched": self.touched,
+            "sent": self.sent,
             "peak": self.peak,
             "memory": self.machine.memory,
-            "items": [asdict(item) for item in self.items],
+            "items": [{**asdict(item), "causes": list(item.causes)} for item in self.items],
+            "layers": [layer.as_json() for layer in self.layers],
         }
 
 
 def cost(program: Partitioned, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
-    solver = _rules().solver({"peak": [(machine.flops,)], "memory": [(machine.memory_bandwidth,)]})
-    items = [*_collectives(program, machine, solver), *_ops(program, solver)]
-    return Cost(machine, tuple(items), peak_memory(program.module))
+    pricing = Pricing(machine, Reader(program.result.book))
+    module = inlined(program.module, [sent.op for sent in program.sent])
+    with module.context:
+        account = _Account(program, pricing)
+        counts = Executions(module)
+        for op in _computed(module):
+            account.add(op.operation, counts.of(op) or 1)
+        found = layers(account.lines, program.result.record)
+        return Cost(machine, account.items(), found, peak_memory(module))
 
 
-@cache
-def _rules() -> Any:
-    from ..engine import load
+class _Account:
+    """Adds up what a device does: by collective, by op and place, and op by op in the program's order."""
 
-    return load([RULES / "cost/cost.dl"], key="event", include_from=[RULES])
+    def __init__(self, program: Partitioned, pricing: Pricing) -> None:
+        self.program, self.pricing = program, pricing
+        self.lines: list[Line] = []
+        self._source = program.result.source
+        self._sent: dict[int, tuple[int, Price]] = {}
+        self._done: dict[tuple[str, str], list[float]] = {}  # times, seconds, operations, bytes
+        self._limits: dict[tuple[str, str], str] = {}
 
-
-def _collectives(program: Partitioned, machine: Machine, solver: Solver) -> Iterator[Item]:
-    for each in program.collectives:
-        link, times = machine.link_of(each.axes), each.executions or 1
-        facts: dict[str, Iterable[Any]] = {
-            "kind": [(each.kind,)],
-            "devices": [(each.group,)],
-            "sends": [(float(each.bytes),)],
-            "link": [(link.bandwidth, link.latency)],
-        }
-        ((seconds,),) = solver.solve(facts)["seconds"]
-        yield Item(
-            each.kind, each.where, times, seconds * times, 0.0, float(each.bytes * times), "links", each.op
-        )
-
-
-def _ops(program: Partitioned, solver: Solver) -> Iterator[Item]:
-    """The ops of the program, those that are alike at one place together."""
-    reader, counts, forms = Reader(program.result.book), Executions(program.module), lowerings()
-    found: dict[tuple[str, str], list[float]] = {}
-    limits: dict[tuple[str, str], str] = {}
-    source = program.result.source
-
-    def place(where: str) -> str:
-        return source.place(source_location(where) or where)
-
-    solved: dict[Knowledge, tuple[float, float, str]] = {}
-    with program.module.context:
-        for op in _computed(program.module):
-            operation = op.operation
-            if forms.get(operation.name) in _FREE or operation.name.startswith(_NO_WORK):
-                continue
-            known = reader.knowledge(operation)
-            if known not in solved:
-                solved[known] = _of_op(known, solver)
-            flops, seconds, limited = solved[known]
-            times, key = counts.of(operation) or 1, (operation.name, place(location(op)))
-            row = found.setdefault(key, [0.0] * 4)
-            touched = sum(size_of(str(v.type)) for v in (*operation.operands, *operation.results))
-            for i, amount in enumerate((1, seconds, flops, touched)):
+    def add(self, op: Any, times: int) -> None:
+        """Adds an op of the program that runs so often."""
+        where, item = location(op), None
+        if NUMBER in op.attributes:
+            number = ir.IntegerAttr(op.attributes[NUMBER]).value
+            price = self.pricing.of_collective(self.program.collectives[number], op)
+            item = self.program.names.item(self.program.sent[number].purpose)
+            self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
+        else:
+            price = self.pricing.of_op(op)
+            key = op.name, self._place(where)
+            row = self._done.setdefault(key, [0.0] * 4)
+            for i, amount in enumerate((1, price.seconds, price.flops, price.bytes)):
                 row[i] += amount * times
-            limits[key] = limited
-    for (name, where), (often, took, operations, moved) in found.items():
-        yield Item(name, where, int(often), took, operations, moved, limits[name, where])
+            self._limits[key] = price.limited
+        seconds = price.seconds * times
+        self.lines.append(Line(where, seconds, seconds if price.limited == "links" else 0.0, item))
+
+    def items(self) -> tuple[Item, ...]:
+        """The collectives in the order of the program, then its ops."""
+        found, needed = list[Item](), self._needed()
+        for number, (times, price) in sorted(self._sent.items()):
+            each, total = self.program.collectives[number], price.bytes * times
+            seconds, causes = price.seconds * times, each.causes
+            found.append(
+                Item(each.kind, each.where, times, seconds, 0.0, total, "links", 0.0, each.op, causes)
+            )
+        for key, (often, took, flops, moved) in self._done.items():
+            more = max(flops - needed.get(key, 0.0), 0.0)
+            found.append(Item(*key, int(often), took, flops, moved, self._limits[key], more))
+        return tuple(found)
+
+    def _needed(self) -> dict[tuple[str, str], float]:
+        """The operations that a device would do if all devices shared every op, by op and place."""
+        module, axes = self.program.result.module, self.program.axes
+        sizes = dict(axes.mesh.axes) if axes.mesh else {}
+        found: dict[tuple[str, str], float] = {}
+        with module.context:
+            counts = Executions(module)
+            for function in symbols(module, "func.func").values():
+                for op in filter(_is_work, ops_in(function)):
+                    if not _computes(op):
+                        continue
+                    parts = prod(sizes.get(axis, 1) for axis in _manual_around(op.operation))
+                    key = op.operation.name, self._place(location(op))
+                    flops = self.pricing.flops(op.operation) * (counts.of(op) or 1)
+                    found[key] = found.get(key, 0.0) + flops * parts / axes.count
+        return found
+
+    def _place(self, where: str) -> str:
+        return self._source.place(source_location(where) or where)
 
 
-def _of_op(known: Knowledge, solver: Solver) -> tuple[float, float, str]:
-    """The operations of an op, its seconds, and what limits it."""
-    sizes = [prod(shape or ()) for shape in known.shapes]
-    touched = sum(n * width for n, width in zip(sizes, known.widths, strict=True))
-    made = sum(n for n, role in zip(sizes, known.roles, strict=True) if role == "result")
-    facts: dict[str, Iterable[Any]] = {
-        "kind": [("op",)],
-        "made": [(float(made),)],
-        "touched": [(float(touched),)],
-        "multiplied": [(float(prod(known.sizes.values())),)] if known.multiplies else [],
-    }
-    answer: Mapping[str, Any] = solver.solve(facts)
-    ((seconds,),), ((flops,),), ((limited,),) = (answer[n] for n in ("seconds", "flops", "limited"))
-    return flops, seconds, limited
+def _manual_around(op: Any) -> list[str]:
+    """The manual axes of the computations around an op: its types are those of a part along them."""
+    found: list[str] = []
+    while (op := op.parent.operation).name != "func.func":
+        if "manual_axes" in op.attributes:
+            found += list(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
+    return found
 
 
 def _computed(module: ir.Module) -> Iterator[Any]:
-    """The ops of all functions that stand in them or in loops and branches; the regions of others are part of
-    those."""
-    functions, forms = symbols(module, "func.func"), lowerings()
-    around = {"loop", "branches", "body"}
-    for function in functions.values():
-        for op in ops_in(function):
-            parent = op.operation.parent
-            if parent.operation.name == "func.func" or forms.get(parent.operation.name) in around:
-                yield op
+    """The ops of the main function that are work."""
+    functions = symbols(module, "func.func")
+    return filter(_computes, filter(_is_work, ops_in(functions[main_function(functions)])))
+
+
+def _is_work(op: Any) -> bool:
+    name = op.operation.name
+    return NUMBER in op.attributes or not (lowerings().get(name) in _FREE or name.startswith(_NO_WORK))
+
+
+def _computes(op: Any) -> bool:
+    """Whether an op stands in a function, a loop or a branch; the regions of others are part of those."""
+    parent = op.operation.parent.name
+    return parent == "func.func" or lowerings().get(parent) in ("loop", "branches", "body")

@@ -1,67 +1,154 @@
-"""The memory that a program needs: tensors live from where they are made to where they are used last."""
+"""The memory that a program needs: values that are stored live until they are used last."""
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from ..program.elements import size_of
-from ..program.modules import main_function, symbols
+from ..program.modules import boundary_attributes, main_function, symbols
 from ..rulebook.book import lowerings
+from .storing import memory_of, storing
+
+_DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 
 
 def peak_memory(module: ir.Module) -> int:
-    """The most bytes that are live at once on a device. Nothing is fused and nothing written in place, so
-    XLA needs less; arguments live throughout."""
+    """The most bytes that a device needs at once, ops in the order of the program, which calls no function
+    (see ``inlining``). Arguments and results have memory throughout; a result has that of an argument of
+    its size which is donated, and before it is made others may have its memory."""
     functions = symbols(module, "func.func")
-    known: dict[str, int] = {}
+    function = functions[main_function(functions)]
+    entries = boundary_attributes(function, "arg_attrs")
+    block = function.regions[0].blocks[0]
+    body = block.operations[0]
+    if body.operation.name == "sdy.manual_computation":  # the parts of the arguments are in its block
+        block = body.regions[0].blocks[0]
+    *_, end = block.operations
+    taken, given = list(map(_size, block.arguments)), list(map(_size, end.operands))
+    donated = Counter(
+        size for size, entry in zip(taken, entries, strict=True) if any(label in entry for label in _DONATED)
+    )
+    shared = sum((donated & Counter(given)).elements())
+    lives = _lives(block, block.arguments)
+    returned = {memory_of(value) for value in end.operands}
+    ends = len(block.operations)
+    results = [_Room(life.size, [(life.start, ends)]) for life in lives if life.values & returned]
+    others = sorted((life for life in lives if not life.values & returned), key=lambda life: -life.size)
+    left = [life for life in others if not any(room.takes(life) for room in results)]
+    return sum(taken) + sum(given) - shared + _peak(block, left)
 
-    def of_function(name: str) -> int:
-        if name not in known:
-            known[name] = 0  # of a function that calls itself, which no module has
-            block = functions[name].regions[0].blocks[0]
-            body = block.operations[0]
-            if body.operation.name == "sdy.manual_computation":  # the parts of the arguments are in its block
-                block = body.regions[0].blocks[0]
-            known[name] = sum(map(_size, block.arguments)) + of_block(block)
-        return known[name]
 
-    forms = lowerings()
+@dataclass(eq=False)
+class _Life:
+    """A piece of memory, the numbers of the ops between which it is taken, and the values that have it, one
+    in place of the other."""
 
-    def inside(op: Any) -> int:
-        form = forms.get(op.operation.name)
-        if form == "call":
-            return of_function(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
-        if form not in ("loop", "branches", "body"):
-            return 0
-        return max((of_block(block) for region in op.regions for block in region), default=0)
+    size: int
+    start: int
+    end: int
+    values: set[Any]
 
-    def of_block(block: Any) -> int:
-        operations = list(block.operations)
-        last = {op.operation: n for n, op in enumerate(operations)}
-        ends: dict[int, int] = {}
-        live = most = 0
-        for n, op in enumerate(operations):
-            made = sum(map(_size, op.results))
-            live += made
-            most = max(most, live + inside(op))
-            for value in op.results:
-                end = max((_in(block, use.owner, last) for use in value.uses), default=n)
-                ends[end] = ends.get(end, 0) + _size(value)
-            live -= ends.pop(n, 0)
-        return most
 
-    return of_function(main_function(functions))
+@dataclass(frozen=True)
+class _Room:
+    """The memory of a result, and when it is taken."""
+
+    size: int
+    taken: list[tuple[int, int]]
+
+    def takes(self, life: _Life) -> bool:
+        """Whether a value has found room here."""
+        if life.size > self.size:
+            return False
+        n = bisect_right(self.taken, (life.start, life.end))
+        if (n and self.taken[n - 1][1] >= life.start) or (
+            n < len(self.taken) and self.taken[n][0] <= life.end
+        ):
+            return False
+        insort(self.taken, (life.start, life.end))
+        return True
+
+
+def _peak(block: Any, lives: Sequence[_Life]) -> int:
+    """The most bytes that are live at once in a block."""
+    made, freed = Counter[int](), Counter[int]()
+    for life in lives:
+        made[life.start] += life.size
+        freed[life.end] += life.size
+    live = made[-1]
+    most = 0
+    for n, op in enumerate(block.operations):
+        live += made[n]
+        most = max(most, live + _inside(op))
+        live -= freed[n]
+    return most
+
+
+def _inside(op: Any) -> int:
+    """What an op needs beside its operands and results: in its regions, beside their arguments."""
+    if lowerings().get(op.operation.name) not in ("loop", "branches", "body"):
+        return 0
+    blocks = [block for region in op.regions for block in region]
+    return max((_beside(block) for block in blocks), default=0)
+
+
+def _beside(block: Any) -> int:
+    whole = _peak(block, _lives(block))
+    return max(whole - sum(map(_size, block.arguments)), 0)
+
+
+def _lives(block: Any, kept: Collection[Any] = ()) -> list[_Life]:
+    """The memory that values of a block have; its arguments too, unless they are ``kept`` throughout."""
+    kept = set(kept)
+    operations = list(block.operations)
+    numbers = {op.operation: n for n, op in enumerate(operations)}
+    last: dict[Any, int] = {}
+
+    def number(op: Any) -> int:
+        operation = op.operation
+        while operation not in numbers:
+            operation = operation.parent.operation
+        return numbers[operation]
+
+    def read(value: Any, made: int) -> int:
+        """The number of the last op that reads a value: of those that use it, or compute what is not stored,
+        or is the same memory, from it."""
+        end = made
+        for use in value.uses:
+            end = max(end, number(use.owner))
+            for result in use.owner.results if use.owner.operation in numbers else ():
+                how = storing(result)
+                if how.same == use.operand_number or (not how.stored and how.same is None):
+                    end = max(end, last[result])
+        return end
+
+    for n in range(len(operations) - 1, -1, -1):
+        for value in operations[n].results:
+            last[value] = read(value, n)
+    found: dict[Any, _Life] = {}
+    for argument in block.arguments:
+        if argument not in kept:
+            found[argument] = _Life(_size(argument), -1, max(read(argument, -1), 0), {argument})
+    for n, op in enumerate(operations):
+        for value in op.results:
+            how, size = storing(value), _size(value)
+            if not how.stored or memory_of(value) != value:
+                continue
+            dying = (found.get(operand) for operand in op.operands) if how.in_place else ()
+            if place := next((life for life in dying if life and life.end == n and life.size == size), None):
+                place.end = last[value]
+                place.values.add(value)
+                found[value] = place
+            else:
+                found[value] = _Life(size, n, last[value], {value})
+    return list(dict.fromkeys(found.values()))
 
 
 def _size(value: Any) -> int:
     return size_of(str(value.type))
-
-
-def _in(block: Any, op: Any, last: dict[Any, int]) -> int:
-    """The number of the op of a block that an op is, or stands in."""
-    operation = op.operation
-    while operation not in last:
-        operation = operation.parent.operation
-    return last[operation]

@@ -114,7 +114,8 @@ class Questions:
         from ..cost.machine import machine
 
         mesh = program.axes.mesh
-        return cost(program, machine(topology, [name for name, _ in mesh.axes] if mesh else ()))
+        axes = [name for name, _ in mesh.axes] if mesh else ()
+        return cost(program, machine(topology, axes, program.axes.count))
 
     @_asked
     def conflicts(self) -> Conflicts:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import prod
 from typing import Any
 
 from ... import __version__
 from ...program.elements import size_of
+from ...program.folding import stands_for
 from ...program.ids import Content, Item
 from ...program.meshes import axis_text
+from ...runs.groups import groups_of, in_order
 from ...runs.records.record import Op, Run, Value
 from ..questions.conflicts import Conflict, conflicts_or_error
-from .folding import PART, Group, fold, scope, stands_for
 from .steps import Kinds
 
 _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")  # of a conflict
-_FEW = 8  # results that need no group of their own
-_CALLED = re.compile(r"@([^:#]+)")  # what stands before the names of values in functions that are called
 
 
 def collect(run: Run, tell: Callable[[str, float], None] = lambda what, done: None) -> dict[str, Any]:
@@ -61,14 +59,14 @@ class _Collector:
         for number in self.values_there:
             self.tensor(number)
         shown = len(self.tensor.of)
-        for item in self.order():
+        for item in in_order(record, self.ops_there):
             self.item(item)
         program = len(self.item.of)
         log = self.log()  # which may have ops that are not there any more
         ops = self.ops()
         tensors = self.tensors()
         self.tell("looking for conflicts", 0.65)
-        groups = self.groups(program)
+        groups = groups_of(record, list(self.item.of)[:program], self.ops_there)
         return {
             "version": __version__,
             "module": record.name,
@@ -90,19 +88,6 @@ class _Collector:
             "contents": [self.sharding(content) for content in self.content.of],
             "strings": list(self.string.of),
         }
-
-    def order(self) -> Iterator[Item]:
-        """The items in the order of the program; constants, which take no turns, before their first use."""
-        order = self.record.order()
-        constants: dict[int, Item] = {}
-        for item in sorted(self.ops_there.keys() - set(order)):
-            op = self.op(item)
-            constants |= {v: item for v, role in zip(op.values, op.roles, strict=True) if role == "result"}
-        for item in order:
-            for value in self.op(item).values:
-                if value in constants:
-                    yield constants.pop(value)
-            yield item
 
     def op(self, item: Item) -> Op:
         return self.ops_there.get(item) or self.record.op(item)  # which may be an annotation
@@ -189,34 +174,6 @@ class _Collector:
         ends = (("origin", found.origin), ("against", found.against))
         row = {**found.as_json(), **{end: a.cell if a else -1 for end, a in ends}}
         return {**row, "number": self.tensor.of.get(found.number, -1), "at": self.item.of.get(found.item, -1)}
-
-    def groups(self, program: int) -> list[Group]:
-        """The groups of the program; what it returns is one of them."""
-        token, tokens = _Numbers(), list[int]()
-        scopes, follows = list[tuple[str, ...]](), list[bool]()
-        read: dict[str, tuple[str, ...]] = {}
-        caller: tuple[str, ...] = ()
-        for item in list(self.item.of)[:program]:
-            op, location = self.op(item), self.record.location(item)
-            if op.roles[-1:] == ("function result",):
-                break
-            if location not in read:
-                read[location] = scope(location)
-            called = _CALLED.match(op.slots[-1]) if op.slots else None
-            # A constant says where it was lifted to; like data flow it belongs to what follows.
-            follows.append(not called and (op.roles == ("result",) or not location))
-            if not called and not follows[-1]:
-                caller = read[location] or caller
-            scopes.append((*caller, called[1]) if called else read[location])
-            types = (self.value(number).type for number in op.values)
-            tokens.append(token((op.name, *types)))
-        for i in reversed(range(len(scopes) - 1)):
-            if follows[i]:
-                scopes[i] = scopes[i + 1]
-        found = list(fold(scopes, tokens))
-        if len(tokens) + _FEW < program:
-            found.append(Group("results", PART, len(tokens), program, ()))
-        return found
 
     # ---- Shardings --------------------------------------------------------------------------------------
 

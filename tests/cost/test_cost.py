@@ -1,14 +1,14 @@
-"""Costs: the roofline of ops, the links of collectives, memory, and the descriptions of machines."""
+"""Costs: the roofline of ops, the links of collectives, redundant work, memory, layers."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import jax
 import pytest
 import shardlog
 from shardlog.cost.cost import Cost
-from shardlog.cost.machine import machine, names
-from shardlog.errors import ShardlogError
 
 from ..support.mlp import MLP
 
@@ -53,7 +53,8 @@ def test_a_sum_goes_around_the_ring_twice_on_the_links_of_its_axis(tmp_path: Pat
 
 def test_memory_is_that_of_what_lives_at_once(tmp_path: Path) -> None:
     arguments = 4 * (4 * 16 + 16 * 8 + 8 * 16)
-    # While the second product is summed, it and the sum live; what it was made of is gone.
+    # The result's memory has the first product, and what becomes of it in its place, until the sum is made of
+    # the second product.
     assert cost(tmp_path, 1, 1).peak == arguments + 2 * 4 * (4 * 16)
 
 
@@ -79,28 +80,75 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
     assert (items["stablehlo.tanh"].times, items["stablehlo.tanh"].flops) == (5, 40)
 
 
-@pytest.mark.parametrize("name", names())
-def test_known_machines(name: str) -> None:
-    found = machine(name)
-    assert found.flops / found.memory_bandwidth > 100
-    assert found.memory_bandwidth > found.link.bandwidth
+def test_what_other_devices_compute_too_is_redundant(tmp_path: Path) -> None:
+    # The rows are divided among two of the eight devices only.
+    rows = """\
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>})
+    -> tensor<8x16xf32> {
+  %0 = stablehlo.tanh %x : tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+"""
+    (item,) = shardlog.run(rows).partition().cost("v5e").items
+    assert (item.flops, item.redundant) == (64, 64 - 8 * 16 / 8)
+    assert shardlog.run(MLP).partition().cost("v5e").redundant == 0
 
 
-def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
-    with pytest.raises(ShardlogError, match="there is no topology v5x") as error:
-        machine("v5x")
-    assert "v5e" in error.value.hint
-    file = tmp_path / "m.toml"
-    for text, said in (
-        ("flops = [", "cannot read the topology"),
-        (MACHINE.format(flops='"fast"', bandwidth=1), "flops is 'fast'"),
-        (MACHINE.format(flops=0, bandwidth=1), "flops is 0"),
-        ("flops = 1", r"there is no table \[links\]"),
-    ):
-        file.write_text(text)
-        with pytest.raises(ShardlogError, match=said):
-            machine(str(file))
-    file.write_text(MACHINE.format(flops=1, bandwidth=1))
-    with pytest.raises(ShardlogError, match="the mesh has no axis model") as error:
-        machine(str(file), ["data", "mode"])
-    assert "did you mean" in error.value.hint
+def test_what_is_fused_is_neither_stored_nor_read() -> None:
+    chain = """\
+func.func @main(%x: tensor<1024xf32>, %y: tensor<1024xf32>) -> tensor<1024xf32> {
+  %0 = stablehlo.multiply %x, %y : tensor<1024xf32>
+  %1 = stablehlo.negate %0 : tensor<1024xf32>
+  %2 = stablehlo.add %1, %x : tensor<1024xf32>
+  return %2 : tensor<1024xf32>
+}
+"""
+    found = shardlog.run(chain).partition().cost("v5e")
+    kilobytes = {item.op.removeprefix("stablehlo."): item.bytes / 4096 for item in found.items}
+    assert kilobytes == {"multiply": 2, "negate": 0, "add": 2}
+    assert found.peak == 3 * 4096
+
+
+def test_what_costs_much_is_computed_once() -> None:
+    twice = """\
+func.func @main(%x: tensor<1024xf32>) -> (tensor<1024xf32>, tensor<f32>) {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.{op} %x : tensor<1024xf32>
+  %1 = stablehlo.negate %0 : tensor<1024xf32>
+  %2 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [0]
+     : (tensor<1024xf32>, tensor<f32>) -> tensor<f32>
+  return %1, %2 : tensor<1024xf32>, tensor<f32>
+}
+"""
+    peaks = [shardlog.run(twice.replace("{op}", op)).partition().cost("v5e").peak for op in ("abs", "tanh")]
+    assert peaks == [2 * 4096 + 4, 3 * 4096 + 4]
+
+
+def test_donated_arguments_have_the_results() -> None:
+    plain = """\
+func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {
+  %0 = stablehlo.tanh %x : tensor<1024xf32>
+  return %0 : tensor<1024xf32>
+}
+"""
+    donated = plain.replace("xf32>)", "xf32> {tf.aliasing_output = 0 : i32})", 1)
+    peaks = [shardlog.run(text).partition().cost("v5e").peak for text in (plain, donated)]
+    assert peaks == [2 * 4096, 4096]
+
+
+def test_layers_that_repeat_are_one() -> None:
+    layers = 6
+
+    def step(ws: list[Any], x: Any) -> Any:
+        for w in ws:
+            with jax.named_scope("layer"):
+                x = jax.numpy.tanh(x @ w) + x
+        return x
+
+    w = jax.ShapeDtypeStruct((64, 64), "float32")
+    lowered = jax.jit(step).lower([w] * layers, w)
+    found = shardlog.run(lowered).partition().cost("v5e")
+    (layer,) = found.layers
+    assert (layer.label, layer.times) == ("layer", layers)
+    assert layer.seconds == pytest.approx(found.seconds)

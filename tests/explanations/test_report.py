@@ -20,7 +20,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from shardlog.cli import main
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.report import report
-from shardlog.explanations.report.folding import MEMBER, REPEAT, fold, scope
+from shardlog.program.folding import MEMBER, REPEAT, fold, scope
 from shardlog.runs.records.obstacles import Obstacles
 from shardlog.tests.support import models
 

@@ -1,0 +1,45 @@
+"""A program without calls, as compilers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..program.modules import copy_of, main_function, ops_in, symbols
+
+NUMBER = "shardlog.number"  # the attribute of a collective: which one of the program it is
+
+
+def inlined(module: ir.Module, collectives: Sequence[Any] = ()) -> ir.Module:
+    """A copy of a module in which the main function calls no other; ``collectives`` say there by an attribute
+    which ones they are."""
+    made = copy_of(module)
+    numbers = {op: n for n, op in enumerate(collectives)}
+    with made.context:
+        integers = ir.IntegerType.get_signless(64)
+        for op, copy in zip(ops_in(module), ops_in(made), strict=True):
+            if (number := numbers.get(op.operation)) is not None:
+                copy.operation.attributes[NUMBER] = ir.IntegerAttr.get(integers, number)
+        functions = symbols(made, "func.func")
+        main = functions[main_function(functions)]
+        while calls := [op for op in ops_in(main) if op.operation.name == "func.call"]:
+            for call in calls:
+                _inline(call.operation, functions)
+    return made
+
+
+def _inline(call: Any, functions: dict[str, Any]) -> None:
+    called = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+    copy = called.operation.clone(ir.InsertionPoint(called))
+    block = copy.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, call.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *body, end = list(block.operations)
+    for op in body:
+        op.operation.move_before(call)
+    for result, value in zip(call.results, end.operands, strict=True):
+        result.replace_all_uses_with(value)
+    call.erase()
+    copy.erase()

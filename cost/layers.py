@@ -1,0 +1,104 @@
+"""The time of a program by its layers: scopes of the source, and what repeats in them as one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..program.folding import REPEAT, Group
+from ..program.ids import Item
+from ..runs.groups import groups_of, in_order
+from ..runs.records.record import Record
+
+_LEAST = 0.01  # of the whole time, for a layer to be named
+_DEEPEST = 6
+
+
+@dataclass(frozen=True)
+class Line:
+    """An op that a device runs: its location, its seconds, those of them that go to links, and the op of the
+    program that it was written for, where that is known."""
+
+    location: str
+    seconds: float
+    links: float
+    item: Item | None = None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A part of the program that stands ``times`` times in a row, the seconds of all times, those of them
+    that go to links, and its own parts, of the first time: those that take a hundredth of the time."""
+
+    label: str
+    times: int
+    seconds: float
+    links: float
+    parts: tuple[Layer, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields as JSON has them."""
+        own = {"label": self.label, "times": self.times, "seconds": self.seconds, "links": self.links}
+        return {**own, "parts": [part.as_json() for part in self.parts]}
+
+
+def layers(lines: Sequence[Line], record: Record) -> tuple[Layer, ...]:
+    """The layers of a run's program, in its order; ``lines`` are what a device runs."""
+    ops = dict(record.ops())
+    items = list(in_order(record, ops))
+    groups = groups_of(record, items, ops)
+    seconds, links = [0.0] * (len(items) + 1), [0.0] * (len(items) + 1)
+    for line, at in zip(lines, _followed(lines, items, record), strict=True):
+        seconds[at + 1] += line.seconds
+        links[at + 1] += line.links
+    for n in range(len(items)):
+        seconds[n + 1] += seconds[n]
+        links[n + 1] += links[n]
+    least = _LEAST * seconds[-1]
+
+    def read(groups: Sequence[Group], depth: int) -> tuple[Layer, ...]:
+        found: list[Layer] = []
+        for group in groups:
+            repeats = group.kind == REPEAT
+            inside = group.members[0].members if repeats else group.members
+            took = seconds[group.end] - seconds[group.first]
+            if took < least or depth > _DEEPEST:
+                continue
+            if not group.label:
+                found += read(inside, depth)
+                continue
+            sent = links[group.end] - links[group.first]
+            times = len(group.members) if repeats else 1
+            found.append(Layer(group.label, times, took, sent, read(inside, depth + 1)))
+        return tuple(found)
+
+    return read(groups, 0)
+
+
+def _followed(lines: Sequence[Line], items: Sequence[Item], record: Record) -> list[int]:
+    """For each op that was written the op that it was written for, among ``items``. The partitioner follows
+    the order of the program; between collectives, which say what they are for, ops are known by their
+    locations."""
+    numbers = {item: n for n, item in enumerate(items)}
+    where: dict[str, list[int]] = {}
+    for n, item in enumerate(items):
+        where.setdefault(record.location(item), []).append(n)
+    ahead, limit = list[int](), len(items)
+    for line in reversed(lines):
+        if line.item is not None:
+            limit = min(limit, numbers.get(line.item, limit))
+        ahead.append(limit)
+    found, at = list[int](), 0
+    for line, limit in zip(lines, reversed(ahead), strict=True):
+        if line.item is not None and line.item in numbers:
+            found.append(numbers[line.item])
+            at = max(at, found[-1]) if found[-1] <= limit else at
+            continue
+        known = where.get(line.location, ())
+        n = bisect_left(known, at)
+        if n < len(known) and known[n] <= limit:
+            at = known[n]
+        found.append(at)
+    return found

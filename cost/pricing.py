@@ -1,0 +1,135 @@
+"""What ops and collectives cost on a machine, as ``rules/cost/cost.dl`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..partition.knowledge import Knowledge, Reader
+from ..program.elements import size_of
+from ..rulebook.book import RULES, family
+from ..runs.collectives import Collective
+from .machine import Link, Machine
+from .storing import memory_of, reading, storing
+
+
+@dataclass(frozen=True)
+class Price:
+    """The seconds that an op or a collective takes once, its floating-point operations, the bytes that it
+    moves (reads and writes, or sends), and what it is limited by: "compute", "memory" or "links"."""
+
+    seconds: float
+    flops: float
+    bytes: float
+    limited: str
+
+
+class Pricing:
+    """The prices of ops and collectives on one machine."""
+
+    def __init__(self, machine: Machine, reader: Reader) -> None:
+        self.machine, self.reader = machine, reader
+        names = [(name,) for name in sorted(family("elementwise_op"))]
+        shared = {
+            "peak": [(machine.flops,)],
+            "memory": [(machine.memory_bandwidth,)],
+            "elementwise_op": names,
+        }
+        self._solver = _rules().solver(shared)
+        self._known: dict[Any, Price] = {}
+
+    def of_op(self, op: Any) -> Price:
+        """The price of an op; what is not stored it neither reads nor writes."""
+        return self._price(op.name, self.reader.knowledge(op), _touched(op))
+
+    def flops(self, op: Any) -> float:
+        """The operations of an op."""
+        return self._price(op.name, self.reader.knowledge(op), 0).flops
+
+    def _price(self, name: str, known: Knowledge, touched: int) -> Price:
+        key = name, known, touched
+        if key not in self._known:
+            sizes = [prod(shape or ()) for shape in known.shapes]
+            made = sum(n for n, role in zip(sizes, known.roles, strict=True) if role == "result")
+            taken = max(
+                (n for n, role in zip(sizes, known.roles, strict=True) if role == "operand"), default=0
+            )
+            facts: dict[str, Iterable[Any]] = {
+                "kind": [(name,)],
+                "taken": [(float(taken),)],
+                "made": [(float(made),)],
+                "touched": [(float(touched),)],
+                "multiplied": [(float(prod(known.sizes.values())),)] if known.multiplies else [],
+            }
+            self._known[key] = self._solved(facts, touched)
+        return self._known[key]
+
+    def of_collective(self, made: Collective, op: Any) -> Price:
+        """The price of a collective."""
+        link = self.machine.link_of(made.axes, _groups(op))
+        key = made.kind, made.group, made.bytes, link
+        if key not in self._known:
+            self._known[key] = self._sent(made.kind, made.group, made.bytes, link)
+        return self._known[key]
+
+    def _sent(self, kind: str, group: int, amount: int, link: Link) -> Price:
+        facts: dict[str, Iterable[Any]] = {
+            "kind": [(kind,)],
+            "devices": [(group,)],
+            "sends": [(float(amount),)],
+            "link": [(link.bandwidth, link.latency)],
+            "through_others": [()] if link.ring else [],
+        }
+        return self._solved(facts, amount)
+
+    def _solved(self, facts: dict[str, Iterable[Any]], amount: int) -> Price:
+        said = self._solver.solve(facts)
+        ((seconds,),), ((limited,),) = said["seconds"], said["limited"]
+        flops = said["flops"][0][0] if said["flops"] else 0.0
+        return Price(seconds, flops, float(amount), limited)
+
+
+@cache
+def _rules() -> Any:
+    from ..engine import load
+
+    return load([RULES / "cost/cost.dl"], key="event", include_from=[RULES])
+
+
+def _touched(op: Any) -> int:
+    """The bytes that an op reads from memory and writes there."""
+    results = list(op.results)
+    stored = [storing(value) for value in results]
+    if all(how.same is not None and memory_of(v) != v for v, how in zip(results, stored, strict=True)):
+        return 0
+    made = sum(size_of(str(value.type)) for value in results)
+    parts = reading(op.name)
+    written = sum(size_of(str(v.type)) for v, how in zip(results, stored, strict=True) if how.stored)
+    if parts == "writes":  # in place: only the update, which is also read
+        update = op.operands[1] if len(op.operands) > 1 else op.operands[0]
+        return 2 * size_of(str(update.type)) if written else 0
+    read = 0
+    for operand in op.operands:
+        if isinstance(operand.owner, ir.Block) or storing(operand).stored:
+            size = size_of(str(operand.type))
+            read += min(size, made) if parts == "reads" else size
+    times = 1 if written else max(sum(1 for value in results for _ in value.uses), 1)
+    return read * times + written
+
+
+def _groups(op: Any) -> list[list[int]]:
+    """The devices that take part in a collective together: those of its groups, or pairs."""
+    attributes = op.attributes
+    for label in ("replica_groups", "source_target_pairs"):
+        if label in attributes:
+            found: Any = ir.DenseIntElementsAttr(attributes[label])
+            width = ir.ShapedType(found.type).shape[1]
+            flat = [int(device) for device in found]
+            rows = [flat[n : n + width] for n in range(0, len(flat), width)]
+            return [[device for device in row if device >= 0] for row in rows]
+    return []

@@ -1,0 +1,59 @@
+"""The program of a run in the order of its ops, as nested groups: scopes, and what repeats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..program.folding import PART, Group, fold, scope
+from ..program.ids import Item
+from .records.record import Op, Record
+
+_FEW = 8  # results that need no group of their own
+_CALLED = re.compile(r"@([^:#]+)")  # what stands before the names of values in functions that are called
+
+
+def in_order(record: Record, ops: Mapping[Item, Op]) -> Iterator[Item]:
+    """The items of a run in the order of the program; constants, which take no turns, before their first use.
+    ``ops`` are those that are still there."""
+    order = record.order()
+    constants: dict[int, Item] = {}
+    for item in sorted(ops.keys() - set(order)):
+        op = ops[item]
+        constants |= {v: item for v, role in zip(op.values, op.roles, strict=True) if role == "result"}
+    for item in order:
+        for value in (ops.get(item) or record.op(item)).values:
+            if value in constants:
+                yield constants.pop(value)
+        yield item
+
+
+def groups_of(record: Record, items: Sequence[Item], ops: Mapping[Item, Op]) -> list[Group]:
+    """The groups of items in the order of the program; what it returns is one of them."""
+    numbers: dict[tuple[str, ...], int] = {}
+    tokens = list[int]()
+    types = {value.number: value.type for value in record.values()}
+    scopes, follows = list[tuple[str, ...]](), list[bool]()
+    read: dict[str, tuple[str, ...]] = {}
+    caller: tuple[str, ...] = ()
+    for item in items:
+        op, location = ops.get(item) or record.op(item), record.location(item)
+        if op.roles[-1:] == ("function result",):
+            break
+        if location not in read:
+            read[location] = scope(location)
+        called = _CALLED.match(op.slots[-1]) if op.slots else None
+        # A constant says where it was lifted to; like data flow it belongs to what follows.
+        follows.append(not called and (op.roles == ("result",) or not location))
+        if not called and not follows[-1]:
+            caller = read[location] or caller
+        scopes.append((*caller, called[1]) if called else read[location])
+        key = (op.name, *(types.get(number) or record.value(number).type for number in op.values))
+        tokens.append(numbers.setdefault(key, len(numbers)))
+    for i in reversed(range(len(scopes) - 1)):
+        if follows[i]:
+            scopes[i] = scopes[i + 1]
+    found = list(fold(scopes, tokens))
+    if len(tokens) + _FEW < len(items):
+        found.append(Group("results", PART, len(tokens), len(items), ()))
+    return found

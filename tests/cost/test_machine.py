@@ -1,0 +1,85 @@
+"""Machines: links of rings, rows and nodes, and what is wrong with a description."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardlog.cost.machine import machine, names
+from shardlog.errors import ShardlogError
+
+MACHINE = """\
+name = "test"
+flops = {flops}
+memory_bandwidth = {bandwidth}
+memory = 1
+[links]
+bandwidth = 1000
+latency = 0.5
+[links.model]
+bandwidth = 10
+"""
+
+
+@pytest.mark.parametrize("name", names())
+def test_known_machines(name: str) -> None:
+    found = machine(name)
+    assert found.flops / found.memory_bandwidth > 100
+    assert found.memory_bandwidth > found.link.bandwidth
+    assert found.network is None or found.network.link.bandwidth < found.link.bandwidth
+
+
+def test_rings_send_both_ways_and_rows_one_way() -> None:
+    ring = machine("v5p").link.bandwidth
+    cube, row = machine("v5p:4x4x4"), machine("v5p:2x2x2")
+    assert cube.link_of((), [[0, 1, 2, 3]]).bandwidth == ring
+    assert row.link_of((), [[0, 1]]).bandwidth == ring / 2
+    # A group along two dimensions has the links of both; half a ring is a row.
+    assert cube.link_of((), [range(16)]).bandwidth == 2 * ring
+    assert cube.link_of((), [[0, 1]]).bandwidth == ring / 2
+
+
+def test_between_nodes_devices_send_side_by_side() -> None:
+    h100 = machine("h100")
+    assert h100.network is not None
+    network = h100.network.link.bandwidth
+    assert h100.link_of((), [range(8)]) == h100.link
+    assert h100.link_of((), [[0, 8]]).bandwidth == network
+    assert h100.link_of((), [[0, 1, 8, 9]]).bandwidth == 2 * network
+    assert h100.link_of((), [range(32)]).bandwidth == 8 * network
+
+
+def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
+    with pytest.raises(ShardlogError, match="there is no topology v5x") as error:
+        machine("v5x")
+    assert "did you mean v5" in error.value.hint
+    file = tmp_path / "m.toml"
+    for text, said in (
+        ("flops = [", "cannot read the topology"),
+        (MACHINE.format(flops='"fast"', bandwidth=1), "flops is 'fast'"),
+        (MACHINE.format(flops=0, bandwidth=1), "flops is 0"),
+        ("flops = 1", r"there is no table \[links\]"),
+        (MACHINE.replace("memory =", "memori =").format(flops=1, bandwidth=1), "there is no memori"),
+        (MACHINE.format(flops=1, bandwidth=1) + "[network]\nwithin = 1.5", "within is 1.5"),
+        (MACHINE.format(flops=1, bandwidth=1) + "[torus]\nshape = 4", "shape is 4"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ShardlogError, match=said):
+            machine(str(file))
+    file.write_text(MACHINE.format(flops=1, bandwidth=1))
+    with pytest.raises(ShardlogError, match="the mesh has no axis model") as error:
+        machine(str(file), ["data", "mode"])
+    assert "did you mean" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("v5e:2by4", "there is no shape 2by4"),
+        ("v5e:2x2", "a torus of 4 devices"),
+        ("h100:8", "H100 SXM in nodes of 8 has no shape"),
+    ],
+)
+def test_shapes_that_do_not_fit(name: str, said: str) -> None:
+    with pytest.raises(ShardlogError, match=said):
+        machine(name, devices=8)
