@@ -146,7 +146,7 @@ def test_layers_that_repeat_are_one() -> None:
                 x = jax.numpy.tanh(x @ w) + x
         return x
 
-    w = jax.ShapeDtypeStruct((64, 64), "float32")
+    w = jax.ShapeDtypeStruct((64, 64), "float32")  # type: ignore[no-untyped-call]
     lowered = jax.jit(step).lower([w] * layers, w)
     found = shardlog.run(lowered).partition().cost("v5e")
     (layer,) = found.layers
