@@ -13,14 +13,16 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from ..program.classes import Classes
-from ..program.function import Function, Signatures, location, read_function
+from ..program.function import Function, Signatures, location
 from ..program.manual import read_boundaries
 from ..program.meshes import Meshes, symbol
 from ..program.modules import main_function, public, symbols
 from ..program.shardings import Sharding, Shardings, read_mesh
 from ..program.signature import Tensor, describe, looks_at
 from ..rulebook.book import RuleBook
+from .bodies import Bodies
 from .graph.graph import Graph, build_graph
+from .listing import listing_of
 from .passes.policy import Policy
 from .passes.splitting import split_constants
 from .passes.structure import Structure, prepare
@@ -103,6 +105,7 @@ class Reader:
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:
         declared = symbols(self.module, "func.func")
         ops = {name: op for name, op in declared.items() if len(op.regions[0].blocks)}
+        bodies = Bodies(listing_of(self.module), signatures)
         functions: dict[str, Function] = {}
         waiting = [name for name in reversed(ops) if public(ops[name])] + [main_function(ops)]
         while waiting:  # what is private and not called is not part of the program
@@ -114,7 +117,7 @@ class Reader:
                 raise ShardlogError(
                     f"@{name} is called, but has no body", where=location(declared[name]), hint=hint
                 )
-            functions[name] = read_function(ops[name], signatures)
+            functions[name] = bodies.read(name)
             waiting.extend(functions[name].calls.values())
         return functions
 

@@ -17,10 +17,12 @@ from ...exporters.functions import Signature, Version
 from ...exporters.module import Body, Context
 from ...exporters.op_rules import attach_rules
 from ...exporters.shardings import Shape, Written
+from ...importers.bodies import Bodies
+from ...importers.listing import listing_of
 from ...importers.passes.structure import Structure, prepare
 from ...importers.program import Program, Reader
 from ...importers.source import parse_module, read_source
-from ...program.function import Function, Signatures, read_function
+from ...program.function import Function, Signatures
 from ...program.manual import read_boundaries
 from ...program.modules import symbols
 from ...program.shardings import Sharding, Shardings
@@ -95,9 +97,8 @@ class _Reader(Reader):
 
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:
         declared = symbols(self.module, "func.func")
-        functions = {
-            n: read_function(op, signatures) for n, op in declared.items() if len(op.regions[0].blocks)
-        }
+        bodies = Bodies(listing_of(self.module), signatures)
+        functions = {n: bodies.read(n) for n, op in declared.items() if len(op.regions[0].blocks)}
         edges = (f.names[node] for f in functions.values() for node in f.flow_edges)
         if "sdy.func_data_flow_edge" not in edges:
             for function in functions.values():

@@ -2,10 +2,11 @@
 //!
 //! `Program` reads a plan. A `Database` holds the tuples of its relations; a `Machine` runs rules over it,
 //! stratum by stratum. A `Solver` does so for one key after another, and an `Agenda` asks it for the turns
-//! that it has not seen yet.
+//! that it has not seen yet. Apart from all this, `bytecode` reads which ops a module of MLIR has.
 
 pub mod agenda;
 pub mod budget;
+pub mod bytecode;
 mod compile;
 mod equivalence;
 pub mod error;

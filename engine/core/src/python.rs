@@ -1,6 +1,7 @@
 //! The Python module `shardlog.engine._core`.
 
 mod agenda;
+mod bytecode;
 mod convert;
 mod program;
 mod store;
@@ -19,6 +20,8 @@ pyo3::import_exception!(shardlog.engine, EngineError);
 mod _core {
     #[pymodule_export]
     use super::agenda::Agenda;
+    #[pymodule_export]
+    use super::bytecode::read_bytecode;
     #[pymodule_export]
     use super::program::{Program, Solver};
     #[pymodule_export]

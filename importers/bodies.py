@@ -1,0 +1,318 @@
+"""Function bodies, from the listing of a module.
+
+What the attributes of an op say is asked of one op of each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..errors import ShardlogError
+from ..program.function import RESULT_SHARDING, Elements, Function, Region, Signatures, location, sharding_of
+from ..program.signature import RULE, attributes, surroundings
+from .listing import Listing
+
+# The attributes that hold the shardings of what enters a computation with a body and leaves it.
+_BOUNDARIES = ("in_shardings", "out_shardings")
+_EDGES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
+_DEEPEST = 100  # levels of regions; what walks over them recurses
+_ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
+
+
+@dataclass
+class _Kind:
+    """What the ops of a kind have in common. ``key`` is that of their signature, without what is around
+    them."""
+
+    name: str
+    key: list[Hashable]
+    data: tuple[Hashable, ...] = ()  # what they have beyond their signature
+    shardings: tuple[ir.Attribute, ...] = ()  # of their results
+    sharding: ir.Attribute | None = None  # of their only result
+    group: int | None = None
+    callee: str = ""
+    bounded: bool = False  # they name the shardings of what enters and leaves
+    looks_at: Sequence[str] = ()  # around them
+
+    @property
+    def special(self) -> bool:
+        """Whether there is anything to take down for each of them."""
+        of_sdy = self.name == "sdy.sharding_constraint" or self.group is not None
+        return bool(of_sdy or self.data or self.shardings or self.sharding is not None or self.callee)
+
+
+@dataclass
+class Bodies:
+    """Reads the functions of a listing."""
+
+    listing: Listing
+    signatures: Signatures
+    _kinds: dict[int, _Kind] = field(default_factory=dict)
+    _types: dict[int, int] = field(default_factory=dict)  # of the listing -> of the signatures
+
+    def read(self, name: str) -> Function:
+        """The body of a function. Raises ShardlogError for dynamic shapes, tuples and regions of several
+        blocks."""
+        op = self.listing.functions[name]
+        function = Function(name, self.listing.ops[op].opview)
+        _Body(self, function, op).read()
+        return function
+
+    def type(self, number: int, value: int) -> int:
+        """The type of the listing's values that have this one, of which ``value`` is the first."""
+        if number not in self._types:
+            self._types[number] = self.signatures.type(*self.listing.type_of(value))
+        return self._types[number]
+
+
+class _Body:
+    """Reads a function. Its ops, values and regions are numbered from 0; ``op``, ``first_value`` and
+    ``first_region`` are the first ones in the listing."""
+
+    def __init__(self, bodies: Bodies, function: Function, op: int) -> None:
+        self.bodies, self.function = bodies, function
+        self.listing = listing = bodies.listing
+        self.op, self.end = op + 1, int(listing.ends[op])
+        self.first_value, self.first_region = int(listing.first_results[op]), int(listing.regions[op + 1])
+        ends = (*listing.first_results[self.end : self.end + 1].tolist(), len(listing.types))
+        self.values = slice(self.first_value, ends[0])
+        count = int(np.count_nonzero(listing.owners[self.first_region :] < self.end))
+        self.regions = slice(self.first_region, self.first_region + count)
+        self.kinds = listing.kinds[self.op : self.end]
+        self.offsets = listing.operand_offsets[self.op : self.end + 1]
+        inner_first = listing.inner_first[op - 1 :][: len(self.kinds)]  # the module and this function wait
+        self.inner_first = inner_first - np.int32(self.op)
+
+    def read(self) -> None:
+        function, listing, op = self.function, self.listing, self.op
+        self.check_regions()
+        function.ops = listing.ops[op : self.end]
+        definers = listing.definers[self.values]
+        function.definer = np.where(definers >= 0, definers - op, -1).tolist()
+        function.types = self.types()
+        function.parent = np.maximum(listing.parents[op : self.end] - op, -1).tolist()
+        function.region = (listing.regions[op : self.end] - self.first_region).tolist()
+        first = listing.first_results[op : self.end] - self.first_value
+        behind = first + listing.results[op : self.end]
+        function.results = [*map(range, first.tolist(), behind.tolist())]
+        flat = listing.operands[self.offsets[0] : self.offsets[-1]] - self.first_value
+        self.check_operands(flat)
+        function.operands = self.by_node(flat)
+        self.read_regions()
+        kinds = self.read_kinds()
+        function.names = [kinds[kind].name for kind in self.kinds.tolist()]
+        self.read_edges(kinds, flat)
+        self.read_special(kinds)
+        self.read_boundary()
+
+    def check_regions(self) -> None:
+        """Raises ShardlogError for regions that have several blocks, or nest too deeply."""
+        listing = self.listing
+        for region in (np.nonzero(listing.blocks[self.regions] != 1)[0] + self.first_region).tolist():
+            around = listing.ops[listing.owners[region]]
+            raise ShardlogError(
+                f"a region of {around.name} has {listing.blocks[region]} blocks",
+                where=location(around),
+                hint="only structured control flow (stablehlo.while, stablehlo.case) is supported",
+            )
+        depths = [0]
+        for owner in listing.owners[self.regions][1:].tolist():
+            depths.append(depths[listing.regions[owner] - self.first_region] + 1)
+            if depths[-1] > _DEEPEST:
+                hint = f"at most {_DEEPEST} levels; put what is inside into a function, and call it"
+                where = location(listing.ops[owner])
+                raise ShardlogError("regions nest too deeply", where=where, hint=hint)
+
+    def check_operands(self, flat: npt.NDArray[np.int32]) -> None:
+        """Raises ShardlogError for an op that uses what comes later, as it may inside of ops that MLIR does
+        not know."""
+        for at in np.nonzero(flat < 0)[0][:1].tolist():
+            node = int(np.searchsorted(self.offsets - self.offsets[0], at, side="right")) - 1
+            op, hint = self.function.ops[node], "put it behind the ops whose results it uses"
+            raise ShardlogError(f"{op.name} uses what comes later", where=location(op), hint=hint)
+
+    def types(self) -> list[int]:
+        """The types of the values."""
+        found = self.listing.types[self.values]
+        distinct, first, which = np.unique(found, return_index=True, return_inverse=True)
+        numbers = np.empty(len(distinct), np.int32)
+        for at in np.argsort(first).tolist():
+            value = int(first[at]) + self.first_value
+            numbers[at] = self.bodies.type(int(distinct[at]), value)
+        types: list[int] = numbers[which].tolist()
+        return types
+
+    def by_node(self, flat: npt.NDArray[np.int32]) -> list[tuple[int, ...]]:
+        """What the nodes have of the operands of all."""
+        values, offsets = flat.tolist(), (self.offsets - self.offsets[0]).tolist()
+        return [tuple(values[start:end]) for start, end in pairwise(offsets)]
+
+    def read_regions(self) -> None:
+        """The regions of nodes, those inside of others first."""
+        function, listing = self.function, self.listing
+        region_of = np.asarray(function.region, np.int32)
+        inside = np.nonzero(region_of)[0]
+        inside = inside[np.argsort(region_of[inside], kind="stable")]
+        count = self.regions.stop - self.regions.start
+        bounds = np.searchsorted(region_of[inside], np.arange(1, count + 1)).tolist()
+        nodes = inside.tolist()
+        first = (listing.first_arguments[self.regions] - self.first_value).tolist()
+        behind = (np.asarray(first) + listing.arguments[self.regions]).tolist()
+        function.arguments = list(range(first[0], behind[0]))
+        owners = (listing.owners[self.regions] - self.op).tolist()
+        found: dict[int, tuple[Region, ...]] = {}
+        for r in range(1, count):
+            region = Region(tuple(range(first[r], behind[r])), tuple(nodes[bounds[r - 1] : bounds[r]]))
+            found[owners[r]] = (*found.get(owners[r], ()), region)
+        if found:
+            function.regions = {node: found[node] for node in self.inner_first.tolist() if node in found}
+
+    def read_kinds(self) -> dict[int, _Kind]:
+        """Gives the nodes signatures, in the order of ``inner_first``. Returns the kinds of the listing that
+        there are here."""
+        function, signatures, known = self.function, self.bodies.signatures, self.bodies._kinds
+        ordered = self.kinds[self.inner_first]
+        distinct, first, counts = np.unique(ordered, return_index=True, return_counts=True)
+        found, looking = dict[int, _Kind](), list[int]()
+        of_kind = np.full(int(distinct[-1]) + 1, -1, np.int32)
+        told = [(int(first[at]), int(distinct[at]), int(counts[at])) for at in np.argsort(first)]
+        for at, number, _ in told:
+            if number not in known:
+                known[number] = self.kind(int(self.inner_first[at]))
+            found[number] = known[number]
+            if known[number].looks_at:
+                looking.append(number)
+        waiting = [(at, number, count) for at, number, count in told if number not in looking]
+        around = np.nonzero(np.isin(ordered, looking))[0].tolist() if looking else []
+        waiting += [(at, int(ordered[at]), 1) for at in around]
+        alone: dict[int, int] = {}
+        for at, number, count in sorted(waiting):
+            kind, node = found[number], int(self.inner_first[at])
+            op = function.ops[node]
+            if kind.looks_at:
+                key = (*kind.key, repr(surroundings(op, kind.looks_at)))
+                alone[node] = signatures.number(key, op, 1)
+            else:
+                of_kind[number] = signatures.number(tuple(kind.key), op, count)
+        function.signature = of_kind[self.kinds].tolist()
+        for node, signature in alone.items():
+            function.signature[node] = signature
+        return found
+
+    def kind(self, node: int) -> _Kind:
+        """The kind of a node."""
+        function, signatures = self.function, self.bodies.signatures
+        types, op = function.types, function.ops[node]
+        held = [types[value] for value in function.results[node]]
+        operands = [types[value] for value in function.operands[node]]
+        kind = _Kind(op.name, [op.name, *operands, -1, *held], looks_at=signatures.looks_at.get(op.name, ()))
+        of_sdy = op.name.startswith("sdy.")
+        pairs = attributes(op)
+        for label, attribute in pairs:
+            if of_sdy and label in _ANNOTATIONS:
+                continue
+            told = signatures.attribute(attribute)
+            if label == "sdy.sharding":
+                # An op without results may have one sharding all the same, a maximal one: it stays as it is.
+                kind.shardings = tuple(sdy.TensorShardingPerValueAttr(attribute).shardings)
+            elif "." in label and label != RULE:  # notes of other tools
+                kind.data = (*kind.data, label, told)
+            elif isinstance(told, Elements) and not operands and told.type in held:
+                kind.data = (*kind.data, label, told)
+                kind.key += [label, told.type]
+            else:
+                kind.key += [label, told.number if isinstance(told, Elements) else told]
+        if len(pairs) != len(op.attributes):  # complex elements, which MLIR's bindings cannot hold
+            kind.data = (*kind.data, "text", str(op))
+        if node in function.regions:
+            ends = function.operands
+            regions = function.regions[node]
+            kind.key.append(
+                tuple((len(r.arguments), len(ends[r.nodes[-1]]) if r.nodes else 0) for r in regions)
+            )
+        if op.name == "func.call":
+            callee: Any = op.attributes["callee"]
+            kind.callee = callee.value
+        elif of_sdy:
+            _read_sdy(kind, op)
+        return kind
+
+    def read_edges(self, kinds: dict[int, _Kind], flat: npt.NDArray[np.int32]) -> None:
+        """The result of a data-flow edge is another name for the value that owns the edge."""
+        function = self.function
+        edges = self.nodes(kinds, lambda kind: kind.name in _EDGES)
+        if edges:
+            names = np.arange(len(function.types), dtype=np.int32)
+            for node in edges:
+                (result,) = function.results[node]
+                names[result] = names[function.operands[node][0]]
+                function.flow_edges[node] = int(names[result])
+            function.operands = self.by_node(names[flat])
+        function.order = [n for n in range(len(function.ops)) if n not in function.flow_edges]
+
+    def read_special(self, kinds: dict[int, _Kind]) -> None:
+        """What nodes say beyond their signatures."""
+        function = self.function
+        for node in self.nodes(kinds, lambda kind: kind.special):
+            kind, results = kinds[int(self.kinds[node])], function.results[node]
+            if kind.data:
+                function.data[node] = kind.data
+            function.attributes.update(zip(results, kind.shardings, strict=False))
+            if kind.sharding is not None:
+                function.attributes[function.flow_edges.get(node, results.start)] = kind.sharding
+            if kind.callee:
+                function.calls[node] = kind.callee
+            if kind.group is not None:
+                function.groups.append((function.operands[node][0], kind.group, node))
+            if kind.name == "sdy.sharding_constraint":
+                function.constraints.append(node)
+        bounded = {*self.nodes(kinds, lambda kind: kind.bounded)}
+        if bounded:
+            function.boundaries = [node for node in self.inner_first.tolist() if node in bounded]
+
+    def nodes(self, kinds: dict[int, _Kind], wanted: Callable[[_Kind], bool]) -> list[int]:
+        """The nodes of certain kinds."""
+        found = [number for number, kind in kinds.items() if wanted(kind)]
+        nodes: list[int] = np.nonzero(np.isin(self.kinds, found))[0].tolist() if found else []
+        return nodes
+
+    def read_boundary(self) -> None:
+        """What the function says of its arguments and results. Raises ShardlogError where it does not end in a
+        return."""
+        function, attributes_ = self.function, self.function.op.attributes
+        function.terminator = int(np.nonzero(self.listing.parents[self.op : self.end] == self.op - 1)[0][-1])
+        end = function.ops[function.terminator]
+        if [value.type for value in end.operands] != list(
+            function.op.type.results
+        ):  # MLIR lets unknown ops end a block
+            message, hint = (
+                f"function @{function.name} ends in {end.name}",
+                "it ends in func.return, of what it returns",
+            )
+            raise ShardlogError(message, where=location(end), hint=hint)
+        entries: Any = attributes_.get("arg_attrs", [])
+        for value, entry in zip(function.arguments, entries, strict=False):
+            if (sharding := sharding_of(entry)) is not None:
+                function.attributes[value] = sharding
+        returned = function.operands[function.terminator]
+        entries = attributes_["res_attrs"] if "res_attrs" in attributes_ else [{}] * len(returned)
+        function.result_attributes = [sharding_of(entry) for entry in entries]
+
+
+def _read_sdy(kind: _Kind, op: ir.Operation) -> None:
+    held: Any = op.attributes
+    if op.name == "sdy.sharding_group":
+        kind.group = held["group_id"].value
+        return
+    for label in RESULT_SHARDING:
+        if label in held and len(op.results) == 1:
+            kind.sharding = held[label]
+    kind.bounded = op.name == "sdy.named_computation" or any(label in held for label in _BOUNDARIES)

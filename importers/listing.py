@@ -1,0 +1,170 @@
+"""The ops of a module as arrays: of which kind each is, and what it uses.
+
+MLIR writes bytecode of the module, from which the core reads the arrays. Where the core is not built they
+come through MLIR's bindings.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from ..program.signature import attributes
+
+Ints = npt.NDArray[np.int32]
+_VERSION = 6  # of the format of the bytecode
+_NONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """The ops, values and regions of a module, numbered in the order of its text: an op comes before those in
+    its regions, and its results come before the values in them. -1 stands for none.
+
+    The ops are there as long as the module is.
+    """
+
+    ops: list[ir.Operation]
+    # By op. Those are of one kind whose names, attributes and types are equal, and in whose regions blocks
+    # take and return equally many values.
+    kinds: Ints
+    parents: Ints  # the op around
+    regions: Ints  # the region that it is in
+    ends: Ints  # the first op behind all that is inside
+    operand_offsets: Ints
+    operands: Ints  # values, by op; -1: one that comes later
+    first_results: Ints  # values
+    results: Ints  # how many
+    # By value.
+    types: Ints
+    definers: Ints  # ops; -1: an argument of a block
+    # By region.
+    owners: Ints  # ops
+    blocks: Ints  # how many
+    first_arguments: Ints  # values, of the first block
+    arguments: Ints  # how many
+    inner_first: Ints  # the ops, those in the regions of an op before the op itself
+
+    @cached_property
+    def functions(self) -> dict[str, int]:
+        """The ops that are functions, by their names."""
+        found = {}
+        for op in np.nonzero(self.parents == 0)[0].tolist():
+            if self.ops[op].name == "func.func":
+                name: Any = self.ops[op].attributes["sym_name"]
+                found[str(name.value)] = op
+        return found
+
+    def type_of(self, value: int) -> tuple[ir.Type, ir.Operation]:
+        """The type of a value, and the op that makes it or has it in a region of its own."""
+        definer = int(self.definers[value])
+        if definer >= 0:
+            op = self.ops[definer]
+            return op.results[value - int(self.first_results[definer])].type, op
+        region = int(np.searchsorted(self.first_arguments, value, side="right")) - 1
+        owner = int(self.owners[region])
+        number = int(np.count_nonzero(self.owners[:region] == owner))
+        block = self.ops[owner].regions[number].blocks[0]
+        return block.arguments[value - int(self.first_arguments[region])].type, self.ops[owner]
+
+
+def listing_of(module: ir.Module) -> Listing:
+    """The ops of a module as arrays."""
+    try:
+        core: Any = importlib.import_module("shardlog.engine._core")
+        read = core.read_bytecode
+    except (ImportError, AttributeError):  # it is not built, or an older one
+        return through_bindings(module)
+    return Listing(_ops_of(module), **read(bytecode(module)))
+
+
+def bytecode(module: ir.Module) -> bytes:
+    """A module as bytecode of the version that the core reads."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer, _VERSION)
+    return buffer.getvalue()
+
+
+def _ops_of(module: ir.Module) -> list[ir.Operation]:
+    """All ops of a module, each before those inside of it."""
+    ops: list[ir.Operation] = []
+    add, on = ops.append, ir.WalkResult.ADVANCE
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        add(op)
+        return on
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return ops
+
+
+def through_bindings(module: ir.Module) -> Listing:
+    """The listing of a module without the core; kinds and types have other numbers."""
+    walk = _Walk()
+    walk.op(module.operation, _NONE, _NONE)
+    walk.found["operand_offsets"].append(len(walk.found["operands"]))
+    return Listing(walk.ops, **{name: np.asarray(list_, np.int32) for name, list_ in walk.found.items()})
+
+
+class _Walk:
+    """A walk over a module that takes down what it comes across."""
+
+    def __init__(self) -> None:
+        names = [name for name in Listing.__dataclass_fields__ if name != "ops"]
+        self.found: dict[str, list[int]] = {name: [] for name in names}
+        self.ops: list[ir.Operation] = []
+        self.values: dict[ir.Value[Any], int] = {}
+        self.types: dict[ir.Type, int] = {}
+        self.kinds: dict[Hashable, int] = {}
+
+    def op(self, op: ir.Operation, parent: int, region: int) -> None:
+        found, number = self.found, len(self.ops)
+        self.ops.append(op)
+        for name, value in (("kinds", _NONE), ("parents", parent), ("regions", region), ("ends", _NONE)):
+            found[name].append(value)
+        found["operand_offsets"].append(len(found["operands"]))
+        operands = [self.values.get(value, _NONE) for value in op.operands]
+        found["operands"] += operands
+        found["first_results"].append(len(found["types"]))
+        found["results"].append(len(op.results))
+        results = [self.value(result, number) for result in op.results]
+        inside = tuple(self.region(inner, number) for inner in op.regions)
+        types = [[found["types"][v] if v >= 0 else _NONE for v in values] for values in (operands, results)]
+        held = attributes(op)
+        unread = "" if len(held) == len(op.attributes) else str(op)  # complex elements are in no object
+        kind = (op.name, frozenset(held), unread, *map(tuple, types), inside)
+        found["kinds"][number] = self.kinds.setdefault(kind, len(self.kinds))
+        found["ends"][number] = len(self.ops)
+        found["inner_first"].append(number)
+
+    def value(self, value: ir.Value[Any], definer: int) -> int:
+        number = self.values[value] = len(self.found["types"])
+        self.found["types"].append(self.types.setdefault(value.type, len(self.types)))
+        self.found["definers"].append(definer)
+        return number
+
+    def region(self, region: ir.Region, owner: int) -> tuple[int, int, int]:
+        """Takes down a region. Returns how many blocks it has, and what the first takes and returns."""
+        found, number, blocks = self.found, len(self.found["owners"]), list(region.blocks)
+        arguments = len(blocks[0].arguments) if blocks else 0
+        found["owners"].append(owner)
+        found["blocks"].append(len(blocks))
+        found["first_arguments"].append(len(found["types"]))
+        found["arguments"].append(arguments)
+        returned = 0
+        for block in blocks:
+            for argument in block.arguments:
+                self.value(argument, _NONE)
+            for op in block.operations:
+                self.op(op.operation, owner, number)
+                if block == blocks[0]:
+                    returned = len(op.operation.operands)
+        return len(blocks), arguments, returned

@@ -1,0 +1,124 @@
+"""The ops of a module as arrays: what the core reads from bytecode is what MLIR's bindings say."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import shardlog
+from hypothesis import given, settings
+from jaxlib.mlir import ir
+from shardlog.engine import EngineError
+from shardlog.errors import ShardlogError
+from shardlog.importers.listing import Listing, bytecode, listing_of, through_bindings
+from shardlog.importers.source import make_context
+
+from ..support.random_modules import modules
+
+core = pytest.importorskip("shardlog.engine._core", reason="the core is not built")
+
+# A loop that uses what is outside of it, a function that nothing is known of, and a value with many uses.
+LOOP = """
+func.func private @other(tensor<4xf32>) -> tensor<4xf32>
+func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0:2 = stablehlo.while(%i = %n, %y = %x) : tensor<i32>, tensor<4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %y, %x : tensor<4xf32>
+    %2 = stablehlo.add %1, %1 : tensor<4xf32>
+    %3 = stablehlo.multiply %2, %1 {sdy.note = "it"} : tensor<4xf32>
+    stablehlo.return %i, %3 : tensor<i32>, tensor<4xf32>
+  }
+  %4 = stablehlo.constant dense<(1.0, 2.0)> : tensor<4xcomplex<f32>>
+  %5 = stablehlo.real %4 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
+  return %0#1, %5 : tensor<4xf32>, tensor<4xf32>
+}
+"""
+BLOCKS = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  "some.op"() ({
+    "some.jump"(%x)[^bb1] : (tensor<4xf32>) -> ()
+  ^bb1(%y: tensor<4xf32>):
+    "some.end"(%y) : (tensor<4xf32>) -> ()
+  }, {}) : () -> ()
+  return %x : tensor<4xf32>
+}
+"""
+LATER = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  "some.graph"() ({
+    %0 = "some.op"(%1) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = "some.op"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    "some.end"() : () -> ()
+  }) : () -> ()
+  return %x : tensor<4xf32>
+}
+"""
+
+
+def parsed(text: str) -> ir.Module:
+    with make_context():
+        return ir.Module.parse(text)
+
+
+def renumbered(numbers: Any) -> Any:
+    """Numbers of things in the order in which they first come."""
+    found: dict[int, int] = {}
+    return [found.setdefault(number, len(found)) for number in numbers.tolist()]
+
+
+def check(module: ir.Module) -> None:
+    ours, theirs = listing_of(module), through_bindings(module)
+    assert ours.ops == theirs.ops
+    for name in {field.name for field in fields(Listing)} - {"ops"}:
+        mine, other = getattr(ours, name), getattr(theirs, name)
+        if name in ("kinds", "types"):
+            assert renumbered(mine) == renumbered(other)
+        else:
+            assert mine.tolist() == other.tolist(), name
+
+
+@pytest.mark.parametrize("text", [LOOP, BLOCKS], ids=["loop", "blocks"])
+def test_the_core_reads_what_bindings_say(text: str) -> None:
+    check(parsed(text))
+
+
+@settings(max_examples=25, deadline=None)
+@given(modules())
+def test_random_modules(text: str) -> None:
+    check(parsed(text))
+
+
+def test_types_are_those_of_the_values() -> None:
+    module = parsed(LOOP)
+    listing = listing_of(module)
+    of = {str(listing.type_of(v)[0]): int(listing.types[v]) for v in range(len(listing.types))}
+    assert len(of) == len(set(of.values())) == 4
+    assert all(of[str(listing.type_of(v)[0])] == kind for v, kind in enumerate(listing.types.tolist()))
+
+
+def test_a_value_that_comes_later_is_bad_input() -> None:
+    with pytest.raises(ShardlogError, match=r"some\.op uses what comes later"):
+        shardlog.run(LATER)
+
+
+def test_without_the_core_programs_are_read_through_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = shardlog.run(LOOP).text()
+    monkeypatch.delattr(core, "read_bytecode")
+    assert shardlog.run(LOOP).text() == expected
+
+
+def test_bytecode_that_ends_early_is_an_error() -> None:
+    data = bytecode(parsed(LOOP))
+    whole, refused = core.read_bytecode(data), 0
+    for end in range(0, len(data), 5):
+        try:
+            part = core.read_bytecode(data[:end])
+        except EngineError:
+            refused += 1
+        else:  # what is left out stands behind the ops
+            assert all((part[name] == whole[name]).all() for name in whole)
+    assert refused > 10
