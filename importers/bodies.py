@@ -59,8 +59,11 @@ class Bodies:
     _types: dict[int, int] = field(default_factory=dict)  # of the listing -> of the signatures
 
     def read(self, name: str) -> Function:
-        """The body of a function. Raises ShardlogError for dynamic shapes, tuples and regions of several
-        blocks."""
+        """The body of a function.
+
+        Raises ShardlogError for dynamic shapes, tuples, regions of several blocks and functions that do not
+        end in a return.
+        """
         op = self.listing.functions[name]
         function = Function(name, self.listing.ops[op].opview)
         _Body(self, function, op).read()
@@ -285,25 +288,20 @@ class _Body:
         return nodes
 
     def read_boundary(self) -> None:
-        """What the function says of its arguments and results. Raises ShardlogError where it does not end in a
-        return."""
-        function, attributes_ = self.function, self.function.op.attributes
+        """What the function says of its arguments and results."""
+        function, held = self.function, self.function.op.attributes
         function.terminator = int(np.nonzero(self.listing.parents[self.op : self.end] == self.op - 1)[0][-1])
-        end = function.ops[function.terminator]
-        if [value.type for value in end.operands] != list(
-            function.op.type.results
-        ):  # MLIR lets unknown ops end a block
-            message, hint = (
-                f"function @{function.name} ends in {end.name}",
-                "it ends in func.return, of what it returns",
-            )
+        end, returned = function.ops[function.terminator], function.operands[function.terminator]
+        types = [value.type for value in end.operands]
+        if types != list(function.op.type.results):  # MLIR lets unknown ops end a block
+            message = f"function @{function.name} ends in {end.name}"
+            hint = "it ends in func.return, of what it returns"
             raise ShardlogError(message, where=location(end), hint=hint)
-        entries: Any = attributes_.get("arg_attrs", [])
+        entries: Any = held.get("arg_attrs", [])
         for value, entry in zip(function.arguments, entries, strict=False):
             if (sharding := sharding_of(entry)) is not None:
                 function.attributes[value] = sharding
-        returned = function.operands[function.terminator]
-        entries = attributes_["res_attrs"] if "res_attrs" in attributes_ else [{}] * len(returned)
+        entries = held["res_attrs"] if "res_attrs" in held else [{}] * len(returned)
         function.result_attributes = [sharding_of(entry) for entry in entries]
 
 
