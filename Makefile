@@ -17,6 +17,7 @@ test: lint
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m shardlog fmt --check rules
 	MYPYPATH=.venv/root $(BIN)/mypy -p shardlog
 	@if command -v $(CARGO) >/dev/null; then \
 	$(CARGO) fmt $(CRATE) --check && $(CARGO) clippy $(CRATE) --all-targets --quiet -- -D warnings; fi

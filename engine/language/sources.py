@@ -19,14 +19,20 @@ def read_text(path: Path) -> str:
     """The text of a file, which may be a pipe. Raises UnreadableError."""
     try:
         with path.open("rb") as stream:
-            data = stream.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise UnreadableError(f"it is larger than {LARGEST >> 20} MiB")
-        return data.decode().replace("\r\n", "\n").replace("\r", "\n")  # as in text files
+            return decoded(stream.read(LARGEST + 1))
     except (OSError, ValueError) as error:
         # A path may hold a null byte, a name may be too long.
-        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise UnreadableError(getattr(error, "strerror", None) or reason) from None
+        raise UnreadableError(getattr(error, "strerror", None) or str(error)) from None
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file of which ``LARGEST`` + 1 bytes were read, or all. Raises UnreadableError."""
+    if len(data) > LARGEST:
+        raise UnreadableError(f"it is larger than {LARGEST >> 20} MiB")
+    try:
+        return data.decode().replace("\r\n", "\n").replace("\r", "\n")  # as in text files
+    except UnicodeDecodeError:
+        raise UnreadableError("it is not UTF-8") from None
 
 
 @dataclass(frozen=True)

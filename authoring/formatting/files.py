@@ -1,0 +1,81 @@
+"""Files in the layout: those that are named, and those in folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+from typing import BinaryIO
+
+from ...engine.language.sources import LARGEST, UnreadableError, decoded, read_text
+from ...errors import ShardlogError
+from ...rulebook.einsum import SUFFIXES
+from . import einsum, layout
+
+_SUFFIXES = (".dl", ".rules")  # of files that folders are searched for
+
+
+@dataclass(frozen=True)
+class Formatted:
+    """A file, its text as it is, and in the layout."""
+
+    file: str
+    text: str
+    found: str
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file is not in the layout."""
+        return self.text != self.found
+
+    def diff(self) -> str:
+        """What the layout changes, as `diff -u` shows it."""
+        before, after = (text.splitlines(keepends=True) for text in (self.text, self.found))
+        lines = unified_diff(before, after, self.file, self.file)
+        found = (line if line.endswith("\n") else f"{line}\n" for line in lines)
+        return "".join(found)
+
+
+def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files, and the rule files in the folders, each once. Raises ShardlogError for what is not there."""
+    seen: set[Path] = set()
+    for path in paths:
+        found = [path]
+        if path.is_dir():
+            found = sorted(
+                file
+                for suffix in _SUFFIXES
+                for file in path.rglob(f"*{suffix}")
+                if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
+            )
+        elif not path.exists():
+            raise ShardlogError("there is no such file", where=str(path))
+        yield from (file for file in found if file not in seen)
+        seen.update(found)
+
+
+def format_file(path: Path) -> Formatted:
+    """A file in the layout. Raises ShardlogError or DatalogError for what is no file of rules."""
+    text = _text(lambda: read_text(path), str(path))
+    return Formatted(str(path), text, format_text(text, str(path)))
+
+
+def format_stream(stream: BinaryIO, name: str) -> str:
+    """What a stream holds, in the layout of files of that name. Raises as ``format_file`` does."""
+    return format_text(_text(lambda: decoded(stream.read(LARGEST + 1)), name), name)
+
+
+def _text(read: Callable[[], str], name: str) -> str:
+    try:
+        return read()
+    except UnreadableError as error:
+        raise ShardlogError(f"cannot read this file: {error}", where=name) from None
+
+
+def format_text(text: str, file: str) -> str:
+    """A text in the layout; the name of its file says what it is: Datalog, or (``.rules``, ``.txt``) lines of
+    einsum notation. Raises ShardlogError or DatalogError for what is neither."""
+    if Path(file).suffix in SUFFIXES:
+        return einsum.formatted(text, file)
+    return layout.formatted(text, file)

@@ -1,0 +1,43 @@
+"""``shardlog fmt``: what writing rules takes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the commands; none of them runs a module, as ``common`` is for."""
+    fmt = commands.add_parser("fmt", help="lay out files of rules")
+    about = "files of rules, and folders of .dl and .rules files; - is standard input; default: this folder"
+    fmt.add_argument("rules", metavar="FILE", nargs="*", help=about)
+    fmt.add_argument("--check", action="store_true", help="name the files that are laid out otherwise")
+    fmt.add_argument("--diff", action="store_true", help="show what would be changed")
+    about = "the name of the file on standard input: .rules means einsum notation; default: Datalog"
+    fmt.add_argument("--stdin-name", metavar="NAME", default="<stdin>", help=about)
+    fmt.set_defaults(carry_out=_fmt)
+
+
+def _fmt(options: argparse.Namespace) -> int:
+    from ..authoring.formatting.files import format_file, format_stream, rule_files
+    from ..outputs import write
+
+    if options.rules == ["-"]:
+        sys.stdout.write(format_stream(sys.stdin.buffer, options.stdin_name))
+        return 0
+    # All of them are read before the first one is written: what is wrong with one leaves all as they are.
+    changed = [
+        found
+        for file in rule_files(map(Path, options.rules or ["."]))
+        if (found := format_file(file)).changed
+    ]
+    for found in changed:
+        if options.diff:
+            sys.stdout.write(found.diff())
+        else:
+            print(found.file)
+        if not (options.check or options.diff):
+            write(found.file, found.found.encode())
+    return 1 if changed and (options.check or options.diff) else 0
