@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -12,7 +11,8 @@ from jaxlib.mlir import ir
 
 from ..partition.knowledge import Knowledge, Reader
 from ..program.elements import size_of
-from ..rulebook.book import RULES, family
+from ..rulebook.book import family
+from ..rulebook.shipped import shipped
 from ..runs.collectives import Collective
 from .machine import Link, Machine
 from .storing import memory_of, reading, storing
@@ -40,7 +40,7 @@ class Pricing:
             "memory": [(machine.memory_bandwidth,)],
             "elementwise_op": names,
         }
-        self._solver = _rules().solver(shared)
+        self._solver = shipped("cost/cost").solver(shared)
         self._known: dict[Any, Price] = {}
 
     def of_op(self, op: Any) -> Price:
@@ -92,13 +92,6 @@ class Pricing:
         ((seconds,),), ((limited,),) = said["seconds"], said["limited"]
         flops = said["flops"][0][0] if said["flops"] else 0.0
         return Price(seconds, flops, float(amount), limited)
-
-
-@cache
-def _rules() -> Any:
-    from ..engine import load
-
-    return load([RULES / "cost/cost.dl"], key="event", include_from=[RULES])
 
 
 def _touched(op: Any) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..rulebook.book import RULES, family, lowerings
+from ..rulebook.book import family, lowerings
+from ..rulebook.shipped import shipped
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,5 @@ def reading(name: str) -> str:
 
 @cache
 def _rules() -> Any:
-    from ..engine import load
-
-    program = load([RULES / "cost/storing.dl"], key="value_id", include_from=[RULES])
     names = ("elementwise_op", "broadcast_op")
-    return program.solver({name: [(op,) for op in sorted(family(name))] for name in names})
+    return shipped("cost/storing").solver({name: [(op,) for op in sorted(family(name))] for name in names})

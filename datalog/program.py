@@ -11,8 +11,10 @@ import numpy as np
 from ..engine import Limits, Relation, load
 from ..engine.evaluate.program import Backend
 from ..engine.language.diagnostics import EngineError, did_you_mean
-from . import tables
+from . import directives, tables
 from .columns import added
+from .readers import read
+from .writers import write
 
 if TYPE_CHECKING:
     import pyarrow
@@ -68,6 +70,30 @@ class Program:
         """
         names = [self._relation(name).name for name in relations] or list(self.relations)
         self._store.evaluate(names, limits or self.limits)
+
+    def warnings(self) -> list[str]:
+        """What its directives say that nobody heeds: a line each, with the place."""
+        return directives.unknown_parameters(self._program.plan)
+
+    def read_inputs(self, folder: str | Path = ".") -> None:
+        """Adds the facts that ``.input`` asks for: files by default RELATION.facts in ``folder``. Raises
+        ShardlogError where one cannot be read."""
+        plan = self._program.plan
+        for transfer in directives.inputs(plan, Path(folder)):
+            read(self._store, transfer, plan.records)
+
+    def run_outputs(self) -> None:
+        """Computes the relations of ``.output`` and ``.printsize`` and what they depend on, as ``run``."""
+        if self._program.outputs:
+            self.run(*self._program.outputs)
+
+    def write_outputs(self, folder: str | Path | None = ".") -> None:
+        """Writes what ``.output`` and ``.printsize`` ask for: files by default RELATION.csv in ``folder``, or
+        to the standard output where it is None. Either all files are written or none. Raises
+        ShardlogError."""
+        plan = self._program.plan
+        transfers = directives.outputs(plan, None if folder is None else Path(folder))
+        write(transfers, self._store, self._all_symbols, plan.records)
 
     def relation(self, name: str) -> Array:
         """The tuples of a relation as of the last run, sorted: a structured array with a field per column of

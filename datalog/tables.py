@@ -27,14 +27,19 @@ def structured(relation: Relation, store: Store, symbols: Symbols) -> Array:
     columns = store.columns(relation.name)
     result = np.empty(store.count(relation.name), fields)
     for i, (column, words) in enumerate(zip(relation.columns, columns, strict=True)):
-        if column.type in _TYPES:
-            result[column.name] = words.view(_TYPES[column.type])
-        elif column.type == "symbol":
-            result[column.name] = symbols()[words]
-        else:
-            numbers, values = _values(relation, i, store, words)
-            result[column.name] = objects(values)[numbers]
+        result[column.name] = (
+            symbols()[words] if column.type == "symbol" else values(relation, i, store, words)
+        )
     return result
+
+
+def values(relation: Relation, column: int, store: Store, words: Words) -> Array:
+    """The values that words stand for in a column that is not of symbols."""
+    kind = relation.columns[column].type
+    if kind in _TYPES:
+        return words.view(_TYPES[kind])
+    numbers, distinct = _distinct(relation, column, store, words)
+    return objects(distinct)[numbers]
 
 
 def arrow(
@@ -54,8 +59,8 @@ def arrow(
         if column.type == "symbol":
             numbers, texts = _used(words, symbols())
         else:
-            numbers, values = _values(relation, i, store, words)
-            texts = objects([text_of(column, value, records) for value in values])
+            numbers, found = _distinct(relation, i, store, words)
+            texts = objects([text_of(column, value, records) for value in found])
         numbers = pyarrow.array(numbers.astype(np.int32))
         arrays.append(pyarrow.DictionaryArray.from_arrays(numbers, pyarrow.array(texts, pyarrow.string())))
     if not arrays:
@@ -73,7 +78,7 @@ def objects(values: Iterable[Any]) -> Array:
     return result
 
 
-def _values(relation: Relation, column: int, store: Store, words: Words) -> tuple[Array, list[Any]]:
+def _distinct(relation: Relation, column: int, store: Store, words: Words) -> tuple[Array, list[Any]]:
     """The distinct values of a column, and for each tuple the number of its own."""
     distinct, numbers = np.unique(words, return_inverse=True)
     return numbers, store.values(relation.name, column, distinct)

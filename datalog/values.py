@@ -2,24 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..engine.plan.plan import Column
 
 Records = Mapping[str, tuple[Column, ...]]
+_DEEPEST = 500  # records in one another: the engine takes no deeper ones
+
+_NUMBER = re.compile(r"\s*[+-]?[0-9]+")
+_UNSIGNED = re.compile(r"0x[0-9a-fA-F]+|0b[01]+|\s*\+?[0-9]+")
+_FLOAT = re.compile(
+    r"\s*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
+)
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_BARE = re.compile(r"[^,\])]*")
+EXPECTED = {
+    "number": "a number of 64 bits",
+    "unsigned": "an unsigned number of 64 bits",
+    "float": "a float",
+    "record": "a record, as in [1, [a, nil]]",
+}
 
 
-def text_of(column: Column, value: Any, records: Records) -> str:
-    """A value of a column as Soufflé writes it to a file: symbols as they are, records as in a program."""
+# ---- To text --------------------------------------------------------------------------------------------
+
+
+def text_of(column: Column, value: Any, records: Records, symbol: Callable[[str], str] = str) -> str:
+    """A value of a column as Soufflé writes it to a file, with ``symbol`` for symbols inside of records."""
     if column.type == "record":
         if value is None:
             return "nil"
         fields = zip(records[column.type_name], value, strict=True)
-        return f"[{', '.join(text_of(field, part, records) for field, part in fields)}]"
+        return f"[{', '.join(_inner(field, part, records, symbol) for field, part in fields)}]"
     return float_text(value) if column.type == "float" else str(value)
+
+
+def _inner(column: Column, value: Any, records: Records, symbol: Callable[[str], str]) -> str:
+    return symbol(value) if column.type == "symbol" else text_of(column, value, records, symbol)
 
 
 def float_text(value: float) -> str:
     """A float with 17 digits, as C++ streams write it."""
     return f"{value:.17g}"
+
+
+# ---- From text ------------------------------------------------------------------------------------------
+
+
+def value_of(column: Column, text: str, records: Records) -> Any:
+    """The value of a column that a text stands for. Raises ValueError, which says what was expected."""
+    if column.type == "symbol":
+        return text
+    try:
+        value, end = _value_at(column, text, 0, records, 0)
+    except OverflowError:
+        raise ValueError(EXPECTED[column.type]) from None
+    if end != len(text):
+        raise ValueError(EXPECTED[column.type])
+    return value
+
+
+def _value_at(column: Column, text: str, at: int, records: Records, depth: int) -> tuple[Any, int]:
+    """The value that begins at a place of a text, and where it ends."""
+    if column.type == "symbol":
+        if quoted := _QUOTED.match(text, at):
+            return re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL), quoted.end()
+        bare = _BARE.match(text, at)
+        assert bare is not None
+        return bare[0], bare.end()
+    if column.type == "record":
+        return _record_at(column, text, at, records, depth)
+    read = {"number": _number, "unsigned": _unsigned, "float": _float}[column.type]
+    return read(text, at)
+
+
+def _record_at(column: Column, text: str, at: int, records: Records, depth: int) -> tuple[Any, int]:
+    if depth > _DEEPEST:
+        raise ValueError(f"a record of at most {_DEEPEST} levels")
+    at = _past_space(text, at)
+    if text.startswith("nil", at):
+        return None, at + 3
+    at = _past(text, at, "[")
+    values = []
+    for i, field in enumerate(records[column.type_name]):
+        if i:
+            at = _past(text, at, ",")
+        value, at = _value_at(field, text, _past_space(text, at), records, depth + 1)
+        values.append(value)
+    return tuple(values), _past(text, at, "]")
+
+
+def _number(text: str, at: int) -> tuple[int, int]:
+    found = _NUMBER.match(text, at)
+    if not found or not -(1 << 63) <= int(found[0]) < 1 << 63:
+        raise ValueError(EXPECTED["number"])
+    return int(found[0]), found.end()
+
+
+def _unsigned(text: str, at: int) -> tuple[int, int]:
+    found = _UNSIGNED.match(text, at)
+    if not found:
+        raise ValueError(EXPECTED["unsigned"])
+    base = {"0x": 16, "0b": 2}.get(found[0][:2], 10)
+    value = int(found[0], base)
+    if value >= 1 << 64:
+        raise ValueError(EXPECTED["unsigned"])
+    return value, found.end()
+
+
+def _float(text: str, at: int) -> tuple[float, int]:
+    found = _FLOAT.match(text, at)
+    if not found:
+        raise ValueError(EXPECTED["float"])
+    return float(found[0]), found.end()
+
+
+def _past_space(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _past(text: str, at: int, character: str) -> int:
+    at = _past_space(text, at)
+    if not text.startswith(character, at):
+        raise ValueError(
+            f"`{character}`" + (f" before `{text[at:][:20]}`" if at < len(text) else " at the end")
+        )
+    return at + 1

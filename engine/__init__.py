@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .evaluate.limits import Limits
 from .evaluate.program import Program, Solver, load
-from .evaluate.query import load_query
 from .language.diagnostics import DatalogError, Diagnostic, EngineError
 from .plan.plan import Directive, Plan, Relation
 
@@ -19,5 +18,4 @@ __all__ = [
     "Relation",
     "Solver",
     "load",
-    "load_query",
 ]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from ..engine.language.syntax import Atom, Clause, Constant, Module, Variable
-from .naming import Naming
-
-Names = frozenset[str] | None  # None: any op
+from .naming import Names, Naming
 
 
 def names(module: Module, naming: Naming) -> Names:
@@ -35,11 +32,6 @@ def names(module: Module, naming: Naming) -> Names:
     return _union(
         _about(c, own, keyed, naming) for name in clauses.keys() - own.keys() for c in clauses[name]
     )
-
-
-def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bool:
-    """Rules that are ``about`` some ops may say something about a signature: it has one of the names."""
-    return about is None or any(v in about for rows in facts.values() for row in rows for v in row)
 
 
 def _union(found: Iterable[Names]) -> Names:

@@ -4,46 +4,34 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..engine import DatalogError, Limits, Program, Solver, load
-from ..engine.provenance.proof import Derivations, Proof
-from ..errors import ShardlogError
+from ..engine import Limits, Program, Solver
 from ..program.meshes import Mesh
-from .about import names, speak_of
-from .clauses import compile_files
-from .discover import GROUP, Package, discovered
-from .einsum import SUFFIXES, read_text
+from .discover import discovered
 from .invalid import RELATIONS as INVALID
 from .invalid import Invalid, find_invalid
-from .naming import Naming, naming
-from .overlaps import overlaps
-from .priorities import compile_priorities, parse_priorities, unknown_names
-from .written import fact_places, read
+from .naming import Names, Naming, naming, speak_of
+from .shipped import RULES, shipped
 
-RULES = Path(__file__).parents[1] / "rules"
+if TYPE_CHECKING:
+    from ..engine.provenance.proof import Proof
+
 Facts = Mapping[str, Any]
 LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=15)  # of what a user's rules take for one op
-
-
-_OPS = (RULES / "ops/main.dl",)
-
-
-@cache
-def _ops() -> Program:
-    return load_ops(())
+_PROPAGATION = ("turn", "boundary", "constraints", "siblings", "tactics", "constants", "groups", "schedule")
 
 
 @cache
 def _answers() -> tuple[Solver, dict[Hashable, dict[str, list[tuple[Any, ...]]]]]:
-    return _ops().solver({}), {}
+    return shipped("ops/main").solver({}), {}
 
 
 def builtin_ops() -> tuple[Program, Solver]:
     """The op rules that shardlog comes with, and their solver."""
-    return _ops(), _answers()[0]
+    return shipped("ops/main"), _answers()[0]
 
 
 @cache
@@ -65,106 +53,12 @@ def lowerings() -> dict[str, str]:
     return dict(builtin_ops()[1].solve({}, ["lowered_op"])["lowered_op"])
 
 
-def load_ops(
-    files: Sequence[Path], op_priorities: Path | None = None, include_from: Sequence[Path | str] = ()
-) -> Program:
-    """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
-    the list of op priorities in a file. ``include_from`` are folders that files may include from, beside
-    their own and that of shardlog's rules."""
-    for file in files:
-        if file.suffix in (".mlir", ".mlirbc"):
-            hint = "rules are files of Datalog (.dl) or einsum notation (.rules)"
-            raise ShardlogError("this is a module, and rules are expected", where=str(file), hint=hint)
-    lines = [f for f in files if f.suffix in SUFFIXES]
-    texts = compile_files({str(f): read_text(f) for f in lines})
-    if op_priorities is not None:
-        texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
-    included = [*_OPS, *(f for f in files if f not in lines)]
-    folders = (RULES, *include_from)
-    program = load(included, key="sig", texts=texts, include_from=folders, untyped=_is_users, files=False)
-    _check_heads(program)
-    return program
-
-
-def _is_users(file: str) -> bool:
-    """Whether a file of rules is a user's, who need not know the types of our columns."""
-    return not file.startswith(str(RULES))
-
-
-def _check_heads(program: Program) -> None:
-    """Raises ShardlogError for a rule that adds to what an op is."""
-    plan = program.plan
-    for rule in plan.rules:
-        relation, source = plan.relations[rule.head], plan.sources[rule.source]
-        own = not source.file.startswith(str(RULES))
-        if own and relation.input and not relation.name.startswith("rule_"):
-            message = f"a rule cannot add to {relation.name}, which is what shardlog tells of an op"
-            hint = "conclude a relation of your own, declared with .decl"
-            raise ShardlogError(message, where=f"{source.file}:{source.line}", hint=hint)
-
-
-def rule_texts(files: Iterable[Path]) -> dict[str, str]:
-    """The Datalog of rule files, by file. Raises ShardlogError where one cannot be read."""
-    texts = {str(file): read_text(file) for file in files}
-    return texts | compile_files({f: text for f, text in texts.items() if Path(f).suffix in SUFFIXES})
-
-
-def load_packages(
-    packages: Sequence[Package],
-    extra: Sequence[Path],
-    op_priorities: Path | None,
-    include_from: Sequence[Path | str] = (),
-) -> tuple[Program, tuple[Path, ...], list[str]]:
-    """The op rules with those of ``packages`` and the files ``extra``; the files that are in use, and a
-    message for every package that is broken and left out. Raises for what is wrong with ``extra``."""
-    loaded = partial(load_ops, op_priorities=op_priorities, include_from=include_from)
-    broken = [(package, package.broken) for package in packages if package.broken]
-    whole = [package for package in packages if not package.broken]
-    files = (*(file for package in whole for file in package.files), *extra)
-    try:
-        program = loaded(files)
-    except (ShardlogError, DatalogError):
-        if not whole:
-            raise
-        program, files = loaded(extra), tuple(extra)
-        for package in whole:
-            try:
-                program = loaded((*package.files, *files))
-                files = (*package.files, *files)
-            except (ShardlogError, DatalogError) as error:
-                broken.append((package, str(error).splitlines()[0]))
-    return program, files, [f"the rules of {GROUP}:{p.name} are left out: {why}" for p, why in broken]
-
-
-# The programs of rules/propagation, and what they are solved for one at a time.
-_KEYS = {
-    "turn": "item",
-    "boundary": "value",
-    "constraints": "demand",
-    "siblings": "attribute",
-    "tactics": "request",
-    "constants": None,
-    "groups": None,
-    "schedule": None,
-}
-
-
-@cache
-def _propagation(name: str, key: str | None = None) -> Program:
-    return load([RULES / f"propagation/{name}.dl"], key=key, include_from=[RULES])
-
-
 # What the op rules say about how an op becomes local; see ``rules/partition/local.dl``.
 LOCAL = (
     *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
     *("combined_by_region", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
     *("reads", "reads_backwards", "passes_partial", "looks_up"),
 )
-
-
-@cache
-def _choosing(name: str) -> Program:
-    return load([RULES / f"partition/{name}.dl"], key="item", include_from=[RULES])
 
 
 def _key(signature: Facts) -> Hashable:
@@ -174,7 +68,7 @@ def _key(signature: Facts) -> Hashable:
 def reasons() -> Program:
     """The rules of a turn with those that say why an axis stops short; see
     ``rules/propagation/blocked.dl``."""
-    return _propagation("blocked", "item")
+    return shipped("propagation/blocked")
 
 
 class RuleBook:
@@ -196,11 +90,20 @@ class RuleBook:
     ) -> None:
         packages, given = discovered(), tuple(dict.fromkeys(extra))
         self.op_priorities = op_priorities
-        own = bool(packages or given) or op_priorities is not None
         self.files: tuple[Path, ...] = ()
-        self.ops, messages = _ops(), list[str]()
+        self.ops, messages = shipped("ops/main"), list[str]()
+        self._about: Names = frozenset()
+        own = bool(packages or given) or op_priorities is not None
         if own:
+            from .users import load_packages, names_in
+
             self.ops, self.files, messages = load_packages(packages, given, op_priorities, include_from)
+            self._about, overlapping = names_in(self.files, _naming())
+            messages += overlapping
+            if op_priorities is not None:
+                self._about = None
+        for message in messages:
+            warnings.warn(message, stacklevel=2)
         each = LIMITS.changed(limits)
         self._invalid: set[Hashable] = set()  # signatures about which the rules say what makes no sense
         self.asked: dict[str, list[Facts]] = {}
@@ -209,34 +112,28 @@ class RuleBook:
         # unless more rules are about it.
         solver = self.ops.solver({}, limits=each) if own else None
         self._ops, self._answers = (solver, {}) if solver else _answers()
-        written = read(rule_texts(self.files))
-        self._about = names(written.module, _naming()) if op_priorities is None else None
-        if self.files:
-            messages += overlaps(written, sorted((RULES / "ops").rglob("*.dl")), _naming())
-        for message in messages:
-            warnings.warn(message, stacklevel=2)
         shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
         self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
         self.levels = shared["op_priority_level"]
 
     def programs(self) -> dict[str, Program]:
         """All programs by name."""
-        return {"ops": self.ops, **{name: _propagation(name, key) for name, key in _KEYS.items()}}
+        return {"ops": self.ops, **{name: shipped(f"propagation/{name}") for name in _PROPAGATION}}
 
     def text(self) -> str:
         """The op rules as one text of Datalog, for other engines: files of Datalog are included."""
-        lines = [f for f in self.files if f.suffix in SUFFIXES]
-        included = (*_OPS, *(f for f in self.files if f not in lines))
-        texts = [f'.include "{f.resolve()}"' for f in included] + list(rule_texts(lines).values())
-        if self.op_priorities is not None:
-            texts.append(compile_priorities(str(self.op_priorities), read_text(self.op_priorities)))
-        return "\n".join([*texts, ""])
+        from .users import as_text
+
+        return as_text(self.files, self.op_priorities)
 
     def unknown_priorities(self, ops: Iterable[Any]) -> list[str]:
         """A message for each entry of ``op_priorities`` about ops that neither the rules nor a module (with
         these ``ops``) have."""
         if self.op_priorities is None:
             return []
+        from .einsum import read_text
+        from .priorities import parse_priorities, unknown_names
+
         entries = parse_priorities(str(self.op_priorities), read_text(self.op_priorities))
         return list(unknown_names(entries, _naming().known(self.ops.plan), ops))
 
@@ -278,44 +175,48 @@ class RuleBook:
     def candidates(shared: Facts) -> Solver:
         """A solver for the ways in which an op can be computed; ``shared`` are the facts about axes. See
         ``rules/partition/candidates.dl``."""
-        return _choosing("candidates").solver(shared)
+        return shipped("partition/candidates").solver(shared)
 
     @staticmethod
     def choice() -> Solver:
         """A solver for which of these ways is taken; see ``rules/partition/choice.dl``."""
-        return _choosing("choice").solver({})
+        return shipped("partition/choice").solver({})
 
     def because(self, signature: Facts, relation: str, row: tuple[Any, ...]) -> Proof | None:
         """The proof of what the op rules say about a signature, such as that the op is computed in parts."""
-        ops = self.ops if speak_of(self._about, signature) else _ops()
+        from ..engine.provenance.proof import Derivations
+
+        ops = self.ops if speak_of(self._about, signature) else shipped("ops/main")
         return Derivations(ops, signature, [relation]).proof(relation, row)
 
     @staticmethod
     def dearer(facts: Facts, candidate: int, than: int) -> Proof | None:
         """Why one way to compute an op was not taken, but another; see ``rules/partition/choice.dl``."""
-        return Derivations(_choosing("choice"), facts, ["dearer"]).proof("dearer", (candidate, than))
+        from ..engine.provenance.proof import Derivations
+
+        return Derivations(shipped("partition/choice"), facts, ["dearer"]).proof("dearer", (candidate, than))
 
     def invalid(self, signature: Facts) -> tuple[Invalid, ...]:
         """The errors in the answer of a user's or a package's rules about a signature that was classified
         before."""
         if _key(signature) not in self._invalid:
             return ()
-        found = find_invalid(
-            self.ops, signature, fact_places({str(file): read_text(file) for file in self.files}), str(RULES)
-        )
+        from .users import places
+
+        found = find_invalid(self.ops, signature, places(self.files), str(RULES))
         return tuple(invalid for invalid in found if invalid.place)
 
     def turn(self, shared: Facts) -> Solver:
         """A solver for turns: the axes that the slots of one item gain. ``shared`` are the facts about the
         axes."""
-        return _propagation("turn", "item").solver(shared)
+        return shipped("propagation/turn").solver(shared)
 
     def boundary(self, shared: Facts) -> Callable[[Facts], list[tuple[Any, ...]]]:
         """The axes that arguments and results of functions may keep; see ``rules/propagation/boundary.dl``.
 
         Returns a function from the facts about a value to the rows of ``sharded`` that it keeps.
         """
-        solver = _propagation("boundary", "value").solver(shared)
+        solver = shipped("propagation/boundary").solver(shared)
 
         def kept(facts: Facts) -> list[tuple[Any, ...]]:
             self._note("boundary", facts)
@@ -387,14 +288,14 @@ class RuleBook:
 
     def _evaluate(self, name: str, facts: Facts) -> dict[str, Any]:
         self._note(name, facts)
-        return _propagation(name).evaluate(facts)
+        return shipped(f"propagation/{name}").evaluate(facts)
 
     def _decide(self, name: str, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The answer of a keyed program about a case. Few cases are distinct, and each is solved once."""
         decisions, key = self._decisions.setdefault(name, {}), _key(facts)
         if key not in decisions:
             self._note(name, facts)
-            decisions[key] = _propagation(name, _KEYS[name]).solver({}).solve(facts)
+            decisions[key] = shipped(f"propagation/{name}").solver({}).solve(facts)
         return decisions[key]
 
     def _note(self, name: str, facts: Facts) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine import Program
-from ..engine.provenance.proof import Derivations, Proof
 from ..errors import ShardlogError
-from .written import Place
+
+if TYPE_CHECKING:
+    from ..engine.provenance.proof import Proof
+    from .written import Place
 
 RELATIONS = ("invalid", "invalid_edge")
 Facts = Mapping[str, Sequence[tuple[Any, ...]]]
@@ -41,6 +43,8 @@ def find_invalid(
 ) -> Iterator[Invalid]:
     """The errors in what is said about the op with ``facts``, in order. Those come first that follow from
     rules outside of the folder ``builtin``, or from the facts ``own``."""
+    from ..engine.provenance.proof import Derivations
+
     derivations = Derivations(program, facts, RELATIONS)
     found = []
     for name in RELATIONS:

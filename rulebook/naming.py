@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..engine import Solver
 from ..engine.plan.plan import Plan
+
+Names = frozenset[str] | None  # ops and targets of custom calls; None: any
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,8 @@ def naming(rules: Solver) -> Naming:
     """The names in op rules."""
     found = rules.solve({}, ["calls_op", "names_op"])
     return Naming(dict(found["calls_op"]), dict(found["names_op"]))
+
+
+def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bool:
+    """Rules that are ``about`` some ops may say something about a signature: it has one of the names."""
+    return about is None or any(v in about for rows in facts.values() for row in rows for v in row)

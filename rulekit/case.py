@@ -15,9 +15,10 @@ from jaxlib.mlir import ir
 from ..importers.source import parse_module, read_source
 from ..program.function import location
 from ..program.signature import describe, looks_at
-from ..rulebook.book import RULES, RuleBook
+from ..rulebook.book import RuleBook
 from ..rulebook.einsum import SUFFIXES, Line, parse_lines, read_text
 from ..rulebook.invalid import Invalid
+from ..rulebook.shipped import RULES
 
 Array = npt.NDArray[Any]
 Reference = Callable[..., Any]  # of the operands, as NumPy arrays; one result or a sequence of them

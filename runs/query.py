@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..engine import DatalogError, load_query
-from ..engine.evaluate.query import mentions
+from ..engine import DatalogError
+from ..engine.evaluate.query import load_query, mentions
 from ..errors import ShardlogError, closest
 from ..exporters.relations import SCHEMA, declarations
 from ..rulebook.book import LIMITS

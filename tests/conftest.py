@@ -1,16 +1,21 @@
-"""Eight CPU devices, set before anything imports JAX; and what tests need, by their marker."""
+"""Eight CPU devices, set before anything imports JAX; a cache of their own; and what tests need, by their
+marker."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections import Counter
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from .support import tools
 
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+
+_cache = TemporaryDirectory(prefix="shardlog-tests-")  # it goes with the process
+os.environ.setdefault("SHARDLOG_CACHE", _cache.name)
 
 # What runs in the background of a shell ignores Ctrl-C, and so would the processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..language.diagnostics import EngineError, counted
 from ..plan.plan import Column, Relation
 
-Rows = Iterable[Sequence[Any]] | np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    import numpy as np
+
+Rows: TypeAlias = "Iterable[Sequence[Any]] | np.ndarray[Any, Any]"
 
 _LIMITS = {"number": (-(1 << 63), (1 << 63) - 1), "unsigned": (0, (1 << 64) - 1)}
 _EXPECTED = {
@@ -29,7 +30,7 @@ def tuples(
     """The rows as tuples of the relation's types. Raises EngineError for a row that does not fit."""
     width = len(relation.columns)
     result = []
-    for i, row in enumerate(rows.tolist() if isinstance(rows, np.ndarray) else rows):
+    for i, row in enumerate(rows.tolist() if hasattr(rows, "tolist") else rows):
         if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != width:
             found = 0 if not isinstance(row, Sequence) else len(row)
             raise EngineError(

@@ -8,18 +8,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from ..language.diagnostics import EngineError, did_you_mean
-from ..plan.compiler import compile_program
+from ..plan.cache import PlanCache, PlanText, Request
 from ..plan.plan import Directive, Plan, Relation
 from .branches import Branches
-from .facts import tuples
 from .limits import UNLIMITED, Limits
-from .reference import Evaluation
-from .store import ReferenceStore, Store
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .reference import Evaluation
+    from .store import Store
 
 Row: TypeAlias = tuple[Any, ...]
 Facts: TypeAlias = Mapping[str, "Iterable[Sequence[Any]] | np.ndarray[Any, Any]"]
@@ -36,6 +37,7 @@ def load(
     untyped: Callable[[str], bool] = lambda file: False,
     files: bool = True,
     updates: bool = False,
+    cache: PlanCache | None = None,
 ) -> Program:
     """Read Datalog files as one program, check and plan it.
 
@@ -45,11 +47,21 @@ def load(
     here, and from those in ``include_from``. In the rules of files that are ``untyped``, what is declared as
     a plain ``number`` or ``symbol`` may go where a subtype is expected. Without ``files`` it is an
     error where a directive names a file to read or write. With ``updates`` the plan says how a ``store``
-    goes on after facts were added.
+    goes on after facts were added. A program whose plan is in ``cache`` is not compiled; the plans of others
+    are put there.
 
     Raises DatalogError with every error found.
     """
-    return Program(compile_program(paths, texts or {}, key, include_from, untyped, files, updates))
+    request = Request(paths, key, texts or {}, include_from, untyped, files, updates)
+    kept = cache.find(request) if cache else None
+    if kept is not None:
+        return Program(kept)
+    from ..plan.compiler import compile_program
+
+    plan, sources = compile_program(request)
+    if cache:
+        cache.keep(request, plan, sources.by_file())
+    return Program(plan)
 
 
 class Solver(Protocol):
@@ -62,9 +74,19 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class Program:
-    """A checked and planned program."""
+    """A checked and planned program: ``given`` is its plan, which as a text is read when it is asked for."""
 
-    plan: Plan
+    given: Plan | PlanText
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan."""
+        return Plan.from_json(self.given.text) if isinstance(self.given, PlanText) else self.given
+
+    @property
+    def key(self) -> str | None:
+        """The type that the program is keyed by, if it is."""
+        return self.given.key
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
@@ -79,7 +101,14 @@ class Program:
     @cached_property
     def outputs(self) -> list[str]:
         """The names of the relations that are ``.output`` or ``.printsize``, in the order of declaration."""
-        return [relation.name for relation in self.plan.relations if relation.output]
+        return [name for name, output in self._names.items() if output]
+
+    @cached_property
+    def _names(self) -> Mapping[str, bool]:
+        """The names of the relations, with whether they are outputs."""
+        if isinstance(self.given, PlanText):
+            return self.given.relations
+        return {relation.name: relation.output for relation in self.given.relations}
 
     def evaluate(
         self,
@@ -94,13 +123,15 @@ class Program:
         (tuples, columns). Raises EngineError for facts that do not fit and for what goes wrong while running,
         as when ``limits`` are reached. Other threads run meanwhile, and Ctrl-C stops it.
         """
-        if self.plan.key is not None:
-            raise EngineError(f"the program is keyed by `{self.plan.key}`: use solver(...).solve(...)")
+        if self.key is not None:
+            raise EngineError(f"the program is keyed by `{self.key}`: use solver(...).solve(...)")
         names = self._outputs(outputs)
         core = _core(backend)
         if core is not None:
             answers = cast(Answers, self._in_core(core).evaluate(self._rows(facts), names, limits))
-            return self._outward(answers) if self.plan.branches else answers
+            return self._outward(answers) if self._branches else answers
+        from .reference import Evaluation
+
         evaluation = Evaluation(self.plan, limits=limits)
         self._insert(evaluation, facts)
         evaluation.run(self.plan.strata, self._indices(names))
@@ -109,7 +140,7 @@ class Program:
     def solver(self, shared: Facts, backend: Backend = "auto", limits: Limits = UNLIMITED) -> Solver:
         """A solver for single keys, each under ``limits``; ``shared`` are the facts of relations that are not
         keyed."""
-        if self.plan.key is None:
+        if self.key is None:
             raise EngineError("the program has no key: use evaluate(...)")
         core = _core(backend)
         if core is None:
@@ -119,12 +150,17 @@ class Program:
     def store(self, backend: Backend = "auto") -> Store:
         """The program with facts that come bit by bit; it has no key."""
         core = _core(backend)
-        return ReferenceStore(self.plan) if core is None else cast(Store, self._in_core(core).store())
+        if core is not None:
+            return cast("Store", self._in_core(core).store())
+        from .store import ReferenceStore
+
+        return ReferenceStore(self.plan)
 
     def _in_core(self, core: Any) -> Any:
         """The program as ``core`` holds it, made once."""
         if "_compiled" not in self.__dict__:
-            self.__dict__["_compiled"] = core.Program(self.plan.to_json())
+            text = self.given.text if isinstance(self.given, PlanText) else self.given.to_json()
+            self.__dict__["_compiled"] = core.Program(text)
         return self.__dict__["_compiled"]
 
     def _rows(self, facts: Facts) -> dict[str, Any]:
@@ -132,21 +168,27 @@ class Program:
         found: dict[str, Any] = {}
         for name, rows in facts.items():
             rows = self._inward(self._known(name), rows)
-            found[name] = rows if isinstance(rows, list | np.ndarray) else list(rows)
+            found[name] = rows if isinstance(rows, list) or hasattr(rows, "dtype") else list(rows)
         return found
 
     @cached_property
-    def _branches(self) -> Branches:
-        return Branches(self.plan)
+    def _branches(self) -> Branches | None:
+        """The algebraic data types of the program; None where it has none, which a text says at its end."""
+        if isinstance(self.given, PlanText) and self.given.text.endswith('"branches":{}}'):
+            return None
+        return Branches(self.plan) if self.plan.branches else None
 
     def _inward(self, name: str, rows: Any) -> Any:
-        return self._branches.inward(self.relations[name], rows) if self.plan.branches else rows
+        return self._branches.inward(self.relations[name], rows) if self._branches else rows
 
     def _outward(self, answers: Answers) -> Answers:
-        relations = self.relations
-        return {n: list(self._branches.outward(relations[n], rows)) for n, rows in answers.items()}
+        assert self._branches is not None
+        outward, relations = self._branches.outward, self.relations
+        return {name: list(outward(relations[name], rows)) for name, rows in answers.items()}
 
     def _insert(self, evaluation: Evaluation, facts: Facts) -> None:
+        from .facts import tuples
+
         for name, rows in facts.items():
             relation = self.relations[self._known(name)]
             evaluation.insert(
@@ -155,7 +197,7 @@ class Program:
 
     def _answers(self, evaluation: Evaluation, names: Sequence[str]) -> Answers:
         answers = {name: evaluation.rows(self.plan.index(name)) for name in names}
-        return self._outward(answers) if self.plan.branches else answers
+        return self._outward(answers) if self._branches else answers
 
     def _outputs(self, outputs: Sequence[str] | None) -> list[str]:
         return self.outputs if outputs is None else [self._known(name) for name in outputs]
@@ -164,14 +206,16 @@ class Program:
         return [self.plan.index(name) for name in names]
 
     def _known(self, name: str) -> str:
-        if name not in self.relations:
-            hint = did_you_mean(name, self.relations)
+        if name not in self._names:
+            hint = did_you_mean(name, self._names)
             raise EngineError(f"unknown relation `{name}`" + (f"; {hint}" if hint else ""))
         return name
 
 
 class _ReferenceSolver:
     def __init__(self, program: Program, shared: Facts, limits: Limits) -> None:
+        from .reference import Evaluation
+
         plan = program.plan
         self._program, self._limits = program, limits
         self._shared = Evaluation(plan, limits=limits)
@@ -179,6 +223,8 @@ class _ReferenceSolver:
         self._shared.run(plan.strata[: plan.shared], range(len(plan.relations)))
 
     def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
+        from .reference import Evaluation
+
         program, plan = self._program, self._program.plan
         names = program._outputs(outputs)
         evaluation = Evaluation(plan, self._shared, self._limits)

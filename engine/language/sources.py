@@ -74,6 +74,10 @@ class Sources:
         self.starts.append(start)
         return start
 
+    def by_file(self) -> dict[str, str]:
+        """The texts by file."""
+        return dict(zip(self.files, self.texts, strict=True))
+
     def locate(self, at: int) -> Place:
         """The file, line and column of a position."""
         i = bisect_right(self.starts, at) - 1

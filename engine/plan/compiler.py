@@ -24,33 +24,27 @@ from ..transform.components import instantiate
 from ..transform.inlining import inline
 from ..transform.numbers import number_solutions
 from ..transform.witnesses import write_out_witnesses
+from .cache import Request
 from .plan import BranchFields, Column, Directive, Expression, Plan, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
 
 
-def compile_program(
-    paths: Sequence[Path | str],
-    texts: Mapping[str, str],
-    key: str | None,
-    include_from: Sequence[Path | str] = (),
-    untyped: Callable[[str], bool] = lambda file: False,
-    files: bool = True,
-    updates: bool = False,
-) -> Plan:
-    """The plan of the program that all files and texts make together. Raises DatalogError."""
+def compile_program(request: Request) -> tuple[Plan, Sources]:
+    """The plan of a program, and the texts that it was made from. Raises DatalogError."""
     sources = Sources()
     reporter = Reporter(sources)
     module = Module()
-    reader = _Reader(sources, reporter, module, texts, [Path(folder).resolve() for folder in include_from])
-    for path in paths:
+    folders = [Path(folder).resolve() for folder in request.include_from]
+    reader = _Reader(sources, reporter, module, request.texts, folders)
+    for path in request.paths:
         reader.read_root(Path(path))
-    for name in texts:
-        reader.read(name, texts[name], Path(name).parent.resolve())
-    if not files:
+    for name, text in request.texts.items():
+        reader.read(name, text, Path(name).parent.resolve())
+    if not request.files:
         _check_no_files(module, reporter)
-    plan = _Compiler(module, sources, reporter, key, untyped, updates).plan()
+    plan = _Compiler(module, sources, reporter, request.key, request.untyped, request.updates).plan()
     reporter.finish()
-    return plan
+    return plan, sources
 
 
 def _check_no_files(module: Module, reporter: Reporter) -> None:

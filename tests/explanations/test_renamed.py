@@ -11,7 +11,7 @@ import pytest
 import shardlog
 from shardlog.engine import load
 from shardlog.explanations.answers.text import why_not_text, why_text
-from shardlog.rulebook import book
+from shardlog.rulebook import book, shipped
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=6]>
@@ -72,14 +72,14 @@ def test_renaming_variables_changes_nothing_but_the_rules(
 ) -> None:
     said = answers()
     rules = tmp_path / "rules"
-    copytree(book.RULES, rules)
+    copytree(shipped.RULES, rules)
     assert len(list(renamed(rules))) > 100
-    monkeypatch.setattr(book, "RULES", rules)
-    book._propagation.cache_clear()
+    monkeypatch.setattr(shipped, "RULES", rules)
+    shipped.shipped.cache_clear()
     try:
         assert any("_other" in source.text for source in book.reasons().plan.sources)
         again = answers()
     finally:
-        book._propagation.cache_clear()
+        shipped.shipped.cache_clear()
     assert again == said
     assert any("is compatible as axis" in text for text in said)

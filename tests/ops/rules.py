@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 from shardlog.engine import Program, Solver
 from shardlog.exporters.op_rules import rule_attribute
 from shardlog.program.signature import RULE, describe, looks_at
-from shardlog.rulebook.book import load_ops
+from shardlog.rulebook.users import load_ops
 
 from ..support import oracle
 

@@ -8,7 +8,7 @@ import pytest
 from shardlog.engine import load
 from shardlog.engine.evaluate.program import Backend
 from shardlog.program.meshes import Mesh, Meshes, SubAxis
-from shardlog.rulebook.book import RULES
+from shardlog.rulebook.shipped import RULES
 
 PROGRAM = RULES / "partition" / "candidates.dl"
 MESHES = Meshes([Mesh("mesh", (("a", 2), ("b", 4), ("c", 12)))])

@@ -10,8 +10,10 @@ import pytest
 from shardlog import run
 from shardlog.rulebook import book as rulebook
 from shardlog.rulebook.about import names
-from shardlog.rulebook.book import RULES, RuleBook, builtin_ops, rule_texts
+from shardlog.rulebook.book import RuleBook, builtin_ops
 from shardlog.rulebook.naming import naming
+from shardlog.rulebook.shipped import RULES
+from shardlog.rulebook.users import rule_texts
 from shardlog.rulebook.written import read
 
 from ..support import models

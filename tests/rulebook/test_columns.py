@@ -8,9 +8,10 @@ from typing import Any, get_type_hints
 import pytest
 from shardlog.engine import DatalogError, Program
 from shardlog.rulebook import columns
-from shardlog.rulebook.book import RuleBook, _choosing, reasons
+from shardlog.rulebook.book import RuleBook, reasons
+from shardlog.rulebook.shipped import shipped
 
-PARTITION = {name: _choosing(name) for name in ("candidates", "choice")}
+PARTITION = {name: shipped(f"partition/{name}") for name in ("candidates", "choice")}
 PROGRAMS = {**RuleBook().programs(), "reasons": reasons(), **PARTITION}
 
 

@@ -13,8 +13,9 @@ from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir
 from jaxlib.mlir import ir
 from shardlog import ShardlogError, run
 from shardlog.engine import DatalogError, load
-from shardlog.rulebook.book import RULES, RuleBook
+from shardlog.rulebook.book import RuleBook
 from shardlog.rulebook.clauses import compile_lines
+from shardlog.rulebook.shipped import RULES
 from shardlog.rulekit.case import file_cases
 from shardlog.rulekit.origin import Origin, Origins
 from shardlog.rulekit.show import notation

@@ -10,7 +10,7 @@ import pytest
 import shardlog
 from shardlog import cli
 from shardlog.engine import load
-from shardlog.rulebook.book import RULES
+from shardlog.rulebook.shipped import RULES
 
 from ..support import models, tools
 

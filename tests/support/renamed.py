@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jaxlib.mlir import ir
-from shardlog.rulebook.book import RULES
+from shardlog.rulebook.shipped import RULES
 
 from .oracle import context
 

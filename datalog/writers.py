@@ -1,0 +1,241 @@
+"""Relations to files, as Soufflé writes them: lines of fields, JSON, SQLite, and the standard output."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+from ..engine import Relation
+from ..engine.evaluate.store import Store
+from ..engine.plan.plan import Column
+from ..errors import ShardlogError
+from ..outputs import output
+from . import tables
+from .directives import Transfer
+from .tables import Symbols
+from .values import Records, float_text, text_of
+
+
+def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, records: Records) -> None:
+    """Writes what directives ask for: files all or none, then what goes to the standard output. Raises
+    ShardlogError where a file cannot be written."""
+    files: dict[Path, list[Transfer]] = {}
+    for transfer in transfers:
+        if transfer.path is not None:
+            files.setdefault(transfer.path, []).append(transfer)
+    with ExitStack() as stack:
+        for path, several in files.items():
+            _make_folder(path)
+            written = stack.enter_context(output(path))
+            databases = [transfer for transfer in several if transfer.kind == "sqlite"]
+            if databases and path.is_file():
+                shutil.copyfile(path, written)  # other tables stay
+            for transfer in databases:
+                _to_sqlite(transfer, written, store, records)
+            for transfer in several[-1:] if not databases else ():
+                text = "".join(_text(transfer, store, symbols, records)).encode()
+                written.write_bytes(gzip.compress(text, mtime=0) if _compressed(transfer) else text)
+    for transfer in transfers:
+        if transfer.path is None:
+            for piece in _text(transfer, store, symbols, records):
+                sys.stdout.write(piece)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ShardlogError(f"cannot write: {error.strerror}", where=str(path.parent)) from None
+
+
+def _compressed(transfer: Transfer) -> bool:
+    return transfer.kind == "file" and "compress" in transfer.parameters
+
+
+def _text(transfer: Transfer, store: Store, symbols: Symbols, records: Records) -> Iterator[str]:
+    """What is written of a relation, piece by piece."""
+    if transfer.kind == "stdoutprintsize":
+        yield f"{transfer.name}\t{store.count(transfer.relation.name)}\n"
+    elif transfer.kind in ("json", "jsonfile"):
+        yield from _to_json(transfer, store, records)
+    elif transfer.kind == "stdout":
+        yield f"---------------\n{transfer.name}\n"
+        if transfer.headers:
+            yield f"{_header(transfer)}\n"
+        yield "===============\n"
+        yield from _to_lines(transfer, store, symbols, records)
+        yield "===============\n"
+    else:
+        if transfer.headers:
+            yield f"{_header(transfer)}\n"
+        yield from _to_lines(transfer, store, symbols, records)
+
+
+def _header(transfer: Transfer) -> str:
+    names = [column.name for column in transfer.relation.columns]
+    return transfer.parameters.get("attributeNames") or transfer.parameters.get("delimiter", "\t").join(names)
+
+
+# ---- Lines of fields ------------------------------------------------------------------------------------
+
+
+def _to_lines(transfer: Transfer, store: Store, symbols: Symbols, records: Records) -> Iterator[str]:
+    relation = transfer.relation
+    if not relation.columns:
+        yield "()\n" * store.count(relation.name)
+        return
+    columns = [
+        _fields(transfer, relation, i, words, store, symbols, records)
+        for i, words in enumerate(store.columns(relation.name))
+    ]
+    lines = map(transfer.delimiter.join, zip(*columns, strict=True))
+    yield "".join(f"{line}\n" for line in lines)
+
+
+def _fields(
+    transfer: Transfer,
+    relation: Relation,
+    column: int,
+    words: Any,
+    store: Store,
+    symbols: Symbols,
+    records: Records,
+) -> list[str]:
+    declared = relation.columns[column]
+    if declared.type == "symbol":
+        texts = symbols()
+        if transfer.rfc4180:
+            texts = tables.objects(map(_quoted, texts.tolist()))
+        return list(texts[words].tolist())
+    values = tables.values(relation, column, store, words)
+    if declared.type == "float":
+        return list(map(float_text, values.tolist()))
+    if declared.type != "record":
+        return list(map(str, values.tolist()))
+    inside: Callable[[str], str] = _escaped if transfer.rfc4180 else str
+    fields = [text_of(declared, value, records, inside) for value in values.tolist()]
+    return list(map(_quoted, fields)) if transfer.rfc4180 else fields
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _escaped(symbol: str) -> str:
+    """A symbol inside of a record, as Soufflé reads it."""
+    return '"' + symbol.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# ---- JSON -----------------------------------------------------------------------------------------------
+
+
+def _to_json(transfer: Transfer, store: Store, records: Records) -> Iterator[str]:
+    named = transfer.parameters.get("format") == "object"
+    columns = transfer.relation.columns
+    rows = store.rows(transfer.relation.name)
+    if not columns:
+        yield "[" + "null\n" * len(rows) + "]\n"
+        return
+    yield "[" + ",\n".join(_json_row(columns, row, records, named) for row in rows) + "]\n"
+
+
+def _json_row(columns: Sequence[Column], row: Sequence[Any], records: Records, named: bool) -> str:
+    parts = [_json_value(c, value, records, named) for c, value in zip(columns, row, strict=True)]
+    if not named:
+        return f"[{', '.join(parts)}]"
+    pairs = zip(columns, parts, strict=True)
+    return f"{{{', '.join(f'{json.dumps(c.name)}: {part}' for c, part in pairs)}}}"
+
+
+def _json_value(column: Column, value: Any, records: Records, named: bool) -> str:
+    if column.type == "record" and value is not None:
+        return _json_row(records[column.type_name], value, records, named)
+    if column.type == "float" and value == value // 1 and abs(value) < 1e15:
+        return str(int(value))
+    return json.dumps(value, ensure_ascii=False)
+
+
+# ---- SQLite ---------------------------------------------------------------------------------------------
+
+_TYPES = {"number": "INTEGER", "unsigned": "INTEGER", "float": "REAL"}
+
+
+def _to_sqlite(transfer: Transfer, path: Path, store: Store, records: Records) -> None:
+    """Writes a table with numbers, its symbols by number, and a view of it with the symbols themselves."""
+    import sqlite3
+
+    columns, rows = transfer.relation.columns, store.rows(transfer.relation.name)
+    if not columns:
+        raise ShardlogError(f"`{transfer.name}` has no columns, so that it is no table", where=transfer.where)
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("BEGIN")
+            _create(connection, transfer.name, columns)
+            texts = {i for i, column in enumerate(columns) if column.type not in _TYPES}
+            numbers = _symbol_numbers(connection, columns, rows, texts, records)
+            table, places = _name(f"_{transfer.name}"), ", ".join("?" * len(columns))
+            connection.executemany(
+                f"INSERT INTO {table} VALUES ({places})",
+                (
+                    [
+                        numbers[text_of(c, v, records)] if i in texts else _signed(v)
+                        for i, (c, v) in enumerate(zip(columns, row, strict=True))
+                    ]
+                    for row in rows
+                ),
+            )
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise ShardlogError(f"cannot write `{transfer.name}`: {error}", where=str(transfer.path)) from None
+
+
+def _create(connection: Any, name: str, columns: Sequence[Column]) -> None:
+    table, view = _name(f"_{name}"), _name(name)
+    places = [_name(str(i)) for i in range(len(columns))]
+    kinds = (_TYPES.get(column.type, "INTEGER") for column in columns)
+    declared = ", ".join(f"{place} {kind}" for place, kind in zip(places, kinds, strict=True))
+    shown, joined = [], [table]
+    for i, (place, column) in enumerate(zip(places, columns, strict=True)):
+        if column.type in _TYPES:
+            shown.append(f"{table}.{place} AS {_name(column.name)}")
+        else:
+            symbols = _name(f"_symtab_{i}")
+            shown.append(f"{symbols}.symbol AS {_name(column.name)}")
+            joined.append(f"JOIN __SymbolTable AS {symbols} ON {table}.{place} = {symbols}.id")
+    connection.execute(f"DROP VIEW IF EXISTS {view}")
+    connection.execute(f"DROP TABLE IF EXISTS {table}")
+    connection.execute(f"CREATE TABLE {table} ({declared})")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS __SymbolTable (id INTEGER PRIMARY KEY, symbol TEXT UNIQUE)"
+    )
+    connection.execute(f"CREATE VIEW {view} AS SELECT {', '.join(shown)} FROM {' '.join(joined)}")
+
+
+def _symbol_numbers(
+    connection: Any, columns: Sequence[Column], rows: Sequence[Any], texts: set[int], records: Records
+) -> dict[str, int]:
+    """The numbers of the texts in some columns, which are added to the table of symbols."""
+    if not texts:
+        return {}
+    wanted = dict.fromkeys(text_of(columns[i], row[i], records) for row in rows for i in sorted(texts))
+    connection.executemany(
+        "INSERT OR IGNORE INTO __SymbolTable (symbol) VALUES (?)", ((text,) for text in wanted)
+    )
+    return {symbol: number for number, symbol in connection.execute("SELECT id, symbol FROM __SymbolTable")}
+
+
+def _signed(value: Any) -> Any:
+    """A number that SQLite can hold: unsigned ones as their bits."""
+    return value - (1 << 64) if isinstance(value, int) and value >= 1 << 63 else value
+
+
+def _name(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'

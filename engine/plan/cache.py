@@ -1,0 +1,157 @@
+"""Plans that are kept in files, so that a program that has not changed is not compiled again.
+
+A file has three lines: a checksum of the others, what the plan was made from (JSON), and the plan as ``core``
+reads it. It counts only where it was made by this front end from the same texts, byte by byte. A file that is
+damaged or of another version is passed over, and written anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ...errors import ShardlogError
+from ...outputs import write
+from ..language.sources import UnreadableError, read_text
+from .plan import Plan
+
+_ROOT = "<root>/"  # before the name of a file that is named from the root
+_KEPT = 128  # files in a cache
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a plan is made from, and how: see ``load``."""
+
+    paths: Sequence[Path | str]
+    key: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    include_from: Sequence[Path | str] = ()
+    untyped: Callable[[str], bool] = lambda file: False
+    files: bool = True
+    updates: bool = False
+
+
+@dataclass(frozen=True)
+class PlanText:
+    """A plan as text, with what callers ask without reading all of it.
+
+    ``relations`` are names with whether each is an output.
+    """
+
+    text: str
+    key: str | None
+    relations: Mapping[str, bool]
+
+
+@dataclass(frozen=True)
+class PlanCache:
+    """Where plans are kept: in the folder ``shipped``, made ahead, which is only read; and in ``folder``,
+    which is None where nothing is to be kept.
+
+    The names of files in the folder ``root`` are kept as paths from there, so that what is shipped can be
+    anywhere.
+    """
+
+    root: Path
+    shipped: Path
+    folder: Path | None
+
+    def find(self, request: Request) -> PlanText | None:
+        """The plan of a program that was asked for like this, if it is kept and nothing has changed."""
+        for folder in (self.shipped, self.folder):
+            if folder is not None and (found := self._read(folder / self._name(request, folder), request)):
+                return found
+        return None
+
+    def keep(self, request: Request, plan: Plan, texts: Mapping[str, str]) -> None:
+        """Keep a plan, made of ``texts`` by file. Where it cannot be written, nothing is."""
+        if self.folder is None or _version() is None:
+            return
+        with suppress(OSError, ShardlogError):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write(self.folder / self._name(request, self.folder), self._packed(request, plan, texts))
+            files = sorted(self.folder.glob("*.plan"), key=lambda file: file.stat().st_mtime)
+            for file in files[:-_KEPT]:
+                file.unlink()
+
+    def ship(self, request: Request, plan: Plan, texts: Mapping[str, str]) -> None:
+        """Write a plan, made of ``texts`` by file, to the folder ``shipped``."""
+        (self.shipped / self._name(request, self.shipped)).write_bytes(self._packed(request, plan, texts))
+
+    def _packed(self, request: Request, plan: Plan, texts: Mapping[str, str]) -> bytes:
+        """What is in the file of a plan."""
+        body = plan.to_json().replace(f'"file":{self._start()}', f'"file":"{_ROOT}').encode()
+        head = {
+            "version": _version(),
+            "texts": [[self._known(f), _hash(t.encode()), request.untyped(f)] for f, t in texts.items()],
+            "key": plan.key,
+            "relations": {relation.name: relation.output for relation in plan.relations},
+        }
+        lines = json.dumps(head, separators=(",", ":")).encode() + b"\n" + body
+        return _hash(lines).encode() + b"\n" + lines
+
+    def _read(self, file: Path, request: Request) -> PlanText | None:
+        try:
+            checksum, lines = file.read_bytes().split(b"\n", 1)
+            if checksum != _hash(lines).encode():
+                return None
+            first, body = lines.split(b"\n")
+            head: dict[str, Any] = json.loads(first)
+            if head["version"] != _version():
+                return None
+            if not all(self._holds(request, *text) for text in head["texts"]):
+                return None
+            text = body.decode().replace(f'"file":"{_ROOT}', f'"file":{self._start()}')
+            return PlanText(text, head["key"], head["relations"])
+        except (OSError, ValueError, KeyError, TypeError, UnreadableError, RecursionError):
+            return None
+
+    def _holds(self, request: Request, name: str, checksum: str, untyped: bool) -> bool:
+        """Whether a text is what it was."""
+        file = f"{self.root}/{name.removeprefix(_ROOT)}" if name.startswith(_ROOT) else name
+        text = request.texts[file] if file in request.texts else read_text(Path(file))
+        return checksum == _hash(text.encode()) and untyped == request.untyped(file)
+
+    def _name(self, request: Request, folder: Path) -> str:
+        place = "" if folder == self.shipped else str(self.root)
+        asked = [
+            place,
+            request.key,
+            [request.files, request.updates],
+            [self._known(path) for path in request.paths],
+            [(self._known(name), _hash(text.encode())) for name, text in request.texts.items()],
+            [self._known(path) for path in request.include_from],
+        ]
+        return f"{_hash(json.dumps(asked).encode())[:32]}.plan"
+
+    def _known(self, file: Path | str) -> str:
+        root, name = str(self.root), str(file)
+        return _ROOT + name[len(root) + 1 :] if f"{name}/".startswith(f"{root}/") else name
+
+    def _start(self) -> str:
+        """How the name of a file in the root starts in JSON."""
+        return json.dumps(f"{self.root}/")[:-1]
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+@cache
+def _version() -> str | None:
+    """The version of this front end: the hash of its sources. None where they cannot be read."""
+    folder, found = Path(__file__).parents[1], sha256()
+    try:
+        for part in ("language", "analysis", "transform", "plan"):
+            for file in sorted((folder / part).glob("*.py")):
+                found.update(f"{part}/{file.name}\n".encode() + file.read_bytes())
+    except OSError:
+        return None
+    return found.hexdigest()

@@ -1,0 +1,71 @@
+"""The programs that shardlog comes with. Their plans are made when a wheel is built; in a checkout they are
+compiled when they are first used, and kept in a cache."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from ..engine import Program, load
+from ..engine.plan.cache import PlanCache, Request
+
+RULES = Path(__file__).parents[1] / "rules"
+
+# The programs, by the name of their file without its ending, and what each is solved for one at a time.
+KEYS = {
+    "ops/main": "sig",
+    "propagation/turn": "item",
+    "propagation/blocked": "item",
+    "propagation/boundary": "value",
+    "propagation/constraints": "demand",
+    "propagation/siblings": "attribute",
+    "propagation/tactics": "request",
+    "propagation/constants": None,
+    "propagation/groups": None,
+    "propagation/schedule": None,
+    "partition/candidates": "item",
+    "partition/choice": "item",
+    "cost/cost": "event",
+    "cost/storing": "value_id",
+}
+
+
+@cache
+def shipped(name: str) -> Program:
+    """One of the programs ``KEYS``, loaded once per process."""
+    return load([_file(name)], key=KEYS[name], include_from=[RULES], files=False, cache=plan_cache())
+
+
+def plan_cache() -> PlanCache:
+    """Where the plans of rules are kept."""
+    return PlanCache(RULES, Path(__file__).parent / "plans", _folder())
+
+
+def compile_ahead(folder: Path) -> None:
+    """Write the plans of all programs into a folder: the one that ``plan_cache`` looks in, of an
+    installation."""
+    from ..engine.plan.compiler import compile_program
+
+    made = PlanCache(RULES, folder, None)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, key in KEYS.items():
+        request = Request([_file(name)], key, include_from=[RULES], files=False)
+        plan, sources = compile_program(request)
+        made.ship(request, plan, sources.by_file())
+
+
+def _file(name: str) -> Path:
+    return RULES / f"{name}.dl"
+
+
+def _folder() -> Path | None:
+    """The folder of the cache: ``SHARDLOG_CACHE`` (none where that is empty), or where caches are."""
+    given = os.environ.get("SHARDLOG_CACHE")
+    if given is not None:
+        return Path(given) if given else None
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        return (base if base.is_absolute() else Path.home() / ".cache") / "shardlog"
+    except RuntimeError:  # there is no home
+        return None

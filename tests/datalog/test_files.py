@@ -1,0 +1,259 @@
+"""``shardlog datalog``: files as Soufflé reads and writes them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from shardlog.cli import main
+
+from ..support import tools
+
+SOUFFLE = tools.souffle()
+LIST = ".type List = [head: symbol, tail: List]\n"
+
+
+class Folder:
+    """A folder in which programs run."""
+
+    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.path, self._capsys = path, capsys
+
+    def write(self, **files: str | bytes) -> None:
+        for name, content in files.items():
+            file = self.path / name.replace("__", ".")
+            file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def run(self, program: str, *options: str) -> tuple[int, str, str]:
+        """The exit status, the output and the messages."""
+        self.write(program__dl=program)
+        folder = str(self.path)
+        status = main(["datalog", str(self.path / "program.dl"), "-F", folder, "-D", folder, *options])
+        said = self._capsys.readouterr()
+        return status, said.out, said.err.replace(folder, "HERE")
+
+    def read(self, name: str) -> str:
+        return (self.path / name).read_bytes().decode()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Folder:
+    return Folder(tmp_path, capsys)
+
+
+PATHS = """
+.decl edge(x: number, y: number)
+.input edge
+.decl path(x: number, y: number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+.output path
+.printsize path
+"""
+
+
+def test_facts_to_csv(folder: Folder) -> None:
+    folder.write(edge__facts="1\t2\n2\t3\n")
+    assert folder.run(PATHS) == (0, "path\t3\n", "")
+    assert folder.read("path.csv") == "1\t2\n1\t3\n2\t3\n"
+
+
+def test_all_to_standard_output(folder: Folder) -> None:
+    folder.write(edge__facts="1\t2\n")
+    status, out, _ = folder.run(PATHS, "-D", "-")
+    bar = "---------------\npath\nx\ty\n===============\n1\t2\n===============\n"
+    assert (status, out) == (0, bar + "path\t1\n")
+    assert not (folder.path / "path.csv").exists()
+
+
+# A declaration of `r`, the parameters of its .input, its facts, its tuples as lines of fields.
+READ: list[tuple[str, str, str, str]] = [
+    ("x: number, y: symbol", "", "-1\ta b\n+2\t\n", "-1\ta b\n2\t\n"),
+    ("x: number, y: symbol", "", "1\ta", "1\ta\n"),
+    ("x: number, y: symbol", "", "1\ta\r\n2\tb\r\n", "1\ta\n2\tb\n"),
+    ("x: number", "", "3\tmore\tfields\n", "3\n"),
+    ("x: symbol", "", "", ""),
+    ("x: symbol", "", "a\n\n", "\na\n"),
+    ("x: unsigned", "", "0x1F\n0b101\n18446744073709551615\n", "5\n31\n18446744073709551615\n"),
+    ("x: float", "", "1\n-.5e1\ninf\n0.1\n", "-5\n0.10000000000000001\n1\ninf\n"),
+    ("", "", "()\n", "()\n"),
+    ("", "", "", ""),
+    ("x: number, y: symbol", 'delimiter=","', "1,a\n2,b\n", "1\ta\n2\tb\n"),
+    ("x: number, y: symbol", 'delimiter="::"', "1::a:b\n", "1\ta:b\n"),
+    ("x: number, y: symbol", "headers=true", "x\ty\n1\ta\n", "1\ta\n"),
+    ("x: number, y: symbol", 'columns="2:0"', "a\tz\t1\nb\tz\t2\textra\n", "1\ta\n2\tb\n"),
+    ("x: symbol, y: symbol", "rfc4180=true", 'a,"b,""c"""\n"two\nlines",\n', 'a\tb,"c"\ntwo\nlines\t\n'),
+    ("x: symbol, n: number", "rfc4180=true", '"a\r\nb",1\r\nc,2\r\n', "a\r\nb\t1\nc\t2\n"),
+    ("x: List, n: number", "", "nil\t1\n[a, [b c,nil]]\t2\n", "nil\t1\n[a, [b c, nil]]\t2\n"),
+    ("x: List, n: number", 'delimiter=","', "[a, nil],1\nnil,2\n", "nil\t2\n[a, nil]\t1\n"),
+    ("x: List", "", '["a, \\"]", nil]\n', '[a, "], nil]\n'),
+    ("x: number, y: symbol", "IO=jsonfile", '[[1, "a"], {"y": "b", "x": 2}]', "1\ta\n2\tb\n"),
+    ("x: List, f: float", "IO=jsonfile", '[[["a", null], 1], [null, 2.5]]', "nil\t2.5\n[a, nil]\t1\n"),
+    ("x: number", "IO=jsonfile", "[]", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "parameters", "facts", "expected"), READ)
+def test_reading(columns: str, parameters: str, facts: str, expected: str, folder: Folder) -> None:
+    folder.write(**{"r__json" if "json" in parameters else "r__facts": facts})
+    program = f"{LIST}.decl r({columns})\n.input r({parameters})\n.output r\n"
+    assert folder.run(program) == (0, "", "")
+    assert folder.read("r.csv") == expected
+
+
+# The parameters of the .output of `r`, and its file.
+ROWS = ['5, 0.5, ["a", nil]', "18446744073709551615, -1, nil", r'7, 0.1, ["q\" ,", nil]']
+LINES = '5\t0.5\t[a, nil]\n7\t0.10000000000000001\t[q" ,, nil]\n18446744073709551615\t-1\tnil\n'
+RFC4180 = r"""5,0.5,"[""a"", nil]"
+7,0.10000000000000001,"[""q\"" ,"", nil]"
+18446744073709551615,-1,"nil"
+"""
+JSON = r"""[[5, 0.5, ["a", null]],
+[7, 0.1, ["q\" ,", null]],
+[18446744073709551615, -1, null]]
+"""
+OBJECTS = r"""[{"u": 5, "f": 0.5, "l": {"head": "a", "tail": null}},
+{"u": 7, "f": 0.1, "l": {"head": "q\" ,", "tail": null}},
+{"u": 18446744073709551615, "f": -1, "l": null}]
+"""
+WRITTEN = [
+    ("", "r.csv", LINES),
+    ('headers=true, delimiter="|"', "r.csv", "u|f|l\n" + LINES.replace("\t", "|")),
+    ("rfc4180=true", "r.csv", RFC4180),
+    ("IO=jsonfile", "r.json", JSON),
+    ("IO=jsonfile, format=object", "r.json", OBJECTS),
+    ('filename="sub/other.txt"', "sub/other.txt", LINES),
+]
+DECLARED = LIST + ".decl r(u: unsigned, f: float, l: List)\n" + "".join(f"r({row}).\n" for row in ROWS)
+
+
+@pytest.mark.parametrize(("parameters", "file", "expected"), WRITTEN)
+def test_writing(parameters: str, file: str, expected: str, folder: Folder) -> None:
+    assert folder.run(f"{DECLARED}.output r({parameters})\n") == (0, "", "")
+    assert folder.read(file) == expected
+
+
+@pytest.mark.parametrize(
+    "parameters", ["", "rfc4180=true", "headers=true", "IO=jsonfile", "IO=sqlite", "compress=true"]
+)
+def test_what_is_written_can_be_read(parameters: str, folder: Folder) -> None:
+    values = ', "a \\"b\\""' if "rfc" in parameters or "IO" in parameters else ', "a b"'
+    declared = ".decl r(x: number, f: float, s: symbol)\n"
+    name = {"IO=jsonfile": "r.json", "IO=sqlite": "r.sqlite", "compress=true": "r.csv.gz"}.get(
+        parameters, "r.csv"
+    )
+    facts = f"r(-3, 0.1{values}).\nr(4, 2.5{values}).\n"
+    folder.run(f'{declared}{facts}.output r({parameters})\n.output r(filename="1")\n')
+    given = ", ".join(filter(None, [parameters, f'filename="{name}"']))
+    assert folder.run(f'{declared}.input r({given})\n.output r(filename="2")\n') == (0, "", "")
+    assert folder.read("1") == folder.read("2") != ""
+
+
+def test_compressed_files_are_the_same_each_time(folder: Folder) -> None:
+    program = ".decl r(x: number)\nr(1).\n.output r(compress=true)\n"
+    folder.run(program)
+    first = (folder.path / "r.csv.gz").read_bytes()
+    folder.run(program)
+    assert gzip.decompress(first) == b"1\n"
+    assert (folder.path / "r.csv.gz").read_bytes() == first
+
+
+def test_a_database_keeps_its_other_tables(folder: Folder) -> None:
+    file = folder.path / "r.sqlite"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    folder.run('.decl r(x: number, s: symbol)\nr(1, "a").\n.output r(IO=sqlite)\n')
+    folder.run('.decl r(x: number, s: symbol)\nr(2, "b").\n.output r(IO=sqlite)\n')
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("SELECT x, s FROM r").fetchall() == [(2, "b")]
+        assert connection.execute("SELECT * FROM mine").fetchall() == []
+
+
+def test_standard_input(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"1\t2\n")))
+    status, out, _ = folder.run(
+        ".decl r(x: number, y: number)\n.input r(IO=stdin)\n.output r(IO=json)\n.output r(IO=stdout)\n"
+    )
+    assert (status, out) == (0, "[[1, 2]]\n---------------\nr\n===============\n1\t2\n===============\n")
+
+
+@pytest.mark.parametrize(
+    ("program", "facts", "said"),
+    [
+        (".decl r(x: number)\n.input r\n", {}, "r.facts: error: cannot read: No such file or directory\n"
+         "  hint: the facts of `r`, for the directive at HERE/program.dl:2:8\n"),
+        (".decl r(x: number, y: number)\n.input r\n", {"r__facts": "1\t2\n3\tx\n"},
+         "r.facts:2: error: column `y` of `r`: expected a number of 64 bits, found 'x'\n"),
+        (".decl r(x: number, y: number)\n.input r\n", {"r__facts": "1\t2\n3\n"},
+         "r.facts:2: error: `r`: expected 2 fields, found 1\n"),
+        (".decl r(x: number)\n.input r\n", {"r__facts": f"{1 << 63}\n"},
+         f"r.facts:1: error: column `x` of `r`: expected a number of 64 bits, found '{1 << 63}'\n"),
+        (".decl r(x: symbol)\n.input r(rfc4180=true)\n", {"r__facts": '"a\n'},
+         'r.facts:1: error: `r`: expected a `"` that ends the field\n'),
+        (".decl r(x: symbol)\n.input r\n", {"r__facts": b"a\n\xff\n"},
+         "r.facts:2: error: not UTF-8\n  hint: expected text in UTF-8\n"),
+        (".decl r(x: symbol)\n.input r\n", {"r__facts": b"\x1f\x8b\x08"},
+         "r.facts: error: cannot be decompressed: "
+         "Compressed file ended before the end-of-stream marker was reached\n"),
+        (".decl r(x: number)\n.input r(IO=jsonfile)\n", {"r__json": "[[1], [true]]"},
+         "r.json: error: `r`, fact 1: expected a number of 64 bits for `x`, found true\n"),
+        (".decl r(x: number)\n.input r(IO=sqlite)\n", {"r__sqlite": "no"},
+         "r.sqlite: error: cannot read `r`: file is not a database\n"),
+        (".decl r(x: number)\n.input r(IO=kafka)\n", {},
+         'program.dl:2:8: error: cannot .input `r` by IO "kafka"\n'
+         "  hint: there are: file, stdin, json, jsonfile, sqlite\n"),
+        (".decl r(x: number)\n.input r(columns=\"a\")\n", {"r__facts": ""},
+         "program.dl:2:8: error: `r`: cannot read columns='a'\n"
+         "  hint: expected 1 places of fields, counted from 0, as in 0:2:1\n"),
+    ],
+)  # fmt: skip
+def test_bad_files(program: str, facts: dict[str, Any], said: str, folder: Folder) -> None:
+    folder.write(**facts, old__csv="stays")
+    out = ".decl old(x: number)\nold(1).\n.output old\n"
+    assert folder.run(program + out) == (2, "", f"HERE/{said}")
+    assert folder.read("old.csv") == "stays"
+
+
+def test_a_parameter_that_nobody_knows_is_told(folder: Folder) -> None:
+    status, _, err = folder.run('.decl r(x: number)\n.output r(delimeter=",")\n')
+    said = "HERE/program.dl:2:9: the parameter `delimeter` is not known; did you mean `delimiter`?"
+    assert (status, err) == (0, f"shardlog: warning: {said}\n")
+
+
+def test_limits(folder: Folder) -> None:
+    endless = ".decl r(x: number)\nr(0).\nr(x + 1) :- r(x).\n.output r\n"
+    status, _, err = folder.run(endless, "--limits", "tuples=1000")
+    assert status == 2
+    assert "more than 1000 tuples" in err
+    assert not (folder.path / "r.csv").exists()
+
+
+@pytest.mark.souffle
+@pytest.mark.parametrize(
+    ("columns", "parameters", "facts", "expected"), [r for r in READ if "json" not in r[1]]
+)
+def test_souffle_reads_the_same(
+    columns: str, parameters: str, facts: str, expected: str, folder: Folder
+) -> None:
+    folder.write(r__facts=facts, p__dl=f"{LIST}.decl r({columns})\n.input r({parameters})\n.output r\n")
+    path = str(folder.path)
+    subprocess.run([str(SOUFFLE), "-F", path, "-D", path, f"{path}/p.dl"], check=True, capture_output=True)
+    assert sorted(folder.read("r.csv").split("\n")) == sorted(expected.split("\n"))
+
+
+@pytest.mark.souffle
+@pytest.mark.parametrize(
+    ("parameters", "file", "expected"), [w for w in WRITTEN if "json" not in w[0] and "sub" not in w[1]]
+)
+def test_souffle_writes_the_same(parameters: str, file: str, expected: str, folder: Folder) -> None:
+    folder.write(p__dl=f"{DECLARED}.output r({parameters})\n")
+    path = str(folder.path)
+    subprocess.run([str(SOUFFLE), "-F", path, "-D", path, f"{path}/p.dl"], check=True, capture_output=True)
+    assert sorted(folder.read(file).split("\n")) == sorted(expected.split("\n"))

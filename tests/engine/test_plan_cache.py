@@ -1,0 +1,135 @@
+"""Plans that are kept in files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from shutil import move
+
+import pytest
+from shardlog.engine import Program, load
+from shardlog.engine.plan import cache as caches
+from shardlog.engine.plan.cache import PlanCache, PlanText, Request
+
+MAIN = """
+    .include "part.dl"
+    .decl p(x: number)
+    .output p
+    p(x) :- q(x), x > 1.
+"""
+PART = """
+    .decl q(x: number)
+    .input q
+    /// {x} is asked for.
+    q(x) :- x = 7.
+"""
+ANSWER = {"p": [(2,), (7,)]}
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    (folder / "main.dl").write_text(MAIN)
+    (folder / "part.dl").write_text(PART)
+    return folder
+
+
+def loaded(rules: Path, cache: Path | None = None, files: bool = True) -> Program:
+    """The program in a folder of rules; the cache is beside it."""
+    plans = PlanCache(rules, rules.parent / "shipped", cache or rules.parent / "cache")
+    return load([rules / "main.dl"], cache=plans, files=files)
+
+
+def is_kept(program: Program) -> bool:
+    return isinstance(program.given, PlanText)
+
+
+def test_what_is_kept_is_the_program(rules: Path) -> None:
+    compiled, kept = loaded(rules), loaded(rules)
+    assert (is_kept(compiled), is_kept(kept)) == (False, True)
+    assert kept.evaluate({"q": [(2,)]}) == compiled.evaluate({"q": [(2,)]}) == ANSWER
+    assert (kept.outputs, kept.key, kept.relations) == (compiled.outputs, None, compiled.relations)
+    assert kept.plan == compiled.plan
+    assert kept.plan.sources[0].file == str(rules / "part.dl")
+    assert kept.evaluate({"q": [(2,)]}, backend="reference") == ANSWER
+
+
+def test_a_text_that_changed_is_compiled(rules: Path) -> None:
+    loaded(rules)
+    (rules / "part.dl").write_text(PART.replace("7", "8"))
+    changed = loaded(rules)
+    assert not is_kept(changed)
+    assert changed.evaluate({})["p"] == [(8,)]
+    assert is_kept(loaded(rules))
+    (rules / "part.dl").unlink()
+    with pytest.raises(Exception, match=r"part\.dl"):
+        loaded(rules)
+
+
+def test_another_question_is_another_program(rules: Path) -> None:
+    loaded(rules)
+    assert not is_kept(loaded(rules, files=False))
+    assert is_kept(loaded(rules, files=False))
+
+
+def test_another_front_end_compiles_again(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded(rules)
+    monkeypatch.setattr(caches, "_version", lambda: "another")
+    assert not is_kept(loaded(rules))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: data.replace(b'"number"', b'"symbol"', 1),
+        lambda data: b"\x00\xff" + data,
+        lambda data: b"[" * 100_000,
+    ],
+    ids=["empty", "half", "changed", "not text", "nested"],
+)
+def test_a_damaged_file_is_passed_over(rules: Path, damage: Callable[[bytes], bytes]) -> None:
+    loaded(rules)
+    (file,) = (rules.parent / "cache").glob("*.plan")
+    data = file.read_bytes()
+    file.write_bytes(damage(data))
+    program = loaded(rules)
+    assert not is_kept(program)
+    assert program.evaluate({"q": [(2,)]}) == ANSWER
+    assert file.read_bytes() == data
+
+
+def test_a_cache_that_cannot_be_written(rules: Path) -> None:
+    file = rules.parent / "file"
+    file.write_text("")
+    assert loaded(rules, cache=file / "cache").evaluate({"q": [(2,)]}) == ANSWER
+    assert loaded(rules, cache=Path("/dev/null/x")).evaluate({"q": [(2,)]}) == ANSWER
+
+
+def test_a_cache_keeps_the_newest(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caches, "_KEPT", 2)
+    cache = rules.parent / "cache"
+    for name in "abc":
+        load(texts={name: f".decl {name}()"}, cache=PlanCache(rules, rules, cache))
+    assert sorted(re.findall(r'"name":"(.)"', "".join(f.read_text() for f in cache.iterdir()))) == ["b", "c"]
+
+
+def test_shipped_plans_move_with_their_rules(rules: Path, tmp_path: Path) -> None:
+    """Places are those of the folder that the rules are in now."""
+    program = loaded(rules)
+    request = Request([rules / "main.dl"])
+    shipped = rules.parent / "shipped"
+    shipped.mkdir()
+    texts = {str(rules / "main.dl"): MAIN, str(rules / "part.dl"): PART}
+    PlanCache(rules, shipped, None).ship(request, program.plan, texts)
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    move(rules, moved)
+    move(shipped, moved)
+    there = loaded(moved / "rules")
+    assert is_kept(there)
+    assert there.plan.sources[0].file == str(moved / "rules/part.dl")
+    assert not (moved / "cache").exists()
