@@ -35,7 +35,7 @@ class Pricing:
     def __init__(self, machine: Machine, reader: Reader) -> None:
         self.machine, self.reader = machine, reader
         names = [(name,) for name in sorted(family("elementwise_op"))]
-        shared = {
+        shared: dict[str, list[tuple[Any, ...]]] = {
             "peak": [(machine.flops,)],
             "memory": [(machine.memory_bandwidth,)],
             "elementwise_op": names,
