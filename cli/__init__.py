@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ShardlogError
-from . import authoring, checks, costing, datalog, explain, partitioning, programs, rules
+from . import authoring, checks, compiling, costing, datalog, explain, partitioning, programs, rules
 from .colours import show
 from .running import common_arguments
 
@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"shardlog {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = common_arguments()
-    for group in (programs, partitioning, costing, explain, checks, rules, authoring, datalog):
+    for group in (programs, partitioning, costing, compiling, explain, checks, rules, authoring, datalog):
         group.add(commands, common)
     return top
 

@@ -27,7 +27,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     about = "default: standard output; .mlirbc is bytecode"
     partition.add_argument("-o", "--output", metavar="OUT", help=about)
-    _add_form(partition)
+    add_form(partition)
     about = "show the collectives, most bytes first; -o says if to write the module"
     partition.add_argument("--list", action="store_true", help=about)
     add_json(partition, "show the collectives as JSON")
@@ -46,12 +46,13 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     about = "inputs, by name or in order, as numpy.savez writes them"
     given.add_argument("--inputs", metavar="FILE", help=about)
     execute.add_argument("-o", "--output", metavar="OUT", help="write the results, as numpy.savez does")
-    _add_form(execute)
+    add_form(execute)
     add_json(execute, "print JSON instead of text")
     execute.set_defaults(carry_out=_execute)
 
 
-def _add_form(parser: argparse.ArgumentParser) -> None:
+def add_form(parser: argparse.ArgumentParser) -> None:
+    """Adds how the program is partitioned, and its form."""
     about = (
         "how XLA is to take it: in a manual computation, or as what each partition or each replica runs; "
         "default: %(default)s"

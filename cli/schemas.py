@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..checks.lint import Finding
+from ..cost.ahead import Kept, Memory
 from ..cost.cost import Item
 from ..explanations.explanation import Loss, Site
 from ..explanations.questions.collective import Because, Way
@@ -206,6 +207,14 @@ _DOCUMENTS = {
         layers=_array({"$ref": "#/$defs/layer"}),
     )
     | {"$defs": {"layer": _LAYER}},
+    "compile": _object(
+        target=_TEXT,
+        devices=_NUMBER,
+        memory=_object(**_of(Memory)["properties"], total=_NUMBER),
+        collectives=_array(_of(Kept)),
+        flops=_SIZE,
+        compiled_flops=_or_null(_SIZE),
+    ),
     "exec": _object(
         devices=_NUMBER,
         results=_array(_object(name=_TEXT, type=_TEXT, off=_or_null(_SIZE), allowed=_SIZE, right=_FLAG)),

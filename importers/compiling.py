@@ -46,8 +46,17 @@ def load(
 ) -> Any:
     """Compiles a module for devices, with Shardy, or a partitioned one as its ``form`` asks for it;
     ``callbacks`` are what it calls back. Raises what XLA raises."""
+    from jaxlib import _jax
+
+    options = compile_options(devices, form)
+    called: dict[str, Any] = {"host_callbacks": [*callbacks]} if callbacks else {}
+    return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options, **called)
+
+
+def compile_options(devices: Sequence[Any], form: str) -> Any:
+    """XLA's options for a partitioned module of a ``form``, or for one that Shardy partitions."""
     import numpy as np
-    from jaxlib import _jax, xla_client
+    from jaxlib import xla_client
 
     options: Any = xla_client.CompileOptions()
     numbers = np.asarray([[device.id for device in devices]])
@@ -57,8 +66,7 @@ def load(
     options.executable_build_options.use_spmd_partitioning = form != "replica"
     options.executable_build_options.use_shardy_partitioner = form == "sdy-manual"
     options.device_assignment = xla_client.DeviceAssignment.create(numbers)
-    called: dict[str, Any] = {"host_callbacks": [*callbacks]} if callbacks else {}
-    return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options, **called)
+    return options
 
 
 def dump(module: ir.Module, devices: int, options: dict[str, str]) -> str:

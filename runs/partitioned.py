@@ -38,6 +38,12 @@ class Partitioned(DeviceProgram):
         ``docs/cost.md``. Raises ShardlogError for a machine that is none."""
         return self.result.cost_of(self, topology)
 
+    def compile_ahead(self, target: str) -> Any:
+        """What a compiler makes of the program for devices that need not be there, such as "tpu:v5e:2x4": an
+        ``Ahead``; see ``docs/cost.md``. Raises ShardlogError for a target that is none, and where its
+        compiler is not installed."""
+        return self.result.ahead_of(self, target)
+
     def why(self, number: int) -> Any:
         """Why the program has the collective with this number, a ``Moved``; see ``docs/partitioning.md``.
 

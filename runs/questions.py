@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..checks.agreement import Agreement
+    from ..cost.ahead import Ahead
     from ..cost.cost import Cost
     from ..explanations.answers.answers import Answers, Conflicts, Reasons
     from ..explanations.answers.visualize import Picture
@@ -116,6 +117,12 @@ class Questions:
         mesh = program.axes.mesh
         axes = [name for name, _ in mesh.axes] if mesh else ()
         return cost(program, machine(topology, axes, program.axes.count))
+
+    def ahead_of(self, program: Partitioned, target: str) -> Ahead:
+        """What a compiler makes of a partitioned program of this run."""
+        from ..cost.ahead import ahead
+
+        return ahead(program, target)
 
     @_asked
     def conflicts(self) -> Conflicts:

@@ -27,6 +27,7 @@ _NEEDS = {
     "stablehlo": (tools.stablehlo, "STABLEHLO=CHECKOUT of openxla/stablehlo"),
     "souffle": (tools.souffle, "souffle on the PATH, or SOUFFLE=ITS PATH"),
     "tpu": (tools.libtpu, "libtpu, as in pip install 'jax[tpu]'; no device"),
+    "cuda": (tools.cuda, "XLA's plugin for CUDA, as in pip install 'jax[cuda12]'; no device"),
     "browser": (tools.browsers, "chromium and chromedriver on the PATH"),
 }
 

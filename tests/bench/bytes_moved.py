@@ -38,10 +38,9 @@ def programs(every: bool) -> Iterator[tuple[str, Any]]:
 
 def by_xla(result: Any, devices: Any) -> float:
     """What the program moves as XLA partitions it: shardings stand at its boundary and in constraints."""
+    from shardlog.cost.hlo import hlo_bytes
     from shardlog.importers.compiling import load
     from shardlog.program.modules import copy_of, ops_in
-
-    from ..support.hlo_bytes import hlo_bytes
 
     module = copy_of(result.module)
     with module.context:
@@ -56,8 +55,7 @@ def main() -> None:
     """Prints the table, and the geometric mean over programs of which XLA moves something."""
     import jax
     import shardlog
-
-    from ..support.hlo_bytes import hlo_bytes
+    from shardlog.cost.hlo import hlo_bytes
 
     warnings.simplefilter("ignore")
     devices, ratios = jax.devices(), list[list[float]]()

@@ -26,6 +26,7 @@ DOCUMENTS = {
     "partition": ["partition m.mlir"],
     "exec": ["exec exec.mlir"],
     "cost": ["cost m.mlir"],
+    "compile": ["compile exec.mlir --target cpu"],
     "why a collective": ["why m.mlir --collective 0"],
     "query": ["query m.mlir", "sharded(v, d, k, x), dim(v, d, n)"],
     "query without names": ["query m.mlir", 'sharded("%0", 0, 0, "data")'],

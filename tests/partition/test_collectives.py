@@ -9,13 +9,13 @@ import jax
 import numpy as np
 import pytest
 import shardlog
+from shardlog.cost.hlo import hlo_bytes
 from shardlog.importers.source import make_context, parse_module, read_source
 from shardlog.partition.building import FORMS
 from shardlog.partition.executions import Executions
 from shardlog.program.modules import ops_in
 from shardlog.runs.collectives import Collective
 
-from ..support.hlo_bytes import hlo_bytes
 from ..support.programs import PROGRAMS, lowered
 
 MLP = """\

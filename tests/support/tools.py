@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -34,6 +35,14 @@ def libtpu() -> str | None:
     except PackageNotFoundError:
         return None
     return found if asked is not None and f"{found}.".startswith(asked[1]) else None
+
+
+def cuda() -> str | None:
+    """The version of XLA's plugin for CUDA."""
+    for name in ("jax-cuda13-plugin", "jax-cuda12-plugin"):
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return None
 
 
 def stablehlo() -> Path | None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from math import prod
 
-from shardlog.program.elements import bits_of
+from ..program.elements import bits_of
 
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
 _OP = re.compile(r"^ +(?:ROOT )?%?[\w.\-]+ = (.*?) ([a-z][\w\-]*)\(")
 _TYPE = re.compile(r"\b([a-z]\w*)\[([\d,]*)\]")
 _CALLED = re.compile(r"(?:calls|body|condition|to_apply)=%?([\w.\-]+)")
 _TURNS = re.compile(r'known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
-_KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+_START = "-start"
 
 
 def hlo_bytes(text: str) -> float:
     """The bytes that a device sends by the ring model; loops count their turns, branches all of them."""
+    return sum(sent for _, sent in hlo_collectives(text).values())
+
+
+def hlo_collectives(text: str) -> dict[str, tuple[int, float]]:
+    """How many collectives of each kind a device takes part in, and the bytes that it sends by the ring
+    model; loops count their turns, branches all of them."""
     lines, entry, name = dict[str, list[str]](), "", ""
     for line in text.splitlines():
         if found := _COMPUTATION.match(line):
@@ -25,16 +33,20 @@ def hlo_bytes(text: str) -> float:
             entry = name if found[1] else entry
         elif name:
             lines[name].append(line)
+    total: dict[str, tuple[int, float]] = {}
 
-    def total(computation: str) -> float:
-        return sum(map(_sent, lines[computation])) + sum(
-            turns * total(called)
-            for line in lines[computation]
-            for called, turns in _calls(line)
-            if called in lines
-        )
+    def add(computation: str, times: int) -> None:
+        for line in lines[computation]:
+            for kind, sent in _sent(line):
+                count, before = total.get(kind, (0, 0.0))
+                total[kind] = count + times, before + sent * times
+            for called, turns in _calls(line):
+                if called in lines:
+                    add(called, times * turns)
 
-    return total(entry)
+    if entry:
+        add(entry, 1)
+    return {kind: total[kind] for kind in KINDS if kind in total}
 
 
 def _calls(line: str) -> list[tuple[str, int]]:
@@ -45,16 +57,23 @@ def _calls(line: str) -> list[tuple[str, int]]:
     return [(name, turns) for name in (*_CALLED.findall(line), *names)]
 
 
-def _sent(line: str) -> float:
+def _sent(line: str) -> Iterator[tuple[str, float]]:
     found = _OP.match(line)
-    if found is None or found[2] not in _KINDS:
-        return 0.0
+    kind = found[2].removesuffix(_START) if found else ""
+    if found is None or kind not in KINDS:
+        return
     sizes = [
-        prod(map(int, filter(None, dims.split(",")))) * _bytes(kind) for kind, dims in _TYPE.findall(found[1])
+        prod(map(int, filter(None, dims.split(",")))) * _bytes(type_)
+        for type_, dims in _TYPE.findall(found[1])
     ]
+    if found[2].endswith(_START):  # what it takes stands before what it gives
+        if kind == "collective-permute":
+            sizes = sizes[1:2]
+        elif kind == "all-gather":
+            sizes = sizes[len(sizes) // 2 :]
     size, n = sum(sizes), _group(line)
     shares = {"all-reduce": 2 * (n - 1) / n, "reduce-scatter": n - 1, "collective-permute": 1}
-    return size * shares.get(found[2], (n - 1) / n)
+    yield kind, size * shares.get(kind, (n - 1) / n)
 
 
 def _bytes(kind: str) -> int:

@@ -1,0 +1,46 @@
+"""``shardlog compile``."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from typing import Any
+
+from .colours import show
+from .partitioning import add_form
+from .running import add_json, inputs, print_json, result_of
+
+
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the command; ``common`` has the arguments that every run takes."""
+    command = commands.add_parser(
+        "compile",
+        parents=[common],
+        help="compile the partitioned program ahead of time: memory, and the collectives that XLA kept",
+    )
+    about = (
+        "cpu, tpu:v5e:2x4 (a slice of v4, v5e, v5p or v6e), cuda:h100 (or a100, h200, b200); no device is "
+        "needed"
+    )
+    command.add_argument("--target", metavar="TARGET", required=True, help=about)
+    command.add_argument("-o", "--output", metavar="OUT", help="write the optimised HLO")
+    add_form(command)
+    add_json(command, "print JSON instead of text")
+    command.set_defaults(carry_out=_compile)
+
+
+def _compile(options: argparse.Namespace) -> None:
+    from ..cost.targets import read_target
+    from ..outputs import output, refuse_loss
+
+    read_target(options.target)  # what is wrong with it is said before anything runs
+    refuse_loss([("-o", options.output)], inputs(options))
+    with output(options.output) if options.output else nullcontext() as file:
+        partitioned = result_of(options).partition(options.form, keep_shardings=options.keep_shardings)
+        found = partitioned.compile_ahead(options.target)
+        if file is not None:
+            file.write_text(found.hlo, encoding="utf-8")
+    if options.json:
+        print_json(found.as_json())
+    else:
+        show(str(found))

@@ -1,0 +1,120 @@
+"""A partitioned program compiled ahead of time: the memory it takes, and the collectives that XLA kept."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..program.elements import bytes_text
+from ..runs.table import table
+from .cost import cost
+from .hlo import KINDS, hlo_collectives
+from .machine import machine, names
+from .targets import compile_for, read_target
+
+if TYPE_CHECKING:
+    from ..runs.partitioned import Partitioned
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The bytes of a device: of arguments, of results, of those results that have the memory of arguments,
+    and of what is temporary. ``expected`` is what ``shardlog cost`` says of all."""
+
+    arguments: int
+    results: int
+    shared: int
+    temporary: int
+    expected: int
+
+    @property
+    def total(self) -> int:
+        """The bytes of all."""
+        return self.arguments + self.results - self.shared + self.temporary
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How many collectives of a kind a device takes part in, and the bytes that it sends: in our program, and
+    in what XLA made of it."""
+
+    kind: str
+    count: int
+    bytes: int
+    compiled_count: int
+    compiled_bytes: int
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A program compiled for a ``target``: its memory, its collectives by kind, its floating-point operations
+    and what XLA counts of them, with loops once (None where it does not say); and the optimised HLO."""
+
+    target: str
+    devices: int
+    memory: Memory
+    collectives: tuple[Kept, ...]
+    flops: float
+    compiled_flops: float | None
+    hlo: str
+
+    def as_json(self) -> dict[str, Any]:
+        """All but the HLO, as JSON has it."""
+        return {
+            "target": self.target,
+            "devices": self.devices,
+            "memory": {**asdict(self.memory), "total": self.memory.total},
+            "collectives": [asdict(kept) for kept in self.collectives],
+            "flops": self.flops,
+            "compiled_flops": self.compiled_flops,
+        }
+
+    def __str__(self) -> str:
+        memory = self.memory
+        parts = (
+            ("arguments", memory.arguments),
+            ("results", memory.results),
+            ("temporary", memory.temporary),
+        )
+        shared = f", of which results have {bytes_text(memory.shared)} of arguments" if memory.shared else ""
+        lines = [
+            f"compiled for {self.devices} devices of {self.target}",
+            f"{bytes_text(memory.total)} of memory each ({bytes_text(memory.expected)} expected): "
+            + ", ".join(f"{name} {bytes_text(size)}" for name, size in parts)
+            + shared,
+        ]
+        if not self.collectives:
+            return "\n".join([*lines, "it moves nothing"])
+        rows = [
+            (k.kind, f"{k.count:,}", f"{k.bytes:,}", f"{k.compiled_count:,}", f"{k.compiled_bytes:,}")
+            for k in self.collectives
+        ]
+        return "\n".join([*lines, "", table(("collective", "ours", "bytes", "XLA's", "bytes"), rows)])
+
+
+def ahead(program: Partitioned, text: str) -> Ahead:
+    """A partitioned program compiled ahead of time for a target, as ``read_target`` reads it."""
+    target = read_target(text)
+    # Operations and memory do not depend on the machine.
+    found = cost(program, machine(target.name if target.name in names() else names()[0]))
+    said = compile_for(program.bytecode(), target, program.axes.count, program.form)
+    memory = said["memory"]
+    ours: dict[str, tuple[int, int]] = {}
+    for each in program.collectives:
+        count, sent = ours.get(each.kind, (0, 0))
+        ours[each.kind] = count + (each.executions or 1), sent + each.total
+    theirs = hlo_collectives(said["hlo"])
+    kinds = [kind for kind in KINDS if kind in ours or kind in theirs]
+    kept = (
+        Kept(kind, *ours.get(kind, (0, 0)), theirs.get(kind, (0, 0))[0], round(theirs.get(kind, (0, 0))[1]))
+        for kind in kinds
+    )
+    return Ahead(
+        text,
+        program.axes.count,
+        Memory(memory["argument"], memory["output"], memory["alias"], memory["temp"], found.peak),
+        tuple(kept),
+        found.flops,
+        said["cost"].get("flops"),
+        said["hlo"],
+    )

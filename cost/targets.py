@@ -1,0 +1,170 @@
+"""Targets to compile for ahead of time: as many CPUs as are needed, TPUs and GPUs that need not be there.
+
+    python -m shardlog.cost.targets TARGET DEVICES FORM < MODULE
+
+compiles a module and prints, as JSON, its optimised HLO, the memory that it takes and what XLA says that it
+costs; or what went wrong. A process of its own, for compilers write to standard error, and may end it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from ..errors import ShardlogError, closest
+from .machine import machine, names
+
+GPUS = Path(__file__).parent / "gpus"
+_NODE = 8  # GPUs
+_QUIET = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "JAX_PLATFORMS": "cpu",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+_MEMORY = ("argument", "output", "alias", "temp", "generated_code")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to compile for: ``platform`` is "cpu", "tpu" or "cuda"; ``name`` is such as "v5e" or "h100", and
+    ``shape`` that of a TPU slice, as in "2x4"."""
+
+    platform: str
+    name: str = ""
+    shape: str = ""
+
+    def __str__(self) -> str:
+        return ":".join(filter(None, (self.platform, self.name, self.shape)))
+
+
+def read_target(text: str) -> Target:
+    """A target as it is written: cpu, tpu:v5e:2x4, cuda:h100.
+
+    Raises ShardlogError for what is none, and where its compiler is not installed.
+    """
+    platform, _, rest = text.partition(":")
+    name, _, shape = rest.partition(":")
+    where = f"--target {text}"
+    tpus = [name for name in names() if machine(name).torus is not None]
+    gpus = sorted(path.stem for path in GPUS.glob("*.txtpb"))
+    known = {"cpu": [""], "tpu": tpus, "cuda": gpus}
+    if platform not in known:
+        hint = closest(platform, known)
+        raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
+    if name not in known[platform] or (platform != "tpu" and shape):
+        written = [f"{platform}:{each}".removesuffix(":") for each in known[platform]]
+        hint = closest(f"{platform}:{name}", written)
+        raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
+    if platform == "tpu" and not (shape and all(n.isdecimal() and int(n) for n in shape.split("x"))):
+        hint = f"say how many chips, as in {platform}:{name}:2x4"
+        raise ShardlogError(f"{shape or 'nothing'} is no shape of a slice", where=where, hint=hint)
+    if not _installed(platform):
+        extra = "jax" if platform == "cpu" else platform
+        hint = f"pip install 'shardlog[{extra}]'; no device is needed"
+        raise ShardlogError(f"the compiler for {platform} is not installed", where=where, hint=hint)
+    return Target(platform, name, shape)
+
+
+def _installed(platform: str) -> bool:
+    if find_spec("jax") is None:
+        return False
+    if platform == "tpu":
+        return find_spec("libtpu") is not None
+    return platform == "cpu" or bool(_cuda_plugins())
+
+
+def _cuda_plugins() -> list[str]:
+    if find_spec("jax_plugins") is None:
+        return []
+    return [name for name in ("xla_cuda13", "xla_cuda12") if find_spec(f"jax_plugins.{name}") is not None]
+
+
+def compile_for(module: bytes, target: Target, devices: int, form: str) -> dict[str, Any]:
+    """What the compiler says of a module, for so many devices: "hlo", "memory" and "cost".
+
+    Raises ShardlogError where the target has too few devices, and where it does not compile.
+    """
+    if target.platform == "tpu" and prod(map(int, target.shape.split("x"))) < devices:
+        hint = f"the mesh of the program has {devices}"
+        raise ShardlogError(f"{target} has too few chips", where=f"--target {target}", hint=hint)
+    environment = os.environ | _QUIET
+    if target.platform == "cpu":
+        count = f"--xla_force_host_platform_device_count={devices}"
+        environment["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {count}"
+    command = [sys.executable, "-m", __name__, str(target), str(devices), form]
+    done = subprocess.run(command, input=module, env=environment, capture_output=True, check=False)
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        said = lines[-1] if lines and done.returncode > 0 else f"the compiler ends ({done.returncode})"
+        raise ShardlogError(f"XLA does not compile it: {said[:400]}", where=f"--target {target}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _devices(target: Target, count: int) -> Sequence[Any]:
+    """Devices of a target that can be compiled for."""
+    import jax
+    from jax.experimental import topologies
+
+    if target.platform == "cpu":
+        return jax.devices("cpu")
+    if target.platform == "tpu":
+        return topologies.get_topology_desc(f"{target.name}:{target.shape}", "tpu").devices
+    nodes = -(-count // _NODE)
+    options = {
+        "target_config": (GPUS / f"{target.name}.txtpb").read_text(encoding="utf-8"),
+        "topology": f"1x{nodes}x{min(count, _NODE)}",
+    }
+    return topologies.get_topology_desc("", "cuda", **options).devices
+
+
+def _compiled(target: Target, count: int, form: str) -> dict[str, Any]:
+    from jaxlib import _jax
+    from jaxlib.mlir import ir
+
+    from ..importers.compiling import compile_options
+    from ..importers.source import make_context
+
+    devices = tuple(_devices(target, count)[:count])
+    with make_context():
+        module = ir.Module.parse(sys.stdin.buffer.read())
+        given = _jax.DeviceList(devices), compile_options(devices, form)
+        client: Any = devices[0].client
+        # What is compiled for a CPU is loaded at once.
+        make = client.compile_and_load if target.platform == "cpu" else client.compile
+        made: Any = make(module, *given)
+    memory = made.get_compiled_memory_stats()
+    try:
+        cost = dict(made.cost_analysis())
+    except Exception:  # a plugin need not have one
+        cost = {}
+    return {
+        "hlo": "\n".join(part.to_string() for part in made.hlo_modules()),
+        "memory": {name: getattr(memory, f"{name}_size_in_bytes") for name in _MEMORY},
+        "cost": {name: cost[name] for name in ("flops", "bytes accessed") if name in cost},
+    }
+
+
+def _main() -> None:
+    target, count, form = sys.argv[1:]
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what compilers print is no answer
+    try:
+        found = _compiled(Target(*target.split(":")), int(count), form)
+    except Exception as error:  # XLA's, of many classes
+        sys.exit(str(error).partition("\n")[0])
+    with out:
+        json.dump(found, out)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,71 @@
+"""Programs compiled ahead of time, and targets that are none."""
+
+from __future__ import annotations
+
+import pytest
+import shardlog
+from shardlog.cost import targets
+from shardlog.cost.hlo import hlo_collectives
+from shardlog.cost.targets import read_target
+from shardlog.errors import ShardlogError
+
+from ..support.mlp import MLP
+
+
+def compiled(target: str) -> None:
+    found = shardlog.run(MLP).partition().compile_ahead(target)
+    arguments = 4 * (4 * 16 + 16 * 8 + 8 * 16)
+    assert found.devices == 8
+    assert found.memory.total == found.memory.arguments + found.memory.results + found.memory.temporary
+    if target == "cpu":  # others pad what is so small
+        assert (found.memory.arguments, found.memory.results) == (arguments, 4 * 4 * 16)
+    (kept,) = found.collectives
+    assert (kept.kind, kept.count, kept.bytes) == ("all-reduce", 1, 384)
+    assert (kept.compiled_count, kept.compiled_bytes) == (1, 384)
+
+
+def test_for_cpu() -> None:
+    compiled("cpu")
+
+
+@pytest.mark.tpu
+def test_for_tpu() -> None:
+    compiled("tpu:v5e:2x4")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", ["a100", "h100", "h200", "b200"])
+def test_for_gpus(name: str) -> None:
+    compiled(f"cuda:{name}")
+
+
+@pytest.mark.parametrize(
+    ("target", "said", "hint"),
+    [
+        ("gpu:h100", "there is no target gpu:h100", "did you mean"),
+        ("cuda:h10", "there is no target cuda:h10", "did you mean cuda:h100?"),
+        ("tpu:v5e", "nothing is no shape of a slice", "tpu:v5e:2x4"),
+        ("tpu:v5e:2by4", "2by4 is no shape of a slice", "tpu:v5e:2x4"),
+        ("tpu:v5e:2x4", "the compiler for tpu is not installed", r"pip install 'shardlog\[tpu\]'"),
+        ("cpu", "the compiler for cpu is not installed", r"pip install 'shardlog\[jax\]'"),
+        ("cuda:h100", "the compiler for cuda is not installed", r"pip install 'shardlog\[cuda\]'"),
+    ],
+)
+def test_targets_that_are_none(target: str, said: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "find_spec", lambda name: None)
+    with pytest.raises(ShardlogError, match=said) as error:
+        read_target(target)
+    assert hint.replace("\\", "") in error.value.hint
+
+
+def test_collectives_that_start_and_end() -> None:
+    lines = [
+        "ENTRY %main () -> f32[8] {",
+        "  %a = (f32[2]{0}, f32[8]{0}) all-gather-start(%x), replica_groups={{0,1,2,3}}",
+        "  %b = f32[8]{0} all-gather-done(%a)",
+        "  %c = f32[8]{0} all-reduce-start(%b), replica_groups={{0,1,2,3}}",
+        "  %d = (f32[8]{0}, f32[8]{0}, u32[], u32[]) collective-permute-start(%c)",
+        "}",
+    ]
+    found = hlo_collectives("\n".join(lines))
+    assert found == {"all-reduce": (1, 48), "all-gather": (1, 24), "collective-permute": (1, 32)}
