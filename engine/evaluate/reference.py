@@ -12,6 +12,7 @@ with nil first and then field by field.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ class Table:
 
     def __init__(self) -> None:
         self.tuples: dict[Tuple, None] = {}
+        self.rounds: list[int] = []  # how many tuples there were when each round but the first began
         self._indices: dict[tuple[int, ...], dict[Tuple, list[Tuple]]] = {}
 
     def remove(self, row: Tuple) -> None:
@@ -95,6 +97,11 @@ class Evaluation:
             name = self._plan.relations[relation].name
             raise EngineError(f"`{name}` has records that are nested too deeply") from None
 
+    def rounds(self, relation: int) -> dict[Tuple, int]:
+        """The round in which each tuple of a relation was found."""
+        table = self._all[relation]
+        return {row: bisect_right(table.rounds, i) for i, row in enumerate(table.tuples)}
+
     def run(self, strata: Sequence[Stratum], wanted: Iterable[int]) -> None:
         """Compute the strata that the ``wanted`` relations depend on, in order, each semi-naively."""
         self._budget = Budget(self._limits)
@@ -161,6 +168,7 @@ class Evaluation:
                 for row in self._closed(r, new[r]):
                     self._delta[r].add(row)
             for r in relations:
+                self._all[r].rounds.append(len(self._all[r].tuples))
                 if self._all[r] is not self._delta[r]:
                     for row in self._delta[r].tuples:
                         self._all[r].add(row)

@@ -47,6 +47,15 @@ class Store(Protocol):
         as their bits, symbols and records by the numbers that ``symbols`` and ``values`` know."""
         ...
 
+    def rounds(self, relation: str) -> Words:
+        """For each tuple of a relation, in the order of ``columns``, the round in which it was found. It
+        follows from tuples of earlier strata and of earlier rounds, but for what an eqrel adds to itself."""
+        ...
+
+    def facts(self, relation: str) -> list[tuple[Any, ...]]:
+        """The facts of a relation: what was added, and what the program states."""
+        ...
+
     def symbols(self, start: int) -> list[str]:
         """The symbols by number, from number ``start`` on."""
         ...
@@ -103,6 +112,16 @@ class ReferenceStore:
         declared = self._plan.relations[self._plan.index(relation)].columns
         rows = self.rows(relation)
         return [self._words(column.type, [row[i] for row in rows]) for i, column in enumerate(declared)]
+
+    def rounds(self, relation: str) -> Words:
+        rows = self.rows(relation)
+        assert self._evaluation is not None
+        rounds = self._evaluation.rounds(self._plan.index(relation))
+        return np.array([rounds[row] for row in rows], np.int64)
+
+    def facts(self, relation: str) -> list[tuple[Any, ...]]:
+        stated = Evaluation(self._plan).rows(self._plan.index(relation))
+        return [*stated, *self._facts.get(relation, ())]
 
     def _words(self, kind: str, values: list[Any]) -> Words:
         if kind in _KINDS:

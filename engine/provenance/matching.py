@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from ..analysis.scopes import resolve, terms, variables
 from ..evaluate.functors import TESTS, call, sort_value
@@ -40,6 +40,14 @@ Row = tuple[Any, ...]
 Bindings = dict[str, Any]
 _KINDS = {int: "number", float: "float", str: "symbol"}
 _FEW = 8  # tuples that are looked through one by one
+
+
+class Searchable(Protocol):
+    """The tuples of relations by name."""
+
+    def matching(self, relation: str, known: dict[int, Any]) -> Iterable[Row]:
+        """The tuples that may have the ``known`` values by column; all that do are among them."""
+        ...
 
 
 class Extents:
@@ -82,7 +90,7 @@ class Rules:
         return self._clauses[source.text]
 
     def explains(
-        self, source: Source, relation: str, row: Row, premises: Iterable[tuple[str, Row]], holds: Extents
+        self, source: Source, relation: str, row: Row, premises: Iterable[tuple[str, Row]], holds: Searchable
     ) -> Iterator[Bindings]:
         """The ways in which a rule gives a tuple with premises for the atoms of its body.
 
@@ -95,7 +103,7 @@ class Rules:
         for clause in self.clauses(source):
             if clause.head.name != relation:
                 continue
-            matcher = _Matcher(self, atoms, holds)
+            matcher = Matcher(self, atoms, holds)
             head = list(zip(self.args(clause.head), row, strict=True))
             start = self.key(clause)
             start.update({term.name: value for term, value in head if isinstance(term, Variable)})
@@ -103,9 +111,9 @@ class Rules:
                 if all(matcher.value(term, bindings) == value for term, value in head):
                     yield bindings
 
-    def conclusions(self, clause: Clause, holds: Extents) -> Iterator[Row]:
+    def conclusions(self, clause: Clause, holds: Searchable) -> Iterator[Row]:
         """The tuples that a clause gives."""
-        matcher = _Matcher(self, holds, holds)
+        matcher = Matcher(self, holds, holds)
         for bindings in matcher.body(self.ordered(clause), 0, self.key(clause)):
             yield tuple(matcher.value(term, bindings) for term in self.args(clause.head))
 
@@ -128,49 +136,49 @@ class Rules:
         known, waiting = set(known), list(body)
         found: list[Literal] = []
         while waiting:
-            literal = next((x for x in waiting if self._tests(x, known)), None)
-            literal = literal or next(x for x in waiting if self._ready(x, known))
+            literal = next((x for x in waiting if self.tests(x, known)), None)
+            literal = literal or next(x for x in waiting if self.ready(x, known))
             waiting.remove(literal)
             found.append(literal)
             if not isinstance(literal, Negation):
-                known.update(*map(variables, self._terms(literal)))
+                known.update(*map(variables, self.terms(literal)))
         return tuple(found)
 
-    def _tests(self, literal: Literal, known: set[str]) -> bool:
+    def tests(self, literal: Literal, known: set[str]) -> bool:
         """Whether a literal brings no variable but by an equation."""
         if isinstance(literal, Comparison) and literal.operator == "=":
-            return self._ready(literal, known)
+            return self.ready(literal, known)
         inside = literal.atom if isinstance(literal, Negation) else literal
-        return all(variables(term) <= known for term in self._terms(inside))
+        return all(variables(term) <= known for term in self.terms(inside))
 
-    def _ready(self, literal: Literal, known: set[str]) -> bool:
+    def ready(self, literal: Literal, known: set[str]) -> bool:
         """Whether a literal can be matched: all that it computes is known by then."""
         if isinstance(literal, Comparison) and literal.operator == "=":
             left, right = literal.left, literal.right
             return (
-                (_is_pattern(left) and variables(right) <= known)
-                or (_is_pattern(right) and variables(left) <= known)
+                (is_pattern(left) and variables(right) <= known)
+                or (is_pattern(right) and variables(left) <= known)
                 or variables(left) | variables(right) <= known
             )
         if isinstance(literal, Atom):
             args = self.args(literal)
-            bound: set[str] = known.union(*(variables(term) for term in args if _is_pattern(term)))
-            return all(_is_pattern(term) or variables(term) <= bound for term in args)
+            bound: set[str] = known.union(*(variables(term) for term in args if is_pattern(term)))
+            return all(is_pattern(term) or variables(term) <= bound for term in args)
         return False
 
-    def _terms(self, literal: Literal) -> tuple[Term, ...]:
+    def terms(self, literal: Literal) -> tuple[Term, ...]:
         if isinstance(literal, Negation):
             return self.args(literal.atom)
         return self.args(literal) if isinstance(literal, Atom) else terms(literal)
 
 
 @dataclass(frozen=True)
-class _Matcher:
+class Matcher:
     """``atoms`` has the tuples for atoms, ``holds`` those that negations and aggregates look at."""
 
     rules: Rules
-    atoms: Extents
-    holds: Extents
+    atoms: Searchable
+    holds: Searchable
 
     def body(self, literals: Sequence[Literal], at: int, bindings: Bindings) -> Iterator[Bindings]:
         if at == len(literals):
@@ -191,20 +199,27 @@ class _Matcher:
         else:
             yield from self.comparison(literal, bindings)
 
-    def atom(self, atom: Atom, extents: Extents, bindings: Bindings) -> Iterator[Bindings]:
+    def atom(self, atom: Atom, extents: Searchable, bindings: Bindings) -> Iterator[Bindings]:
+        return (found for _, found in self.held(atom, extents, bindings))
+
+    def held(self, atom: Atom, extents: Searchable, bindings: Bindings) -> Iterator[tuple[Row, Bindings]]:
+        """The tuples that match an atom, each with the bindings that it gives."""
         args = self.rules.args(atom)
-        places = sorted(range(len(args)), key=lambda i: not _is_pattern(args[i]))
-        known = {
-            i: self.value(term, bindings)
-            for i, term in enumerate(args)
-            if isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bindings)
-        }
-        for row in extents.matching(atom.name, known):
+        places = sorted(range(len(args)), key=lambda i: not is_pattern(args[i]))
+        for row in extents.matching(atom.name, self.known(atom, bindings)):
             found: Bindings | None = dict(bindings)
             for i in places:
                 found = found if found is None else self.unified(args[i], row[i], found)
             if found is not None:
-                yield found
+                yield row, found
+
+    def known(self, atom: Atom, bindings: Bindings) -> dict[int, Any]:
+        """The values that constants and variables give to the columns of an atom."""
+        return {
+            i: self.value(term, bindings)
+            for i, term in enumerate(self.rules.args(atom))
+            if isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bindings)
+        }
 
     def comparison(self, literal: Comparison, bindings: Bindings) -> Iterator[Bindings]:
         left, right = literal.left, literal.right
@@ -274,7 +289,7 @@ class _Matcher:
     def aggregate(self, term: Aggregate, bindings: Bindings) -> Any:
         """Over the tuples of a single atom, otherwise over the choices of the named variables."""
         outer = {name: bindings[name] for name in term.outer}
-        inside = _Matcher(self.rules, self.holds, self.holds)
+        inside = Matcher(self.rules, self.holds, self.holds)
         solutions: list[Bindings] = []
         if len(term.body) == 1:
             solutions = list(inside.literal(term.body[0], outer))
@@ -297,6 +312,6 @@ class _Matcher:
         return (min if term.function == "min" else max)(values, key=sort_value)
 
 
-def _is_pattern(term: Term) -> bool:
+def is_pattern(term: Term) -> bool:
     """Whether a term can be given a value; all others are computed."""
     return isinstance(term, Variable | Wildcard | Record | Constant | Nil)

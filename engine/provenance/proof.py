@@ -41,7 +41,8 @@ class Proof:
 
     ``source`` is the rule, None for a given fact and for a pair that an eqrel has as an equivalence.
     ``premises`` prove the atoms of the rule's body, ``counted`` the tuples that its aggregates went through,
-    ``bindings`` are the variables of a rule that has a sentence. In a keyed program there is no key column.
+    ``bindings`` are the variables of the rule. In a keyed program there is no key column. ``open`` is a step
+    that was not looked into.
     """
 
     relation: str
@@ -50,6 +51,7 @@ class Proof:
     premises: tuple[Proof, ...] = ()
     counted: tuple[Proof, ...] = ()
     bindings: tuple[tuple[str, Any], ...] = ()
+    open: bool = False
 
     @cached_property
     def sentence(self) -> str:

@@ -36,6 +36,8 @@ pub struct Relation {
     choices: Vec<Choice>,
     /// Facts of an `eqrel`, which is closed over them when an evaluation starts.
     given: Vec<[i64; 2]>,
+    /// The number of the first tuple of each round but the first: a tuple follows from those of earlier ones.
+    rounds: Vec<usize>,
 }
 
 /// What the tuples of a relation have in a group of columns on which no two of them agree.
@@ -79,6 +81,7 @@ impl Relation {
             classes: eqrel.then(Equivalence::default),
             choices: Vec::new(),
             given: Vec::new(),
+            rounds: Vec::new(),
         }
     }
 
@@ -121,7 +124,11 @@ impl Relation {
     pub fn remove(&mut self, deleted: &FxHashSet<Box<[i64]>>) {
         let old = std::mem::take(&mut self.rows);
         let (mut count, mut delta, mut end) = (0, 0, 0);
+        let mut rounds = self.rounds.iter_mut().peekable();
         for row in 0..self.count {
+            while let Some(first) = rounds.next_if(|first| **first <= row) {
+                *first = count;
+            }
             let tuple = &old[row * self.arity..][..self.arity];
             if !deleted.contains(tuple) {
                 self.rows.extend_from_slice(tuple);
@@ -130,9 +137,20 @@ impl Relation {
                 end += usize::from(row < self.end);
             }
         }
+        rounds.for_each(|first| *first = count);
         (self.count, self.delta, self.end) = (count, delta, end);
         self.indexes.iter_mut().for_each(Index::clear);
         self.choices.iter_mut().for_each(Choice::clear);
+    }
+
+    /// The round in which a tuple was found, by its number.
+    pub fn round(&self, row: usize) -> usize {
+        self.rounds.partition_point(|&first| first <= row)
+    }
+
+    /// Whether it is closed under equivalence.
+    pub fn is_eqrel(&self) -> bool {
+        self.classes.is_some()
     }
 
     /// The index on these columns, made if it does not exist.
@@ -160,6 +178,7 @@ impl Relation {
 
     pub fn clear(&mut self) {
         self.given.clear();
+        self.rounds.clear();
         if self.count > 0 {
             self.rows.clear();
             (self.count, self.delta, self.end) = (0, 0, 0);
@@ -182,6 +201,11 @@ impl Relation {
             }
         }
         Ok(())
+    }
+
+    /// The facts that it was given, before any rule has run.
+    pub fn facts(&self) -> impl Iterator<Item = &[i64]> {
+        self.tuples().chain(self.given.iter().map(|pair| pair.as_slice()))
     }
 
     /// Close an `eqrel` over its facts.
@@ -250,6 +274,7 @@ impl Relation {
 
     /// Start the next round: new tuples become the delta. False if there are none.
     pub fn advance(&mut self) -> bool {
+        self.rounds.push(self.end);
         (self.delta, self.end) = (self.end, self.count);
         self.delta < self.end
     }

@@ -6,14 +6,15 @@ use crate::budget::Limits;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::program::{Database, Program, Stratum, StratumId};
+use crate::relation::Relation;
 use crate::step::RelationId;
 
 pub struct Store {
     pub program: Arc<Program>,
     pub database: Database,
-    /// The facts of relations that rules derive as well, which are computed anew from these.
+    /// The facts of relations that have others as well, which are computed anew from these.
     given: Vec<Given>,
-    /// Which relations have rules.
+    /// Which relations have more than their facts: they have rules, or are closed.
     derived: Vec<bool>,
     /// The strata whose relations have all that follows from the facts of the last evaluation.
     done: Vec<bool>,
@@ -38,7 +39,7 @@ enum Change {
 impl Store {
     pub fn new(program: Arc<Program>) -> Self {
         let given = program.schemas.iter().map(|_| Given::default()).collect();
-        let mut derived = vec![false; program.schemas.len()];
+        let mut derived: Vec<_> = program.initial.relations.iter().map(Relation::is_eqrel).collect();
         for relation in program.strata.iter().flat_map(|stratum| &stratum.relations) {
             derived[relation.0] = true;
         }
@@ -54,6 +55,17 @@ impl Store {
             given.count += 1;
         }
         Ok(self.database.relations[relation.0].give(tuple)?)
+    }
+
+    /// The facts of a relation: those that were given, and those of the program itself.
+    pub fn facts(&self, relation: RelationId) -> Vec<&[i64]> {
+        if !self.derived[relation.0] {
+            return self.database.relations[relation.0].tuples().collect();
+        }
+        let Given { words, count } = &self.given[relation.0];
+        let width = self.program.schema(relation).columns.len();
+        let stated = self.program.initial.relations[relation.0].facts();
+        stated.chain((0..*count).map(|fact| &words[fact * width..][..width])).collect()
     }
 
     /// Compute the relations that `outputs` depend on, and bring those up to date that were computed before.

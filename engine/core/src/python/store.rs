@@ -6,6 +6,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyList, PyString};
+use rustc_hash::FxHashMap;
 
 use super::{convert, letting_go, EngineError, Limits};
 use crate::functor::float_word;
@@ -113,6 +114,30 @@ impl Store {
             (0..width).map(column).collect::<Vec<_>>()
         });
         Ok(columns.into_iter().map(|column| column.into_pyarray(py)).collect())
+    }
+
+    /// For each tuple of a relation, in the order of `columns`, the round in which it was found. What was found in
+    /// one evaluation follows from tuples of earlier strata and earlier rounds.
+    fn rounds<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let relation = self.program.relation(relation)?;
+        let store = &*self.lock(py);
+        let rounds = py.detach(|| {
+            let rows = &store.database.relations[relation.0];
+            let numbers: FxHashMap<&[i64], usize> = rows.tuples().zip(0..).collect();
+            let tuples = convert::sorted(&self.program, &store.database, relation);
+            tuples.iter().map(|tuple| rows.round(numbers[tuple]) as i64).collect::<Vec<_>>()
+        });
+        Ok(rounds.into_pyarray(py))
+    }
+
+    /// The facts of a relation: what was added, and what the program states.
+    fn facts<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Bound<'py, PyList>> {
+        let relation = self.program.relation(relation)?;
+        let store = &*self.lock(py);
+        let values = &store.database.values;
+        let facts = store.facts(relation);
+        let facts = facts.iter().map(|words| convert::to_tuple(py, &self.program, values, relation, 0, words));
+        PyList::new(py, facts.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// The sorted tuples of a relation.
