@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,24 +14,50 @@ from ..analysis.projections import Projections
 from ..analysis.scopes import resolve
 from ..analysis.strata import clause_uses, stratify
 from ..analysis.subtypes import check_subtypes
-from ..analysis.types import PRIMITIVES, Inference, Types, declared_types
+from ..analysis.types import PRIMITIVES, Inference, Types, argument_kinds, declared_types, kind_of, plan_type
 from ..language import syntax as ast
 from ..language.diagnostics import DatalogError, Diagnostic, EngineError, Reporter, did_you_mean
 from ..language.parser import NoRulesError, parse
 from ..language.sources import Sources, UnreadableError, read_text
-from ..language.syntax import Clause, Module, RelationDeclaration, Text
+from ..language.syntax import Call, Clause, Module, RelationDeclaration, Text
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
 from ..transform.inlining import inline
 from ..transform.numbers import number_solutions
+from ..transform.walk import all_terms
 from ..transform.witnesses import write_out_witnesses
 from .cache import Request
 from .plan import BranchFields, Column, Directive, Expression, Plan, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
 
 
+@dataclass(frozen=True)
+class Written:
+    """The clauses of a program with the places of their rules, and the types of the arguments of functors by
+    the place and name of these."""
+
+    clauses: tuple[tuple[Source, Clause], ...]
+    types: Mapping[tuple[int, str], str]
+
+
 def compile_program(request: Request) -> tuple[Plan, Sources]:
     """The plan of a program, and the texts that it was made from. Raises DatalogError."""
+    compiler = _compiler(request)
+    plan = compiler.plan()
+    compiler.reporter.finish()
+    return plan, compiler.sources
+
+
+def written_clauses(request: Request) -> Written:
+    """The clauses of a program that has no errors, as proofs see them: with the joins that the text
+    states."""
+    compiler = _compiler(request)
+    compiler.plan()
+    return compiler.written_out()
+
+
+def _compiler(request: Request) -> _Compiler:
+    """What has read a program. Raises DatalogError where a file cannot be read."""
     sources = Sources()
     reporter = Reporter(sources)
     module = Module()
@@ -42,9 +69,7 @@ def compile_program(request: Request) -> tuple[Plan, Sources]:
         reader.read(name, text, Path(name).parent.resolve())
     if not request.files:
         _check_no_files(module, reporter)
-    plan = _Compiler(module, sources, reporter, request.key, request.untyped, request.updates).plan()
-    reporter.finish()
-    return plan, sources
+    return _Compiler(module, sources, reporter, request.key, request.untyped, request.updates)
 
 
 def _check_no_files(module: Module, reporter: Reporter) -> None:
@@ -143,6 +168,8 @@ class _Compiler:
         self.reporter = reporter
         self.key = key
         self.named: dict[Text, dict[str, str]] = {}  # rule with a sentence -> variable in it -> type
+        self.types: Types
+        self.written: list[tuple[Clause, dict[str, str]]] = []  # with the kinds of their variables
 
     def plan(self) -> Plan:
         instantiate(self.module, self.reporter)
@@ -162,7 +189,8 @@ class _Compiler:
         flags = self.directives(declared)
         clauses = self.checked_clauses(declared, columns, types, self.keyed(declared))
         if not len(self.reporter):
-            clauses = self.numbered(declared, [(lower_branches(c, types), kinds) for c, kinds in clauses])
+            self.types, self.written = types, [(lower_branches(c, types), kinds) for c, kinds in clauses]
+            clauses = self.numbered(declared, self.written)
         clauses += self.projected(declared, clauses, types)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
         self.reporter.finish()
@@ -194,6 +222,20 @@ class _Compiler:
             clauses = [(drop_key(clause, keyed), variables) for clause, variables in clauses]
         index = {name: i for i, name in enumerate(declared)}
         return self.assembled(relations, clauses, _ordered(groups, keyed), Schema(index, kinds, types))
+
+    def written_out(self) -> Written:
+        """The clauses that give tuples, in the order of the text."""
+        found, kinds_of_calls = [], {}
+        for clause, kinds in self.written:
+            if not clause.subsumes:
+                found.append((self.source(clause.text), clause))
+            for literal in (clause.head, *clause.body):
+                for term in all_terms(literal):
+                    if isinstance(term, Call):
+                        kind = kind_of(term, kinds, self.types) or "number"
+                        kind = argument_kinds(term, kind, kinds, self.types)[0]
+                        kinds_of_calls[term.at, term.name] = plan_type(kind)
+        return Written(tuple(found), kinds_of_calls)
 
     def numbered(
         self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]

@@ -1,17 +1,16 @@
 """Rules as written, matched against tuples: the smallest thing that says whether a rule applies.
 
-Nothing here comes from the planner or the evaluators; only the intrinsic functors are shared. A rule is read
-again from its text. An integer is taken for a ``number``.
+Nothing here comes from the planner or the evaluators; only the intrinsic functors are shared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
-from ..analysis.scopes import resolve, terms, variables
+from ..analysis.scopes import parts, resolve, terms, variables
 from ..evaluate.functors import TESTS, call, sort_value
 from ..language.diagnostics import EngineError, Reporter
 from ..language.parser import parse
@@ -24,6 +23,7 @@ from ..language.syntax import (
     Clause,
     Comparison,
     Constant,
+    Counter,
     Literal,
     Module,
     Negation,
@@ -34,6 +34,7 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
+from ..plan.compiler import Written
 from ..plan.plan import Source
 
 Row = tuple[Any, ...]
@@ -71,15 +72,25 @@ class Extents:
 
 
 class Rules:
-    """The clauses of rules; atoms of the relations in ``keyed`` lose their first argument."""
+    """The clauses of rules; atoms of the relations in ``keyed`` lose their first argument.
 
-    def __init__(self, keyed: Collection[str]) -> None:
+    Without ``written`` each rule is read from its text, which is of a program without components, inlined
+    relations and algebraic data types; an integer is taken for a ``number``.
+    """
+
+    def __init__(self, keyed: Collection[str] = (), written: Written | None = None) -> None:
         self._keyed = keyed
-        self._clauses: dict[str, list[Clause]] = {}
+        self._clauses: dict[Source | str, list[Clause]] = {}
+        self._written = written is not None
+        self.types: Mapping[tuple[int, str], str] = written.types if written else {}
+        for source, clause in written.clauses if written else ():
+            self._clauses.setdefault(source, []).append(clause)
         self._ordered: dict[int, tuple[Literal, ...]] = {}
 
     def clauses(self, source: Source) -> list[Clause]:
         """One clause per head and alternative of a rule."""
+        if self._written:
+            return self._clauses.get(source, [])
         if source.text not in self._clauses:
             sources, module = Sources(), Module()
             reporter = Reporter(sources)
@@ -108,7 +119,7 @@ class Rules:
             start = self.key(clause)
             start.update({term.name: value for term, value in head if isinstance(term, Variable)})
             for bindings in matcher.body(self.ordered(clause), 0, start):
-                if all(matcher.value(term, bindings) == value for term, value in head):
+                if all(matcher.equal(term, value, bindings) for term, value in head):
                     yield bindings
 
     def conclusions(self, clause: Clause, holds: Searchable) -> Iterator[Row]:
@@ -223,6 +234,9 @@ class Matcher:
 
     def comparison(self, literal: Comparison, bindings: Bindings) -> Iterator[Bindings]:
         left, right = literal.left, literal.right
+        if _counts(left) or _counts(right):
+            yield bindings
+            return
         if literal.operator == "=":
             pattern, term = (left, right) if variables(right) <= bindings.keys() else (right, left)
             for value in self.values(term, bindings):
@@ -240,7 +254,7 @@ class Matcher:
 
     def unified(self, term: Term, value: Any, bindings: Bindings) -> Bindings | None:
         """``bindings`` with what makes ``term`` equal to ``value``; None where nothing does."""
-        if isinstance(term, Wildcard):
+        if isinstance(term, Wildcard | Counter):
             return bindings
         if isinstance(term, Variable) and term.name not in bindings:
             bindings[term.name] = value
@@ -253,6 +267,10 @@ class Matcher:
                     return None
             return bindings
         return bindings if self.value(term, bindings) == value else None
+
+    def equal(self, term: Term, value: Any, bindings: Bindings) -> bool:
+        """Whether a term may have a value: a counter has any."""
+        return _counts(term) or self.value(term, bindings) == value
 
     def values(self, term: Term, bindings: Bindings) -> Iterator[Any]:
         """The values of a term: none for an aggregate over nothing, many for a range."""
@@ -278,7 +296,8 @@ class Matcher:
             return self.value(term.value, bindings)
         if isinstance(term, Call):
             args = [self.value(t, bindings) for t in term.args]
-            return call(term.name, _KINDS[type(args[0])], args)
+            kind = self.rules.types.get((term.at, term.name)) or _KINDS[type(args[0])]
+            return call("cat" if term.name == "+" and kind == "symbol" else term.name, kind, args)
         if isinstance(term, Aggregate):
             value = self.aggregate(term, bindings)
             if value is None:
@@ -314,4 +333,9 @@ class Matcher:
 
 def is_pattern(term: Term) -> bool:
     """Whether a term can be given a value; all others are computed."""
-    return isinstance(term, Variable | Wildcard | Record | Constant | Nil)
+    return isinstance(term, Variable | Wildcard | Record | Constant | Nil | Counter)
+
+
+def _counts(term: Term) -> bool:
+    """Whether a counter stands in a term."""
+    return isinstance(term, Counter) or any(map(_counts, parts(term)))

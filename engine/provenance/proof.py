@@ -42,7 +42,7 @@ class Proof:
     ``source`` is the rule, None for a given fact and for a pair that an eqrel has as an equivalence.
     ``premises`` prove the atoms of the rule's body, ``counted`` the tuples that its aggregates went through,
     ``bindings`` are the variables of the rule. In a keyed program there is no key column. ``open`` is a step
-    that was not looked into.
+    that was not looked into, or whose premises are gone since other tuples made them superfluous.
     """
 
     relation: str

@@ -12,7 +12,7 @@ from ..evaluate.facts import tuples
 from ..evaluate.functors import evaluate
 from ..evaluate.program import Facts
 from ..plan.plan import Plan
-from .matching import Extents, Row
+from .matching import Extents, Row, Rules, Searchable
 from .proof import Proof, rules_of
 
 
@@ -26,11 +26,17 @@ def check_proof(proof: Proof, plan: Plan, facts: Facts) -> int:
 
 
 class Checker:
-    """Checks proofs over one set of facts."""
+    """Checks proofs over one set of facts.
 
-    def __init__(self, plan: Plan, facts: Facts) -> None:
+    Without ``rules`` these are read from their texts, as ``Rules`` says. What is denied or counted is
+    computed anew, unless ``holds`` has it: for programs that choose, number or delete tuples.
+    """
+
+    def __init__(
+        self, plan: Plan, facts: Facts, rules: Rules | None = None, holds: Searchable | None = None
+    ) -> None:
         self._plan = plan
-        self._rules = rules_of(plan)
+        self._rules = rules or rules_of(plan)
         self._known: dict[str, dict[Row, None]] = {r.name: {} for r in plan.relations}
         for index, arguments in plan.facts:
             self._known[plan.relations[index].name][tuple(evaluate(a, []) for a in arguments)] = None
@@ -39,7 +45,8 @@ class Checker:
             self._known[name].update(dict.fromkeys(tuples(relation, rows, plan.records)))
         self._given = {name: set(rows) for name, rows in self._known.items()}
         self._computed = False
-        self._held, self._growing = Extents(self._holds), Extents(self._known.__getitem__)
+        self._held: Searchable = holds or Extents(self._holds)
+        self._growing = Extents(self._known.__getitem__)
 
     def check(self, proof: Proof) -> int:
         """The number of steps. Raises ProofError where one does not follow."""

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 from ..evaluate.store import Store
 from ..language.syntax import Aggregate, Atom, Clause, Literal
+from ..plan.compiler import Written
 from ..plan.plan import Plan, Source
 from .extents import StoredExtents
 from .matching import Bindings, Matcher, Row, Rules, is_pattern
-from .proof import Proof, rules_of
+from .proof import Proof
 
 _DERIVATIONS = 16  # that are compared for one tuple
 _COUNTED = 1000  # tuples of aggregates that a proof has
@@ -31,6 +32,7 @@ class _Step(NamedTuple):
     premises: tuple[_Key, ...] = ()
     counted: tuple[_Key, ...] = ()
     bindings: Bindings | None = None
+    lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,13 @@ class Attempt:
 class Search:
     """Proofs of the tuples of a store, as of its last evaluation."""
 
-    def __init__(self, plan: Plan, store: Store) -> None:
+    def __init__(self, plan: Plan, written: Written, store: Store) -> None:
         self._plan, self._store = plan, store
         self.extents = StoredExtents(store, plan)
-        self.rules: Rules = rules_of(plan)
+        self.rules = Rules(written=written)
         self._clauses: dict[str, list[tuple[Source, Clause]]] = {}
-        for source in plan.sources:
-            for clause in self.rules.clauses(source):
-                self._clauses.setdefault(clause.head.name, []).append((source, clause))
+        for source, clause in written.clauses:
+            self._clauses.setdefault(clause.head.name, []).append((source, clause))
         self._strata: dict[str, tuple[int, frozenset[str]]] = {}
         for number, stratum in enumerate(plan.strata):
             names = frozenset(plan.relations[i].name for i in stratum.relations)
@@ -79,7 +80,7 @@ class Search:
         self._given: dict[str, set[Row]] = {}
         self._steps: dict[_Key, _Step] = {}
 
-    # ---- Why ----------------------------------------------------------------------------------------------
+    # ---- Why ---------------------------------------------------------------------------------------------
 
     def proof(self, relation: str, row: Row, depth: int | None = None) -> Proof | None:
         """The proof of a tuple, of so many levels at most; None where it does not hold."""
@@ -117,7 +118,7 @@ class Search:
                     tuple(proofs[k] for k in step.premises),
                     tuple(proofs[k] for k in step.counted),
                     tuple((name, value) for name, value in shown if "@" not in name),
-                    open=key not in closed and not self.is_given(*key),
+                    open=step.lost or (key not in closed and not self.is_given(*key)),
                 )
         return proofs[goal]
 
@@ -132,8 +133,7 @@ class Search:
     def _step(self, key: _Key) -> _Step:
         if key not in self._steps:
             step = _Step() if self.is_given(*key) else self._derivation(*key)
-            assert step is not None, f"{key} was found by no rule"
-            self._steps[key] = step
+            self._steps[key] = step or _Step(lost=True)
         return self._steps[key]
 
     def _derivation(self, relation: str, row: Row) -> _Step | None:
@@ -153,9 +153,13 @@ class Search:
             matcher = Matcher(self.rules, earlier, self.extents)
             start = self._start(matcher, clause, wanted)
             for bindings in () if start is None else self._solutions(matcher, list(clause.body), start):
-                head = tuple(matcher.value(term, bindings) for term in self.rules.args(clause.head))
-                if all(head[i] == value for i, value in wanted.items()):
-                    yield head, self._noted(source, clause, matcher, bindings)
+                args = self.rules.args(clause.head)
+                if all(matcher.equal(args[i], value, bindings) for i, value in wanted.items()):
+                    row = tuple(
+                        wanted[i] if i in wanted else matcher.value(term, bindings)
+                        for i, term in enumerate(args)
+                    )
+                    yield row, self._noted(source, clause, matcher, bindings)
 
     def _start(self, matcher: Matcher, clause: Clause, wanted: dict[int, Any]) -> Bindings | None:
         """The variables of a clause that its head gives a value; None where the head cannot be the tuple."""
@@ -243,7 +247,7 @@ class Search:
                 self._steps[relation, pair] = step
                 yield pair
 
-    # ---- Why not --------------------------------------------------------------------------------------------
+    # ---- Why not -----------------------------------------------------------------------------------------
 
     def attempts(self, relation: str, row: Row) -> list[Attempt]:
         """How far each rule of a relation gets with a tuple that does not hold, in the order of the text."""
