@@ -11,6 +11,7 @@ import numpy as np
 from ..engine import Limits, Relation, load
 from ..engine.evaluate.program import Backend
 from ..engine.language.diagnostics import EngineError, did_you_mean
+from ..engine.plan.cache import Request
 from . import directives, tables
 from .columns import added
 from .readers import read
@@ -18,6 +19,9 @@ from .writers import write
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from ..engine.plan.compiler import Written
+    from ..engine.provenance.search import Search
 
 Array = np.ndarray[Any, Any]
 TEXT = "program"  # the name of a program that is given as text, in messages
@@ -43,9 +47,12 @@ class Program:
         is_file = isinstance(source, Path) or ("\n" not in source and source.endswith(".dl"))
         paths, texts = ([source], {}) if is_file else ([], {TEXT: str(source)})
         self.limits = limits or Limits()
+        self._request = Request(paths, texts=texts, include_from=include_from, updates=True)
         self._program = load(paths, texts=texts, include_from=include_from, updates=True)
         self._store = self._program.store(backend)
         self._symbols: Array = np.empty(0, object)
+        self._written: Written | None = None
+        self._proofs: Search | None = None  # over the last run
 
     @property
     def relations(self) -> dict[str, Relation]:
@@ -69,6 +76,7 @@ class Program:
         running, as when a limit is reached. Other threads run meanwhile, and Ctrl-C stops it.
         """
         names = [self._relation(name).name for name in relations] or list(self.relations)
+        self._proofs = None
         self._store.evaluate(names, limits or self.limits)
 
     def warnings(self) -> list[str]:
@@ -114,6 +122,17 @@ class Program:
     def count(self, name: str) -> int:
         """How many tuples a relation has as of the last run."""
         return self._store.count(self._relation(name).name)
+
+    @property
+    def _search(self) -> Search:
+        """The search for proofs over what the last run has found."""
+        if self._proofs is None:
+            from ..engine.plan.compiler import written_clauses
+            from ..engine.provenance.search import Search
+
+            self._written = self._written or written_clauses(self._request)
+            self._proofs = Search(self._program.plan, self._written, self._store)
+        return self._proofs
 
     def _all_symbols(self) -> Array:
         """The symbols by number."""

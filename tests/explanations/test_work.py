@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import shardlog
 from shardlog.engine.evaluate.limits import Budget
-from shardlog.engine.provenance.matching import _Matcher
+from shardlog.engine.provenance.matching import Matcher
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.report import report
 from shardlog.runs.records.live import Live
@@ -87,7 +87,7 @@ class Counter:
 
 
 def test_ops_of_many_operands(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Counter(monkeypatch, (Budget, "look"), (_Matcher, "unified"))
+    looks = Counter(monkeypatch, (Budget, "look"), (Matcher, "unified"))
     assert looks.report(concatenation(160)) < 5 * looks.report(concatenation(40))
 
 

@@ -136,7 +136,8 @@ impl Store {
         let store = &*self.lock(py);
         let values = &store.database.values;
         let facts = store.facts(relation);
-        let facts = facts.iter().map(|words| convert::to_tuple(py, &self.program, values, relation, 0, words));
+        let facts =
+            facts.iter().map(|words| convert::to_tuple(py, &self.program, values, relation, 0, words));
         PyList::new(py, facts.collect::<PyResult<Vec<_>>>()?)
     }
 
