@@ -10,6 +10,7 @@ import numpy as np
 
 from ..engine import Limits, Relation, load
 from ..engine.evaluate.program import Backend
+from ..engine.evaluate.store import BranchStore, Store
 from ..engine.language.diagnostics import EngineError, did_you_mean
 from ..engine.plan.cache import Request
 from . import directives, tables
@@ -49,7 +50,9 @@ class Program:
         self.limits = limits or Limits()
         self._request = Request(paths, texts=texts, include_from=include_from, updates=True)
         self._program = load(paths, texts=texts, include_from=include_from, updates=True)
-        self._store = self._program.store(backend)
+        self._inside = self._program.store(backend)
+        plan = self._program.plan
+        self._store: Store = BranchStore(self._inside, plan) if plan.branches else self._inside
         self._symbols: Array = np.empty(0, object)
         self._written: Written | None = None
         self._proofs: Search | None = None  # over the last run
@@ -88,7 +91,7 @@ class Program:
         ShardlogError where one cannot be read."""
         plan = self._program.plan
         for transfer in directives.inputs(plan, Path(folder)):
-            read(self._store, transfer, plan.records)
+            read(self._store, transfer, plan)
 
     def run_outputs(self) -> None:
         """Computes the relations of ``.output`` and ``.printsize`` and what they depend on, as ``run``."""
@@ -101,7 +104,7 @@ class Program:
         ShardlogError."""
         plan = self._program.plan
         transfers = directives.outputs(plan, None if folder is None else Path(folder))
-        write(transfers, self._store, self._all_symbols, plan.records)
+        write(transfers, self._store, self._all_symbols, plan)
 
     def relation(self, name: str) -> Array:
         """The tuples of a relation as of the last run, sorted: a structured array with a field per column of
@@ -113,7 +116,7 @@ class Program:
         """The same as an Arrow table; symbols are dictionary-encoded texts, and so are records, written as in
         a program. Needs pyarrow."""
         relation = self._relation(name)
-        return tables.arrow(relation, self._store, self._all_symbols, self._program.plan.records)
+        return tables.arrow(relation, self._store, self._all_symbols, self._program.plan)
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         """The same as a list of tuples."""
@@ -131,7 +134,7 @@ class Program:
             from ..engine.provenance.search import Search
 
             self._written = self._written or written_clauses(self._request)
-            self._proofs = Search(self._program.plan, self._written, self._store)
+            self._proofs = Search(self._program.plan, self._written, self._inside)
         return self._proofs
 
     def _all_symbols(self) -> Array:

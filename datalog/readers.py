@@ -15,33 +15,33 @@ from zlib import error as zlib_error
 import numpy as np
 
 from ..engine.evaluate.store import FactColumn, Store
-from ..engine.plan.plan import Column
+from ..engine.plan.plan import Column, Plan
 from ..errors import ShardlogError
 from .directives import Transfer
-from .values import EXPECTED, Records, value_of
+from .values import EXPECTED, value_of
 
 Rows = list[tuple[Any, ...]]
 _NUMBERS = re.compile(r"(?:[+-]?[0-9]+\n)*")
 _GZIP = b"\x1f\x8b"
 
 
-def read(store: Store, transfer: Transfer, records: Records) -> None:
+def read(store: Store, transfer: Transfer, plan: Plan) -> None:
     """Adds to a store the facts that a directive asks for. Raises ShardlogError."""
     name = transfer.relation.name
     if transfer.kind == "sqlite":
-        store.add(name, _sqlite(transfer, records))
+        store.add(name, _sqlite(transfer, plan))
         return
     text, where = _text(transfer)
     if transfer.kind in ("json", "jsonfile"):
-        store.add(name, _json(transfer, text, where, records))
+        store.add(name, _json(transfer, text, where, plan))
         return
     if transfer.headers and transfer.kind == "file":
         text = text.partition("\n")[2]
     if "\r" in text and not transfer.rfc4180:
         text = text.replace("\r\n", "\n").removesuffix("\r")
-    columns = _at_once(transfer, text)
+    columns = _at_once(transfer, text, plan)
     if columns is None:
-        store.add(name, _one_by_one(transfer, text, where, records))
+        store.add(name, _one_by_one(transfer, text, where, plan))
     else:
         store.add_columns(name, columns)
 
@@ -68,7 +68,7 @@ def _text(transfer: Transfer) -> tuple[str, str]:
 # ---- Lines of fields ------------------------------------------------------------------------------------
 
 
-def _at_once(transfer: Transfer, text: str) -> list[FactColumn] | None:
+def _at_once(transfer: Transfer, text: str, plan: Plan) -> list[FactColumn] | None:
     """The columns, where all lines have a field for each and nothing else; None where they may not."""
     columns, delimiter = transfer.relation.columns, transfer.delimiter
     if not (text and columns) or transfer.rfc4180 or "columns" in transfer.parameters:
@@ -83,21 +83,21 @@ def _at_once(transfer: Transfer, text: str) -> list[FactColumn] | None:
         return None
     cells = text.replace("\n", delimiter).split(delimiter)
     try:
-        return [_column(column, cells[i :: len(columns)]) for i, column in enumerate(columns)]
+        return [_column(column, cells[i :: len(columns)], plan) for i, column in enumerate(columns)]
     except ValueError:
         return None  # whose place is found line by line
 
 
-def _column(column: Column, texts: list[str]) -> FactColumn:
+def _column(column: Column, texts: list[str], plan: Plan) -> FactColumn:
     if column.type == "symbol":
         return texts
     if column.type == "float":
-        return np.array([value_of(column, text, {}) for text in texts], np.float64)
+        return np.array([value_of(column, text, plan) for text in texts], np.float64)
     numbers: Iterable[int]
     if _NUMBERS.fullmatch("\n".join(texts) + "\n"):
         numbers = map(int, texts)
     else:
-        numbers = (value_of(column, text, {}) for text in texts)
+        numbers = (value_of(column, text, plan) for text in texts)
     try:
         if column.type == "unsigned":
             return np.array(list(numbers), np.uint64).view(np.int64)
@@ -106,7 +106,7 @@ def _column(column: Column, texts: list[str]) -> FactColumn:
         raise ValueError(EXPECTED[column.type]) from None
 
 
-def _one_by_one(transfer: Transfer, text: str, where: str, records: Records) -> Rows:
+def _one_by_one(transfer: Transfer, text: str, where: str, plan: Plan) -> Rows:
     declared = transfer.relation.columns
     wanted = _wanted(transfer)
     rows = []
@@ -114,7 +114,7 @@ def _one_by_one(transfer: Transfer, text: str, where: str, records: Records) -> 
         row: list[Any] = [None] * len(declared)
         for place, i in wanted.items():
             try:
-                row[i] = value_of(declared[i], fields[place], records)
+                row[i] = value_of(declared[i], fields[place], plan)
             except ValueError as error:
                 raise ShardlogError(
                     f"column `{declared[i].name}` of `{transfer.relation.name}`: "
@@ -216,7 +216,7 @@ def _quoted_field(text: str, at: int, delimiter: str) -> tuple[str, int]:
 # ---- JSON -----------------------------------------------------------------------------------------------
 
 
-def _json(transfer: Transfer, text: str, where: str, records: Records) -> Rows:
+def _json(transfer: Transfer, text: str, where: str, plan: Plan) -> Rows:
     try:
         found = json.loads(text)
     except RecursionError:
@@ -228,14 +228,14 @@ def _json(transfer: Transfer, text: str, where: str, records: Records) -> Rows:
     rows = []
     for number, fact in enumerate(found):
         try:
-            rows.append(_from_json(transfer.relation.columns, fact, records))
+            rows.append(_from_json(transfer.relation.columns, fact, plan))
         except ValueError as error:
             place = f"`{transfer.relation.name}`, fact {number}"
             raise ShardlogError(f"{place}: expected {error}", where=where) from None
     return rows
 
 
-def _from_json(columns: Sequence[Column], fact: Any, records: Records) -> tuple[Any, ...]:
+def _from_json(columns: Sequence[Column], fact: Any, plan: Plan) -> tuple[Any, ...]:
     """The values of a list, or of an object with the names of the columns."""
     if isinstance(fact, dict):
         names = [column.name for column in columns]
@@ -244,12 +244,14 @@ def _from_json(columns: Sequence[Column], fact: Any, records: Records) -> tuple[
         fact = [fact[name] for name in names]
     if not isinstance(fact, list) or len(fact) != len(columns):
         raise ValueError(f"{len(columns)} values, found {json.dumps(fact)}")
-    return tuple(_json_value(column, value, records) for column, value in zip(columns, fact, strict=True))
+    return tuple(_json_value(column, value, plan) for column, value in zip(columns, fact, strict=True))
 
 
-def _json_value(column: Column, value: Any, records: Records) -> Any:
+def _json_value(column: Column, value: Any, plan: Plan) -> Any:
+    if column.type_name in plan.branches:
+        return _json_branch(column, value, plan)
     if column.type == "record":
-        return None if value is None else _from_json(records[column.type_name], value, records)
+        return None if value is None else _from_json(plan.records[column.type_name], value, plan)
     if column.type == "symbol":
         fits = isinstance(value, str)
     elif column.type == "float":
@@ -263,10 +265,19 @@ def _json_value(column: Column, value: Any, records: Records) -> Any:
     return float(value) if column.type == "float" else value
 
 
+def _json_branch(column: Column, value: Any, plan: Plan) -> Any:
+    """The value of an algebraic data type: a list of the name of a branch and what it holds."""
+    branches = plan.branches[column.type_name]
+    if not isinstance(value, list) or not value or value[0] not in branches:
+        known = " or ".join(json.dumps(name) for name in branches)
+        raise ValueError(f"a list that begins with {known}, found {json.dumps(value)}")
+    return (value[0], *_from_json(branches[value[0]].columns, value[1:], plan))
+
+
 # ---- SQLite ---------------------------------------------------------------------------------------------
 
 
-def _sqlite(transfer: Transfer, records: Records) -> Rows:
+def _sqlite(transfer: Transfer, plan: Plan) -> Rows:
     import sqlite3
 
     columns, path = transfer.relation.columns, str(transfer.path)
@@ -287,7 +298,7 @@ def _sqlite(transfer: Transfer, records: Records) -> Rows:
             )
         try:
             values = zip(columns, row, strict=False)
-            rows.append(tuple(value_of(c, "" if v is None else str(v), records) for c, v in values))
+            rows.append(tuple(value_of(c, "" if v is None else str(v), plan) for c, v in values))
         except ValueError as error:
             raise ShardlogError(f"`{transfer.name}`, row {number}: expected {error}", where=path) from None
     return rows

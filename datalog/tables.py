@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..engine import Relation
 from ..engine.evaluate.store import Store, Words
-from ..engine.plan.plan import Column
+from ..engine.plan.plan import Plan
 from ..errors import ShardlogError
 from .values import text_of
 
@@ -42,9 +42,7 @@ def values(relation: Relation, column: int, store: Store, words: Words) -> Array
     return objects(distinct)[numbers]
 
 
-def arrow(
-    relation: Relation, store: Store, symbols: Symbols, records: Mapping[str, tuple[Column, ...]]
-) -> pyarrow.Table:
+def arrow(relation: Relation, store: Store, symbols: Symbols, plan: Plan) -> pyarrow.Table:
     """The tuples of a relation as an Arrow table."""
     try:
         import pyarrow
@@ -60,7 +58,7 @@ def arrow(
             numbers, texts = _used(words, symbols())
         else:
             numbers, found = _distinct(relation, i, store, words)
-            texts = objects([text_of(column, value, records) for value in found])
+            texts = objects([text_of(column, value, plan) for value in found])
         numbers = pyarrow.array(numbers.astype(np.int32))
         arrays.append(pyarrow.DictionaryArray.from_arrays(numbers, pyarrow.array(texts, pyarrow.string())))
     if not arrays:

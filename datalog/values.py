@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..engine.plan.plan import Column
+from ..engine.plan.plan import BranchFields, Column, Plan
 
-Records = Mapping[str, tuple[Column, ...]]
 _DEEPEST = 500  # records in one another: the engine takes no deeper ones
 
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+")
@@ -17,6 +16,7 @@ _FLOAT = re.compile(
     r"\s*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
 )
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_NAME = re.compile(r"[\w?.]+")
 _BARE = re.compile(r"[^,\])]*")
 EXPECTED = {
     "number": "a number of 64 bits",
@@ -29,18 +29,24 @@ EXPECTED = {
 # ---- To text --------------------------------------------------------------------------------------------
 
 
-def text_of(column: Column, value: Any, records: Records, symbol: Callable[[str], str] = str) -> str:
+def text_of(column: Column, value: Any, plan: Plan, symbol: Callable[[str], str] = str) -> str:
     """A value of a column as Soufflé writes it to a file, with ``symbol`` for symbols inside of records."""
     if column.type == "record":
         if value is None:
             return "nil"
-        fields = zip(records[column.type_name], value, strict=True)
-        return f"[{', '.join(_inner(field, part, records, symbol) for field, part in fields)}]"
+        if column.type_name in plan.branches:
+            name, *parts = value
+            columns = plan.branches[column.type_name][name].columns
+            pairs = zip(columns, parts, strict=True)
+            inside = ", ".join(_inner(field, part, plan, symbol) for field, part in pairs)
+            return f"${name}({inside})" if parts else f"${name}"
+        fields = zip(plan.records[column.type_name], value, strict=True)
+        return f"[{', '.join(_inner(field, part, plan, symbol) for field, part in fields)}]"
     return float_text(value) if column.type == "float" else str(value)
 
 
-def _inner(column: Column, value: Any, records: Records, symbol: Callable[[str], str]) -> str:
-    return symbol(value) if column.type == "symbol" else text_of(column, value, records, symbol)
+def _inner(column: Column, value: Any, plan: Plan, symbol: Callable[[str], str]) -> str:
+    return symbol(value) if column.type == "symbol" else text_of(column, value, plan, symbol)
 
 
 def float_text(value: float) -> str:
@@ -51,12 +57,12 @@ def float_text(value: float) -> str:
 # ---- From text ------------------------------------------------------------------------------------------
 
 
-def value_of(column: Column, text: str, records: Records) -> Any:
+def value_of(column: Column, text: str, plan: Plan) -> Any:
     """The value of a column that a text stands for. Raises ValueError, which says what was expected."""
     if column.type == "symbol":
         return text
     try:
-        value, end = _value_at(column, text, 0, records, 0)
+        value, end = _value_at(column, text, 0, plan, 0)
     except OverflowError:
         raise ValueError(EXPECTED[column.type]) from None
     if end != len(text):
@@ -64,7 +70,7 @@ def value_of(column: Column, text: str, records: Records) -> Any:
     return value
 
 
-def _value_at(column: Column, text: str, at: int, records: Records, depth: int) -> tuple[Any, int]:
+def _value_at(column: Column, text: str, at: int, plan: Plan, depth: int) -> tuple[Any, int]:
     """The value that begins at a place of a text, and where it ends."""
     if column.type == "symbol":
         if quoted := _QUOTED.match(text, at):
@@ -73,25 +79,48 @@ def _value_at(column: Column, text: str, at: int, records: Records, depth: int) 
         assert bare is not None
         return bare[0], bare.end()
     if column.type == "record":
-        return _record_at(column, text, at, records, depth)
+        return _record_at(column, text, at, plan, depth)
     read = {"number": _number, "unsigned": _unsigned, "float": _float}[column.type]
     return read(text, at)
 
 
-def _record_at(column: Column, text: str, at: int, records: Records, depth: int) -> tuple[Any, int]:
+def _record_at(column: Column, text: str, at: int, plan: Plan, depth: int) -> tuple[Any, int]:
     if depth > _DEEPEST:
         raise ValueError(f"a record of at most {_DEEPEST} levels")
     at = _past_space(text, at)
+    branches = plan.branches.get(column.type_name)
+    if branches is not None:
+        return _branch_at(branches, text, at, plan, depth)
     if text.startswith("nil", at):
         return None, at + 3
-    at = _past(text, at, "[")
+    return _parts_at(plan.records[column.type_name], "[]", text, at, plan, depth)
+
+
+def _branch_at(
+    branches: Mapping[str, BranchFields], text: str, at: int, plan: Plan, depth: int
+) -> tuple[Any, int]:
+    at = _past(text, at, "$")
+    found = _NAME.match(text, at)
+    if not found or found[0] not in branches:
+        raise ValueError(f"one of {', '.join(f'${name}' for name in branches)}")
+    columns = branches[found[0]].columns
+    if not columns:
+        return (found[0],), found.end()
+    parts, at = _parts_at(columns, "()", text, found.end(), plan, depth)
+    return (found[0], *parts), at
+
+
+def _parts_at(
+    columns: Sequence[Column], brackets: str, text: str, at: int, plan: Plan, depth: int
+) -> tuple[tuple[Any, ...], int]:
+    at = _past(text, at, brackets[0])
     values = []
-    for i, field in enumerate(records[column.type_name]):
+    for i, field in enumerate(columns):
         if i:
             at = _past(text, at, ",")
-        value, at = _value_at(field, text, _past_space(text, at), records, depth + 1)
+        value, at = _value_at(field, text, _past_space(text, at), plan, depth + 1)
         values.append(value)
-    return tuple(values), _past(text, at, "]")
+    return tuple(values), _past(text, at, brackets[1])
 
 
 def _number(text: str, at: int) -> tuple[int, int]:

@@ -13,16 +13,16 @@ from typing import Any
 
 from ..engine import Relation
 from ..engine.evaluate.store import Store
-from ..engine.plan.plan import Column
+from ..engine.plan.plan import Column, Plan
 from ..errors import ShardlogError
 from ..outputs import output
 from . import tables
 from .directives import Transfer
 from .tables import Symbols
-from .values import Records, float_text, text_of
+from .values import float_text, text_of
 
 
-def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, records: Records) -> None:
+def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, plan: Plan) -> None:
     """Writes what directives ask for: files all or none, then what goes to the standard output. Raises
     ShardlogError where a file cannot be written."""
     files: dict[Path, list[Transfer]] = {}
@@ -37,13 +37,13 @@ def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, records
             if databases and path.is_file():
                 shutil.copyfile(path, written)  # other tables stay
             for transfer in databases:
-                _to_sqlite(transfer, written, store, records)
+                _to_sqlite(transfer, written, store, plan)
             for transfer in several[-1:] if not databases else ():
-                text = "".join(_text(transfer, store, symbols, records)).encode()
+                text = "".join(_text(transfer, store, symbols, plan)).encode()
                 written.write_bytes(gzip.compress(text, mtime=0) if _compressed(transfer) else text)
     for transfer in transfers:
         if transfer.path is None:
-            for piece in _text(transfer, store, symbols, records):
+            for piece in _text(transfer, store, symbols, plan):
                 sys.stdout.write(piece)
 
 
@@ -58,23 +58,23 @@ def _compressed(transfer: Transfer) -> bool:
     return transfer.kind == "file" and "compress" in transfer.parameters
 
 
-def _text(transfer: Transfer, store: Store, symbols: Symbols, records: Records) -> Iterator[str]:
+def _text(transfer: Transfer, store: Store, symbols: Symbols, plan: Plan) -> Iterator[str]:
     """What is written of a relation, piece by piece."""
     if transfer.kind == "stdoutprintsize":
         yield f"{transfer.name}\t{store.count(transfer.relation.name)}\n"
     elif transfer.kind in ("json", "jsonfile"):
-        yield from _to_json(transfer, store, records)
+        yield from _to_json(transfer, store, plan)
     elif transfer.kind == "stdout":
         yield f"---------------\n{transfer.name}\n"
         if transfer.headers:
             yield f"{_header(transfer)}\n"
         yield "===============\n"
-        yield from _to_lines(transfer, store, symbols, records)
+        yield from _to_lines(transfer, store, symbols, plan)
         yield "===============\n"
     else:
         if transfer.headers:
             yield f"{_header(transfer)}\n"
-        yield from _to_lines(transfer, store, symbols, records)
+        yield from _to_lines(transfer, store, symbols, plan)
 
 
 def _header(transfer: Transfer) -> str:
@@ -85,13 +85,13 @@ def _header(transfer: Transfer) -> str:
 # ---- Lines of fields ------------------------------------------------------------------------------------
 
 
-def _to_lines(transfer: Transfer, store: Store, symbols: Symbols, records: Records) -> Iterator[str]:
+def _to_lines(transfer: Transfer, store: Store, symbols: Symbols, plan: Plan) -> Iterator[str]:
     relation = transfer.relation
     if not relation.columns:
         yield "()\n" * store.count(relation.name)
         return
     columns = [
-        _fields(transfer, relation, i, words, store, symbols, records)
+        _fields(transfer, relation, i, words, store, symbols, plan)
         for i, words in enumerate(store.columns(relation.name))
     ]
     lines = map(transfer.delimiter.join, zip(*columns, strict=True))
@@ -105,7 +105,7 @@ def _fields(
     words: Any,
     store: Store,
     symbols: Symbols,
-    records: Records,
+    plan: Plan,
 ) -> list[str]:
     declared = relation.columns[column]
     if declared.type == "symbol":
@@ -119,7 +119,7 @@ def _fields(
     if declared.type != "record":
         return list(map(str, values.tolist()))
     inside: Callable[[str], str] = _escaped if transfer.rfc4180 else str
-    fields = [text_of(declared, value, records, inside) for value in values.tolist()]
+    fields = [text_of(declared, value, plan, inside) for value in values.tolist()]
     return list(map(_quoted, fields)) if transfer.rfc4180 else fields
 
 
@@ -135,27 +135,31 @@ def _escaped(symbol: str) -> str:
 # ---- JSON -----------------------------------------------------------------------------------------------
 
 
-def _to_json(transfer: Transfer, store: Store, records: Records) -> Iterator[str]:
+def _to_json(transfer: Transfer, store: Store, plan: Plan) -> Iterator[str]:
     named = transfer.parameters.get("format") == "object"
     columns = transfer.relation.columns
     rows = store.rows(transfer.relation.name)
     if not columns:
         yield "[" + "null\n" * len(rows) + "]\n"
         return
-    yield "[" + ",\n".join(_json_row(columns, row, records, named) for row in rows) + "]\n"
+    yield "[" + ",\n".join(_json_row(columns, row, plan, named) for row in rows) + "]\n"
 
 
-def _json_row(columns: Sequence[Column], row: Sequence[Any], records: Records, named: bool) -> str:
-    parts = [_json_value(c, value, records, named) for c, value in zip(columns, row, strict=True)]
+def _json_row(columns: Sequence[Column], row: Sequence[Any], plan: Plan, named: bool) -> str:
+    parts = [_json_value(c, value, plan, named) for c, value in zip(columns, row, strict=True)]
     if not named:
         return f"[{', '.join(parts)}]"
     pairs = zip(columns, parts, strict=True)
     return f"{{{', '.join(f'{json.dumps(c.name)}: {part}' for c, part in pairs)}}}"
 
 
-def _json_value(column: Column, value: Any, records: Records, named: bool) -> str:
+def _json_value(column: Column, value: Any, plan: Plan, named: bool) -> str:
+    if column.type_name in plan.branches:
+        columns = plan.branches[column.type_name][value[0]].columns
+        parts = (_json_value(c, part, plan, named) for c, part in zip(columns, value[1:], strict=True))
+        return f"[{', '.join([json.dumps(value[0]), *parts])}]"
     if column.type == "record" and value is not None:
-        return _json_row(records[column.type_name], value, records, named)
+        return _json_row(plan.records[column.type_name], value, plan, named)
     if column.type == "float" and value == value // 1 and abs(value) < 1e15:
         return str(int(value))
     return json.dumps(value, ensure_ascii=False)
@@ -166,7 +170,7 @@ def _json_value(column: Column, value: Any, records: Records, named: bool) -> st
 _TYPES = {"number": "INTEGER", "unsigned": "INTEGER", "float": "REAL"}
 
 
-def _to_sqlite(transfer: Transfer, path: Path, store: Store, records: Records) -> None:
+def _to_sqlite(transfer: Transfer, path: Path, store: Store, plan: Plan) -> None:
     """Writes a table with numbers, its symbols by number, and a view of it with the symbols themselves."""
     import sqlite3
 
@@ -179,13 +183,13 @@ def _to_sqlite(transfer: Transfer, path: Path, store: Store, records: Records) -
             connection.execute("BEGIN")
             _create(connection, transfer.name, columns)
             texts = {i for i, column in enumerate(columns) if column.type not in _TYPES}
-            numbers = _symbol_numbers(connection, columns, rows, texts, records)
+            numbers = _symbol_numbers(connection, columns, rows, texts, plan)
             table, places = _name(f"_{transfer.name}"), ", ".join("?" * len(columns))
             connection.executemany(
                 f"INSERT INTO {table} VALUES ({places})",
                 (
                     [
-                        numbers[text_of(c, v, records)] if i in texts else _signed(v)
+                        numbers[text_of(c, v, plan)] if i in texts else _signed(v)
                         for i, (c, v) in enumerate(zip(columns, row, strict=True))
                     ]
                     for row in rows
@@ -219,12 +223,12 @@ def _create(connection: Any, name: str, columns: Sequence[Column]) -> None:
 
 
 def _symbol_numbers(
-    connection: Any, columns: Sequence[Column], rows: Sequence[Any], texts: set[int], records: Records
+    connection: Any, columns: Sequence[Column], rows: Sequence[Any], texts: set[int], plan: Plan
 ) -> dict[str, int]:
     """The numbers of the texts in some columns, which are added to the table of symbols."""
     if not texts:
         return {}
-    wanted = dict.fromkeys(text_of(columns[i], row[i], records) for row in rows for i in sorted(texts))
+    wanted = dict.fromkeys(text_of(columns[i], row[i], plan) for row in rows for i in sorted(texts))
     connection.executemany(
         "INSERT OR IGNORE INTO __SymbolTable (symbol) VALUES (?)", ((text,) for text in wanted)
     )

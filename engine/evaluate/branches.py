@@ -33,6 +33,10 @@ class Branches:
         """Rows as users see them."""
         return self._converted(relation, rows, self._outward)
 
+    def outside(self, column: Column, value: Any) -> Any:
+        """A value of a column as users see it."""
+        return self._outward(column, value)
+
     def _converted(self, relation: Relation, rows: Iterable[Any], convert: Convert) -> Iterable[Any]:
         places = [i for i, column in enumerate(relation.columns) if column.type_name in self._holding]
         if not places:

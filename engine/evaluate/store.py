@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..plan.plan import Plan
+from .branches import Branches
 from .facts import Rows, tuples
 from .limits import UNLIMITED, Limits
 from .reference import Evaluation
@@ -146,3 +147,31 @@ def _listed(kind: str, column: FactColumn) -> list[Any]:
     if isinstance(column, list):
         return column
     return list((column.view(np.uint64) if kind == "unsigned" else column).tolist())
+
+
+class BranchStore:
+    """A store whose values of algebraic data types are as users see them."""
+
+    def __init__(self, inside: Store, plan: Plan) -> None:
+        self._inside, self._branches = inside, Branches(plan)
+        self._relations = {relation.name: relation for relation in plan.relations}
+        # What has to do with no records is the same.
+        self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
+        self.columns, self.rounds, self.symbols = inside.columns, inside.rounds, inside.symbols
+
+    def add(self, relation: str, rows: Rows) -> None:
+        self._inside.add(relation, list(self._branches.inward(self._relations[relation], rows)))
+
+    def rows(self, relation: str) -> list[tuple[Any, ...]]:
+        return self._outward(relation, self._inside.rows(relation))
+
+    def facts(self, relation: str) -> list[tuple[Any, ...]]:
+        return self._outward(relation, self._inside.facts(relation))
+
+    def _outward(self, relation: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        return list(self._branches.outward(self._relations[relation], rows))
+
+    def values(self, relation: str, column: int, words: Words) -> list[Any]:
+        declared = self._relations[relation].columns[column]
+        values = self._inside.values(relation, column, words)
+        return [self._branches.outside(declared, value) for value in values]

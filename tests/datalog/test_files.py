@@ -17,7 +17,9 @@ from shardlog.cli import main
 from ..support import tools
 
 SOUFFLE = tools.souffle()
-LIST = ".type List = [head: symbol, tail: List]\n"
+LIST = """.type List = [head: symbol, tail: List]
+.type Tree = Leaf {} | Node {left: Tree, name: symbol}
+"""
 
 
 class Folder:
@@ -93,6 +95,9 @@ READ: list[tuple[str, str, str, str]] = [
     ("x: symbol, n: number", "rfc4180=true", '"a\r\nb",1\r\nc,2\r\n', "a\r\nb\t1\nc\t2\n"),
     ("x: List, n: number", "", "nil\t1\n[a, [b c,nil]]\t2\n", "nil\t1\n[a, [b c, nil]]\t2\n"),
     ("x: List, n: number", 'delimiter=","', "[a, nil],1\nnil,2\n", "nil\t2\n[a, nil]\t1\n"),
+    ("x: Tree, n: number", "", "$Leaf\t1\n$Node($Leaf, a b)\t2\n", "$Leaf\t1\n$Node($Leaf, a b)\t2\n"),
+    ("x: Tree", "", '$Node( $Node($Leaf,"a)") , b)\n', "$Node($Node($Leaf, a)), b)\n"),
+    ("x: Tree", "IO=jsonfile", '[[["Node", ["Leaf"], "a"]], [["Leaf"]]]', "$Leaf\n$Node($Leaf, a)\n"),
     ("x: List", "", '["a, \\"]", nil]\n', '[a, "], nil]\n'),
     ("x: number, y: symbol", "IO=jsonfile", '[[1, "a"], {"y": "b", "x": 2}]', "1\ta\n2\tb\n"),
     ("x: List, f: float", "IO=jsonfile", '[[["a", null], 1], [null, 2.5]]', "nil\t2.5\n[a, nil]\t1\n"),
@@ -206,6 +211,8 @@ def test_standard_input(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None
          "r.json: error: `r`, fact 1: expected a number of 64 bits for `x`, found true\n"),
         (".decl r(x: number)\n.input r(IO=sqlite)\n", {"r__sqlite": "no"},
          "r.sqlite: error: cannot read `r`: file is not a database\n"),
+        (".type C = Red {} | Blue {}\n.decl r(x: C)\n.input r\n", {"r__facts": "$Green\n"},
+         "r.facts:1: error: column `x` of `r`: expected one of $Blue, $Red, found '$Green'\n"),
         (".decl r(x: number)\n.input r(IO=kafka)\n", {},
          'program.dl:2:8: error: cannot .input `r` by IO "kafka"\n'
          "  hint: there are: file, stdin, json, jsonfile, sqlite\n"),

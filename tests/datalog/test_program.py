@@ -121,6 +121,18 @@ def test_records_are_tuples_and_texts_in_arrow(backend: Any) -> None:
     assert program.table("list")["x"].to_pylist() == ["nil", "[a, nil]", "[b, [a, nil]]"]
 
 
+def test_branches_are_tuples_of_a_name_and_fields(backend: Any) -> None:
+    text = ".type Tree = Leaf {} | Node {left: Tree, n: number}\n.decl tree(x: Tree)\n.decl left(x: Tree)\n"
+    program = Program(text + "left(x) :- tree($Node(x, _)).", backend=backend)
+    program.add("tree", [(("Node", ("Leaf",), 1),), (("Node", ("Node", ("Leaf",), 2), 3),)])
+    program.run()
+    assert program.rows("left") == [(("Leaf",),), (("Node", ("Leaf",), 2),)]
+    assert program.relation("left").tolist() == program.rows("left")
+    assert program.table("left")["x"].to_pylist() == ["$Leaf", "$Node($Leaf, 2)"]
+    with pytest.raises(EngineError, match="is no `Tree`; did you mean `Leaf`"):
+        program.add("tree", [(("Leav",),)])
+
+
 def test_a_relation_without_columns(backend: Any) -> None:
     program = Program(".decl yes()\n.decl no()\nno() :- yes().", backend=backend)
     program.run()
