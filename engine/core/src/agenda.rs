@@ -288,7 +288,7 @@ impl Agenda {
         };
         self.fill(solver, *facts as i32, held.iter().map(|&content| content as i32))?;
         solver.evaluate(&self.strata, limits)?;
-        let mut slots: Vec<i64> = solver.tuples(self.changed).map(|tuple| tuple[0]).collect();
+        let mut slots: Vec<i64> = solver.tuples(self.changed).iter().map(|tuple| tuple[0]).collect();
         slots.sort_unstable();
         let start = self.changes.len() as u32;
         for slot in slots {
@@ -302,7 +302,8 @@ impl Agenda {
             let mut facts = FactSet::default();
             for &State { now, next } in &self.state {
                 let width = solver.program.schema(now).columns.len() - 1;
-                let tuples = solver.tuples(next).filter(|tuple| tuple[0] == slot).map(|tuple| &tuple[1..]);
+                let tuples = solver.tuples(next);
+                let tuples = tuples.iter().filter(|tuple| tuple[0] == slot).map(|tuple| &tuple[1..]);
                 facts.add(now, width, tuples);
             }
             let content = ContentId(self.contents.intern(facts.words()) as u32);

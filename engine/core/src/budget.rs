@@ -32,18 +32,20 @@ impl<'a> Budget<'a> {
         Budget { limits, derived: 0, patience: PATIENCE }
     }
 
-    /// Count a derived tuple.
-    pub fn derive(&mut self) -> Result<(), Fault> {
-        self.derived += 1;
+    /// Count derived tuples.
+    #[inline]
+    pub fn derive(&mut self, count: usize) -> Result<(), Fault> {
+        self.derived += count;
         if self.derived > self.limits.tuples {
             return Err(Fault::TooManyTuples(self.limits.tuples));
         }
         Ok(())
     }
 
-    /// Count a tuple that was looked at; true where it is time for `check`.
-    pub fn is_over(&mut self) -> bool {
-        self.patience = self.patience.saturating_sub(1);
+    /// Count tuples that were looked at; true where it is time for `check`.
+    #[inline]
+    pub fn is_over(&mut self, count: usize) -> bool {
+        self.patience = self.patience.saturating_sub(count as u32);
         self.patience == 0
     }
 

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::functor::{float_word, Comparison, Functor};
 use crate::plan;
 use crate::relation::{IndexId, Version};
+use crate::step::{cut, emitted, patterns};
 use crate::step::{Aggregate, Expression, Function, Pattern, Register, RelationId, Rule, Step};
 use crate::values::{Type, Values, NIL};
 
@@ -104,8 +105,15 @@ impl Compiler<'_> {
             Step::Scan(pattern, _) | Step::Exists(pattern) => Some((pattern.relation, pattern.version)),
             _ => None,
         });
+        let mut searches = Vec::new();
+        patterns(&steps, &mut |pattern| {
+            searches.extend(pattern.index.map(|index| (pattern.relation, pattern.version, index)));
+        });
         Ok(Rule {
             head: RelationId(rule.head),
+            emit: emitted(&args, &steps),
+            cut: cut(&args, &steps),
+            searches: searches.into(),
             args,
             needs: needs.collect(),
             steps,

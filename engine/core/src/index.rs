@@ -1,36 +1,53 @@
-//! A hash index of a relation on some of its columns. Rows with equal keys form a chain from the newest to
-//! the oldest. Clearing takes constant time, so that relations can be filled and emptied again and again.
+//! An index of a relation on some of its columns: for each key its entries side by side, in the order of their
+//! rows. An entry is the number of a row or, where one other narrow column is left, its word.
 
 use crate::error::Fault;
+use crate::rows::{narrow, pack, Rows};
+use crate::set::hash;
 
-/// No row: the end of a chain.
-const NONE: u32 = u32::MAX;
+const LEAST: usize = 32;
 
+/// A key and where its entries are: a single one in `start` itself, more of them in the pool from there on.
 #[derive(Clone, Copy)]
-struct Slot {
-    generation: u32,
-    row: u32,
+struct Group {
+    key: u64,
+    start: u32,
+    len: u32,
+    /// How many entries are of rows before row `since`, if that is where the delta starts; otherwise all are.
+    old: u32,
+    since: u32,
 }
 
-/// An open-addressing table from keys to the newest row with that key.
 #[derive(Clone)]
 pub struct Index {
     columns: Box<[usize]>,
-    slots: Vec<Slot>,
-    generation: u32,
-    keys: usize,
-    /// For each row that is indexed, the row before it with the same key.
-    previous: Vec<u32>,
+    /// Open addressing: numbers of groups, from 1 on.
+    slots: Vec<u32>,
+    groups: Vec<Group>,
+    pool: Vec<u32>,
+    /// Places in the pool that groups have left, by the logarithm of their size.
+    free: Vec<Vec<u32>>,
+    covered: usize,
+    form: Form,
 }
 
-/// The result of a probe: the slot of a key, or the free slot where it would go.
-enum Place {
-    Taken(usize),
-    Free(usize),
+/// How keys and entries are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Keys are exact; entries are words of this column.
+    Word(usize),
+    /// Keys are exact; entries are rows.
+    Row,
+    /// Keys are hashes.
+    Hashed,
 }
 
-fn hash(key: impl Iterator<Item = i64>) -> u64 {
-    key.fold(0, |state: u64, word| (state.rotate_left(29) ^ word as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+/// The entries of a key.
+#[derive(Clone, Copy)]
+pub enum Entries<'a> {
+    Rows(&'a [u32]),
+    /// The words of the only column that is not bound.
+    Words(&'a [u32]),
 }
 
 impl Index {
@@ -38,9 +55,11 @@ impl Index {
         Index {
             columns: columns.into_iter().collect(),
             slots: Vec::new(),
-            generation: 1,
-            keys: 0,
-            previous: Vec::new(),
+            groups: Vec::new(),
+            pool: Vec::new(),
+            free: Vec::new(),
+            covered: 0,
+            form: Form::Row,
         }
     }
 
@@ -49,109 +68,223 @@ impl Index {
     }
 
     pub fn clear(&mut self) {
-        self.previous.clear();
-        self.keys = 0;
-        if self.generation == u32::MAX {
-            self.slots.clear();
-            self.generation = 0;
+        if self.groups.len() < self.slots.len() / 16 && self.slots.len() > LEAST * 8 {
+            self.slots = Vec::new(); // to empty it would take longer than to fill it again
+        } else if !self.groups.is_empty() {
+            self.slots.fill(0);
         }
-        self.generation += 1;
-    }
-
-    /// The number of rows that are indexed.
-    pub fn covered(&self) -> usize {
-        self.previous.len()
+        self.groups.clear();
+        self.pool.clear();
+        self.free.clear();
+        self.covered = 0;
     }
 
     /// How many bytes it takes.
     pub fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>() + self.previous.capacity() * size_of::<u32>()
+        let free = self.free.iter().map(Vec::capacity).sum::<usize>();
+        self.groups.capacity() * size_of::<Group>()
+            + (self.slots.capacity() + self.pool.capacity() + free) * size_of::<u32>()
     }
 
-    /// Index the rows up to `end`.
-    pub fn cover(&mut self, rows: &[i64], arity: usize, end: usize) -> Result<(), Fault> {
-        while self.covered() < end {
-            self.reserve(rows, arity)?;
-            let row = self.covered();
-            let values = &rows[row * arity..][..arity];
-            let place = self.place(rows, arity, self.columns.iter().map(|&c| values[c]));
-            self.add(place, row);
+    /// Index the rows up to `end`; those from `delta` on are the delta.
+    pub fn cover(&mut self, rows: &Rows, arity: usize, delta: usize, end: usize) -> Result<(), Fault> {
+        if self.covered == 0 {
+            self.form = match (&*self.columns, arity, rows.is_narrow()) {
+                (&[column], 2, true) => Form::Word(1 - column),
+                (&[_], _, _) | (&[_, _], _, true) => Form::Row,
+                _ => Form::Hashed,
+            };
+        }
+        while self.covered < end {
+            let row = self.covered;
+            let tuple = row * arity;
+            let key = self.key(|i| rows.word(tuple + self.columns[i]));
+            let same = |first: u32| {
+                let first = first as usize * arity;
+                self.columns.iter().all(|&c| rows.word(first + c) == rows.word(tuple + c))
+            };
+            let entry = match self.form {
+                Form::Word(column) => rows.word(tuple + column) as i32 as u32,
+                Form::Row | Form::Hashed => row as u32,
+            };
+            let found = key.and_then(|key| self.find(key, same));
+            self.reserve()?;
+            self.add(found, key.unwrap_or_default(), entry, row, delta)?;
+            self.covered += 1;
         }
         Ok(())
     }
 
-    /// Index the next row, which is about to be `key`, unless a row with that key exists.
-    pub fn insert(&mut self, rows: &[i64], arity: usize, key: &[i64]) -> Result<bool, Fault> {
-        self.reserve(rows, arity)?;
-        let place = self.place(rows, arity, key.iter().copied());
-        let new = matches!(place, Place::Free(_));
-        if new {
-            self.add(place, self.covered());
-        }
-        Ok(new)
-    }
-
-    /// The newest row with a key.
-    pub fn newest(&self, rows: &[i64], arity: usize, key: &[i64]) -> Option<usize> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        match self.place(rows, arity, key.iter().copied()) {
-            Place::Taken(slot) => Some(self.slots[slot].row as usize),
-            Place::Free(_) => None,
-        }
-    }
-
-    /// The row before this one with the same key.
-    pub fn previous(&self, row: usize) -> Option<usize> {
-        let previous = self.previous[row];
-        (previous != NONE).then_some(previous as usize)
-    }
-
-    fn add(&mut self, place: Place, row: usize) {
-        let (slot, previous) = match place {
-            Place::Taken(slot) => (slot, self.slots[slot].row),
-            Place::Free(slot) => {
-                self.keys += 1;
-                (slot, NONE)
-            }
-        };
-        self.slots[slot] = Slot { generation: self.generation, row: row as u32 };
-        self.previous.push(previous);
-    }
-
-    fn place(&self, rows: &[i64], arity: usize, key: impl Iterator<Item = i64> + Clone) -> Place {
-        let mask = self.slots.len() - 1;
-        let mut slot = (hash(key.clone()) >> (64 - mask.count_ones())) as usize;
-        loop {
-            let Slot { generation, row } = self.slots[slot];
-            if generation != self.generation {
-                return Place::Free(slot);
-            }
-            let values = &rows[row as usize * arity..][..arity];
-            if self.columns.iter().map(|&c| values[c]).eq(key.clone()) {
-                return Place::Taken(slot);
-            }
-            slot = (slot + 1) & mask;
-        }
-    }
-
-    /// Make room for one more row and its key: at most half of the slots are taken.
-    fn reserve(&mut self, rows: &[i64], arity: usize) -> Result<(), Fault> {
-        self.previous.try_reserve(1).map_err(|_| Fault::OutOfMemory)?;
-        if self.slots.is_empty() || self.keys * 2 >= self.slots.len() {
-            let count = (self.slots.len() * 2).max(32);
-            let mut slots = Vec::new();
-            slots.try_reserve_exact(count).map_err(|_| Fault::OutOfMemory)?;
-            slots.resize(count, Slot { generation: 0, row: NONE });
-            let old = std::mem::replace(&mut self.slots, slots);
-            for slot in old.iter().filter(|slot| slot.generation == self.generation) {
-                let values = &rows[slot.row as usize * arity..][..arity];
-                if let Place::Free(free) = self.place(rows, arity, self.columns.iter().map(|&c| values[c])) {
-                    self.slots[free] = *slot;
+    /// Let the delta start at a row that is covered already.
+    pub fn mark(&mut self, rows: &Rows, arity: usize, delta: usize) {
+        for pass in 0..2 {
+            for row in delta..self.covered {
+                let tuple = row * arity;
+                let key = self.key(|i| rows.word(tuple + self.columns[i]));
+                let same = |first: u32| {
+                    let first = first as usize * arity;
+                    self.columns.iter().all(|&c| rows.word(first + c) == rows.word(tuple + c))
+                };
+                if let Some(group) = key.and_then(|key| self.find(key, same)) {
+                    let group = &mut self.groups[group];
+                    if pass == 0 {
+                        (group.since, group.old) = (delta as u32, group.len);
+                    } else {
+                        group.old -= 1;
+                    }
                 }
             }
         }
+    }
+
+    /// The entries of a key: all, or those of the delta, which starts at a row, or those before it.
+    #[inline]
+    pub fn entries(&self, rows: &Rows, arity: usize, key: &[i64], part: Part) -> Entries<'_> {
+        let same = |first: u32| {
+            let first = first as usize * arity;
+            self.columns.iter().zip(key).all(|(&c, &word)| rows.word(first + c) == word)
+        };
+        let group = self.key(|i| key[i]).and_then(|key| self.find(key, same));
+        let entries = group.map_or(&[][..], |group| {
+            let group = &self.groups[group];
+            let all = self.of(group);
+            let old = |delta: usize| if group.since as usize == delta { group.old } else { group.len };
+            match part {
+                Part::All => all,
+                Part::Delta(delta) => &all[old(delta) as usize..],
+                Part::Old(delta) => &all[..old(delta) as usize],
+            }
+        });
+        match self.form {
+            Form::Word(_) => Entries::Words(entries),
+            Form::Row | Form::Hashed => Entries::Rows(entries),
+        }
+    }
+
+    #[inline]
+    fn of<'a>(&'a self, group: &'a Group) -> &'a [u32] {
+        match group.len {
+            1 => std::slice::from_ref(&group.start),
+            len => &self.pool[group.start as usize..][..len as usize],
+        }
+    }
+
+    /// A key from its words; None where no tuple can have it.
+    #[inline]
+    fn key(&self, word: impl Fn(usize) -> i64) -> Option<u64> {
+        match (self.form, self.columns.len()) {
+            (Form::Hashed, columns) => Some(hash((0..columns).map(word))),
+            (_, 1) => Some(word(0) as u64),
+            _ => Some(pack(narrow(word(0))?, narrow(word(1))?)),
+        }
+    }
+
+    /// The group of a key. Of keys that are hashes `same` says whether it is it, by its first row.
+    #[inline]
+    fn find(&self, key: u64, same: impl Fn(u32) -> bool) -> Option<usize> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut slot = home(key, mask);
+        loop {
+            let group = (self.slots[slot & mask] as usize).checked_sub(1)?;
+            if self.groups[group].key == key
+                && (self.form != Form::Hashed || same(self.of(&self.groups[group])[0]))
+            {
+                return Some(group);
+            }
+            slot += 1;
+        }
+    }
+
+    /// Add an entry to a group, or to a new one.
+    fn add(
+        &mut self,
+        found: Option<usize>,
+        key: u64,
+        entry: u32,
+        row: usize,
+        delta: usize,
+    ) -> Result<(), Fault> {
+        let since = if row >= delta { delta as u32 } else { 0 };
+        let Some(number) = found else {
+            self.groups.push(Group { key, start: entry, len: 1, old: 0, since });
+            let mask = self.slots.len() - 1;
+            let mut slot = home(key, mask);
+            while self.slots[slot & mask] != 0 {
+                slot += 1;
+            }
+            self.slots[slot & mask] = self.groups.len() as u32;
+            return Ok(());
+        };
+        let mut group = self.groups[number];
+        if row >= delta && group.since != since {
+            (group.since, group.old) = (since, group.len);
+        }
+        if group.len.is_power_of_two() {
+            self.enlarge(&mut group)?;
+        }
+        self.pool[(group.start + group.len) as usize] = entry;
+        group.len += 1;
+        self.groups[number] = group;
         Ok(())
     }
+
+    /// Move the entries of a group to where there is room for twice as many.
+    fn enlarge(&mut self, group: &mut Group) -> Result<(), Fault> {
+        let class = group.len.trailing_zeros() as usize;
+        if self.free.len() < class + 2 {
+            self.free.resize_with(class + 2, Vec::new);
+        }
+        let start = match self.free[class + 1].pop() {
+            Some(start) => start,
+            None => {
+                let (start, size) = (self.pool.len(), 2 << class);
+                self.pool.try_reserve(size).map_err(|_| Fault::OutOfMemory)?;
+                self.pool.resize(start + size, 0);
+                u32::try_from(start + size).map_err(|_| Fault::OutOfMemory)? - size as u32
+            }
+        };
+        if class == 0 {
+            self.pool[start as usize] = group.start;
+        } else {
+            let (from, len) = (group.start as usize, group.len as usize);
+            self.pool.copy_within(from..from + len, start as usize);
+            self.free[class].push(group.start);
+        }
+        group.start = start;
+        Ok(())
+    }
+
+    /// Make room for one more key: at most half of the slots are taken.
+    fn reserve(&mut self) -> Result<(), Fault> {
+        self.groups.try_reserve(1).map_err(|_| Fault::OutOfMemory)?;
+        if self.groups.len() * 2 < self.slots.len() {
+            return Ok(());
+        }
+        let count = (self.slots.len() * 2).max(LEAST);
+        self.slots.clear();
+        self.slots.try_reserve_exact(count).map_err(|_| Fault::OutOfMemory)?;
+        self.slots.resize(count, 0);
+        for (number, group) in self.groups.iter().enumerate() {
+            let mut slot = home(group.key, count - 1);
+            while self.slots[slot & (count - 1)] != 0 {
+                slot += 1;
+            }
+            self.slots[slot & (count - 1)] = number as u32 + 1;
+        }
+        Ok(())
+    }
+}
+
+/// Which entries are asked for; the delta starts at a row.
+#[derive(Clone, Copy)]
+pub enum Part {
+    All,
+    Delta(usize),
+    Old(usize),
+}
+
+#[inline]
+fn home(key: u64, mask: usize) -> usize {
+    let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) as usize >> (usize::BITS - mask.count_ones())
 }

@@ -5,12 +5,14 @@
 //! that it has not seen yet. Apart from all this, `bytecode` reads which ops a module of MLIR has.
 
 pub mod agenda;
+mod body;
 pub mod budget;
 pub mod bytecode;
 mod compile;
 mod equivalence;
 pub mod error;
 pub mod facts;
+mod fold;
 mod functor;
 pub mod graph;
 mod index;
@@ -18,6 +20,9 @@ pub mod machine;
 mod plan;
 pub mod program;
 pub mod relation;
+mod rows;
+mod set;
+mod sink;
 pub mod solver;
 pub mod step;
 pub mod store;

@@ -184,7 +184,7 @@ impl Program {
         let mut machine = self.machine(database, limits)?;
         for relation in (0..self.schemas.len()).map(RelationId) {
             self.close(&mut machine, relation)?;
-            machine.database.relations[relation.0].settle();
+            machine.database.relations[relation.0].settle()?;
         }
         for &stratum in strata {
             self.stratum(&mut machine, stratum)?;
@@ -217,16 +217,16 @@ impl Program {
         self.choose(machine, stratum)?;
         if !stratum.recursive.is_empty() || !stratum.subsuming.is_empty() {
             for relation in &stratum.relations {
-                machine.database.relations[relation.0].restart();
+                machine.database.relations[relation.0].restart()?;
             }
             self.subsume(machine, stratum)?;
             self.repeat(machine, stratum)?;
         }
         for relation in &stratum.relations {
-            machine.database.relations[relation.0].settle();
+            machine.database.relations[relation.0].settle()?;
             if self.schema(*relation).sorted {
                 let tuples = self.sorted(machine.database, *relation);
-                machine.database.relations[relation.0].replace(tuples)?;
+                machine.database.relations[relation.0].replace(&tuples)?;
             }
         }
         Ok(())
@@ -235,7 +235,8 @@ impl Program {
     /// The tuples of a relation end to end, in the order of their values.
     fn sorted(&self, database: &Database, relation: RelationId) -> Vec<i64> {
         let columns = &self.schema(relation).columns;
-        let mut tuples: Vec<&[i64]> = database.relations[relation.0].tuples().collect();
+        let tuples = database.relations[relation.0].tuples();
+        let mut tuples: Vec<&[i64]> = tuples.iter().collect();
         tuples.sort_unstable_by(|a, b| {
             let words = columns.iter().zip(a.iter().zip(b.iter()));
             let mut orders =
@@ -266,10 +267,10 @@ impl Program {
         for &superfluous in &stratum.superfluous {
             let Some(relation) = self.schema(superfluous).gives else { continue };
             let deleted: FxHashSet<Box<[i64]>> =
-                machine.database.relations[superfluous.0].tuples().map(Box::from).collect();
+                machine.database.relations[superfluous.0].tuples().iter().map(Box::from).collect();
             machine.database.relations[superfluous.0].clear();
             if !deleted.is_empty() {
-                machine.database.relations[relation.0].remove(&deleted);
+                machine.database.relations[relation.0].remove(&deleted)?;
             }
         }
         Ok(())
@@ -281,12 +282,12 @@ impl Program {
             self.apply(machine, &stratum.recursive)?;
             self.choose(machine, stratum)?;
             for relation in &stratum.relations {
-                machine.database.relations[relation.0].advance();
+                machine.database.relations[relation.0].advance()?;
             }
             self.subsume(machine, stratum)?;
             let relations = &machine.database.relations;
             let grown =
-                stratum.relations.iter().any(|relation| !relations[relation.0].is_void(Version::Delta));
+                stratum.relations.iter().any(|relation| relations[relation.0].count(Version::Delta) > 0);
             if !grown {
                 return Ok(());
             }

@@ -1,18 +1,18 @@
 //! Relations: sets of tuples in the order in which they were found.
 //!
 //! A tuple's life. It is inserted as *new*: no scan sees it yet. `advance` makes the new tuples the *delta*
-//! of the next round, and the last delta *old*. As rows are only appended, the three are row ranges:
-//! `0 .. delta .. end .. count`.
+//! of the next round, and the last delta *old*. As rows are only appended, the two are row ranges,
+//! `0 .. delta .. end`; the new tuples are in the sink.
+
+use std::borrow::Cow;
 
 use rustc_hash::FxHashSet;
 
 use crate::budget::Budget;
-use crate::equivalence::Equivalence;
 use crate::error::Fault;
-use crate::index::Index;
-
-/// Relations with fewer rows are searched from end to end, which is faster than hashing.
-const FEW: usize = 8;
+use crate::index::{Entries, Index, Part};
+use crate::rows::Rows;
+use crate::sink::{Sink, FEW};
 
 /// Which tuples a scan reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub enum Version {
 #[derive(Clone)]
 pub struct Relation {
     arity: usize,
-    rows: Vec<i64>,
-    count: usize,
+    rows: Rows,
     delta: usize,
     end: usize,
-    /// The first is on all columns and keeps the tuples distinct; the others are made for scans.
+    /// Made for scans.
     indexes: Vec<Index>,
-    classes: Option<Equivalence>,
+    /// Takes new tuples.
+    pub sink: Sink,
     /// Groups of columns on which no two tuples agree.
     choices: Vec<Choice>,
     /// Facts of an `eqrel`, which is closed over them when an evaluation starts.
@@ -56,29 +56,40 @@ impl Choice {
     }
 }
 
-/// Where a search stands: the next row to look at and the range of rows that it may find.
-#[derive(Clone, Copy)]
-pub enum Cursor {
-    /// Every row of the range, from the first to the last.
-    Rows { next: usize, end: usize },
-    /// The rows of a chain of an index, from the newest to the oldest.
-    Chain { next: Option<usize>, start: usize, end: usize },
+/// What a search finds.
+pub enum Matches<'a> {
+    /// The rows of a range that have the key in the columns of an index, which is for the reader to see.
+    Among(usize, usize, IndexId),
+    Every(usize, usize),
+    Entries(Entries<'a>),
 }
 
 /// An index of a relation, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexId(usize);
 
+/// The tuples of a relation.
+pub struct Tuples<'a> {
+    words: Cow<'a, [i64]>,
+    arity: usize,
+    count: usize,
+}
+
+impl Tuples<'_> {
+    pub fn iter(&self) -> impl Iterator<Item = &[i64]> + Clone {
+        (0..self.count).map(|row| &self.words[row * self.arity..][..self.arity])
+    }
+}
+
 impl Relation {
     pub fn new(arity: usize, eqrel: bool) -> Self {
         Relation {
             arity,
-            rows: Vec::new(),
-            count: 0,
+            rows: Rows::default(),
             delta: 0,
             end: 0,
-            indexes: vec![Index::new(0..arity)],
-            classes: eqrel.then(Equivalence::default),
+            indexes: Vec::new(),
+            sink: Sink::new(arity, eqrel),
             choices: Vec::new(),
             given: Vec::new(),
             rounds: Vec::new(),
@@ -94,53 +105,54 @@ impl Relation {
 
     /// Add a tuple unless it agrees with another on the columns of a choice.
     pub fn choose(&mut self, tuple: &[i64]) -> Result<(), Fault> {
-        let (rows, arity, count) = (&self.rows, self.arity, self.count);
         let mut free = true;
         for choice in &mut self.choices {
-            while choice.seen < count {
-                let row = &rows[choice.seen * arity..][..arity];
-                choice.taken.insert(choice.columns.iter().map(|&c| row[c]).collect());
+            while choice.seen < self.sink.count() {
+                let at = choice.seen * self.arity;
+                let part = choice.columns.iter().map(|&column| self.sink.word(&self.rows, at + column));
+                choice.taken.insert(part.collect());
                 choice.seen += 1;
             }
             let part: Box<[i64]> = choice.columns.iter().map(|&c| tuple[c]).collect();
             free &= !choice.taken.contains(&part);
         }
         if free {
-            self.append(tuple)?;
+            self.sink.append(&self.rows, tuple)?;
         }
         Ok(())
     }
 
     /// Have these tuples, end to end, in place of those there are; all of them are old ones.
-    pub fn replace(&mut self, words: Vec<i64>) -> Result<(), Fault> {
-        let count = self.count;
+    pub fn replace(&mut self, words: &[i64]) -> Result<(), Fault> {
+        if self.arity == 0 {
+            return self.settle();
+        }
         self.clear();
-        (self.rows, self.count) = (words, count);
-        self.settle();
-        Ok(())
+        for tuple in words.chunks_exact(self.arity) {
+            self.sink.append(&self.rows, tuple)?;
+        }
+        self.settle()
     }
 
-    /// Delete tuples.
-    pub fn remove(&mut self, deleted: &FxHashSet<Box<[i64]>>) {
-        let old = std::mem::take(&mut self.rows);
-        let (mut count, mut delta, mut end) = (0, 0, 0);
-        let mut rounds = self.rounds.iter_mut().peekable();
-        for row in 0..self.count {
-            while let Some(first) = rounds.next_if(|first| **first <= row) {
+    /// Delete tuples, of which none are new.
+    pub fn remove(&mut self, deleted: &FxHashSet<Box<[i64]>>) -> Result<(), Fault> {
+        let (mut words, mut count, mut delta) = (Vec::new(), 0, 0);
+        let mut rounds = std::mem::take(&mut self.rounds);
+        let mut starts = rounds.iter_mut().peekable();
+        for (row, tuple) in self.tuples().iter().enumerate() {
+            while let Some(first) = starts.next_if(|first| **first <= row) {
                 *first = count;
             }
-            let tuple = &old[row * self.arity..][..self.arity];
             if !deleted.contains(tuple) {
-                self.rows.extend_from_slice(tuple);
+                words.extend_from_slice(tuple);
                 count += 1;
                 delta += usize::from(row < self.delta);
-                end += usize::from(row < self.end);
             }
         }
-        rounds.for_each(|first| *first = count);
-        (self.count, self.delta, self.end) = (count, delta, end);
-        self.indexes.iter_mut().for_each(Index::clear);
-        self.choices.iter_mut().for_each(Choice::clear);
+        starts.for_each(|first| *first = count);
+        self.replace(&words)?;
+        (self.rounds, self.delta) = (rounds, delta);
+        Ok(())
     }
 
     /// The round in which a tuple was found, by its number.
@@ -150,7 +162,7 @@ impl Relation {
 
     /// Whether it is closed under equivalence.
     pub fn is_eqrel(&self) -> bool {
-        self.classes.is_some()
+        self.sink.is_eqrel()
     }
 
     /// The index on these columns, made if it does not exist.
@@ -162,103 +174,104 @@ impl Relation {
         }))
     }
 
-    pub fn tuple(&self, row: usize) -> &[i64] {
-        &self.rows[row * self.arity..][..self.arity]
+    pub fn rows(&self) -> &Rows {
+        &self.rows
     }
 
-    pub fn tuples(&self) -> impl Iterator<Item = &[i64]> + Clone {
-        (0..self.count).map(|row| self.tuple(row))
+    #[inline]
+    pub fn word(&self, row: usize, column: usize) -> i64 {
+        self.rows.word(row * self.arity + column)
+    }
+
+    /// How many tuples there are, new ones too.
+    pub fn len(&self) -> usize {
+        self.sink.count()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All tuples, new ones too.
+    pub fn tuples(&self) -> Tuples<'_> {
+        let fresh = self.sink.fresh();
+        let words = match &self.rows {
+            Rows::Wide(words) if fresh.len() == 0 => Cow::Borrowed(words.as_slice()),
+            rows => {
+                let rows = (0..rows.len()).map(|at| rows.word(at));
+                rows.chain((0..fresh.len()).map(|at| fresh.word(at))).collect()
+            }
+        };
+        Tuples { words, arity: self.arity, count: self.sink.count() }
     }
 
     /// How many bytes it takes.
     pub fn bytes(&self) -> usize {
         let given = self.given.capacity() * size_of::<[i64; 2]>();
-        self.rows.capacity() * size_of::<i64>() + given + self.indexes.iter().map(Index::bytes).sum::<usize>()
+        let indexes = self.indexes.iter().map(Index::bytes).sum::<usize>();
+        self.rows.bytes() + self.sink.bytes() + given + indexes
     }
 
     pub fn clear(&mut self) {
         self.given.clear();
         self.rounds.clear();
-        if self.count > 0 {
+        if self.sink.count() > 0 {
             self.rows.clear();
-            (self.count, self.delta, self.end) = (0, 0, 0);
-            for index in &mut self.indexes {
-                index.clear();
-            }
+            (self.delta, self.end) = (0, 0);
+            self.indexes.iter_mut().for_each(Index::clear);
             self.choices.iter_mut().for_each(Choice::clear);
-            if let Some(classes) = &mut self.classes {
-                classes.clear();
-            }
+            self.sink.clear();
         }
     }
 
     /// Add a fact: a tuple that no rule has derived.
     pub fn give(&mut self, tuple: &[i64]) -> Result<(), Fault> {
-        match (&self.classes, tuple) {
-            (Some(_), &[a, b]) => self.given.push([a, b]),
+        match *tuple {
+            [a, b] if self.sink.is_eqrel() => self.given.push([a, b]),
             _ => {
-                self.append(tuple)?;
+                self.sink.append(&self.rows, tuple)?;
             }
         }
         Ok(())
     }
 
     /// The facts that it was given, before any rule has run.
-    pub fn facts(&self) -> impl Iterator<Item = &[i64]> {
-        self.tuples().chain(self.given.iter().map(|pair| pair.as_slice()))
+    pub fn facts(&self) -> Vec<Vec<i64>> {
+        let tuples = self.tuples();
+        tuples.iter().map(<[i64]>::to_vec).chain(self.given.iter().map(|pair| pair.to_vec())).collect()
     }
 
     /// Close an `eqrel` over its facts.
     pub fn close(&mut self, budget: &mut Budget) -> Result<(), Fault> {
-        if self.given.is_empty() {
-            return Ok(());
-        }
-        std::mem::take(&mut self.given).iter().try_for_each(|pair| self.insert(pair, budget))
+        let given = std::mem::take(&mut self.given);
+        given.iter().try_for_each(|pair| self.sink.insert(&self.rows, pair, budget))
     }
 
-    /// Add a derived tuple unless it is there; an `eqrel` relation is closed at once.
-    pub fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Result<(), Fault> {
-        let Some(mut classes) = self.classes.take() else {
-            return if self.append(tuple)? { budget.derive() } else { Ok(()) };
-        };
-        let closed = classes.unite(tuple[0], tuple[1], |x, y| {
-            if self.append(&[x, y])? {
-                budget.derive()?;
+    /// Make the new tuples visible; those from number `delta` on are the delta.
+    fn show(&mut self, delta: usize) -> Result<(), Fault> {
+        if self.end < self.sink.count() {
+            let narrow = self.rows.is_narrow();
+            self.sink.drain(&mut self.rows)?;
+            if narrow && !self.rows.is_narrow() {
+                self.indexes.iter_mut().for_each(Index::clear);
             }
-            if budget.is_over() {
-                budget.check(self.bytes())?;
-            }
-            Ok(())
-        });
-        self.classes = Some(classes);
-        closed
-    }
-
-    /// Add a tuple unless it is there.
-    fn append(&mut self, tuple: &[i64]) -> Result<bool, Fault> {
-        let new = if self.count < FEW {
-            !self.tuples().any(|old| old == tuple)
-        } else {
-            let set = &mut self.indexes[0];
-            set.cover(&self.rows, self.arity, self.count)?;
-            set.insert(&self.rows, self.arity, tuple)?
-        };
-        if new {
-            self.rows.try_reserve(tuple.len()).map_err(|_| Fault::OutOfMemory)?;
-            self.rows.extend_from_slice(tuple);
-            self.count += 1;
+            self.end = self.sink.count();
         }
-        Ok(new)
+        if delta < self.delta {
+            self.indexes.iter_mut().for_each(|index| index.mark(&self.rows, self.arity, delta));
+        }
+        self.delta = delta;
+        Ok(())
     }
 
     /// Make all tuples visible as old ones: the relation is complete.
-    pub fn settle(&mut self) {
-        (self.delta, self.end) = (self.count, self.count);
+    pub fn settle(&mut self) -> Result<(), Fault> {
+        self.show(self.sink.count())
     }
 
     /// Make all tuples the delta of the first round.
-    pub fn restart(&mut self) {
-        (self.delta, self.end) = (0, self.count);
+    pub fn restart(&mut self) -> Result<(), Fault> {
+        self.show(0)
     }
 
     /// The number of the first tuple of the delta.
@@ -267,16 +280,15 @@ impl Relation {
     }
 
     /// Make all tuples visible, those from number `row` on as the delta. False if there are none.
-    pub fn show_since(&mut self, row: usize) -> bool {
-        (self.delta, self.end) = (row, self.count);
-        self.delta < self.end
+    pub fn show_since(&mut self, row: usize) -> Result<bool, Fault> {
+        self.show(row)?;
+        Ok(self.delta < self.end)
     }
 
     /// Start the next round: new tuples become the delta. False if there are none.
-    pub fn advance(&mut self) -> bool {
+    pub fn advance(&mut self) -> Result<bool, Fault> {
         self.rounds.push(self.end);
-        (self.delta, self.end) = (self.end, self.count);
-        self.delta < self.end
+        self.show_since(self.end)
     }
 
     fn range(&self, version: Version) -> (usize, usize) {
@@ -287,53 +299,41 @@ impl Relation {
         }
     }
 
-    /// True if a scan of this version finds nothing.
-    pub fn is_void(&self, version: Version) -> bool {
+    /// How many tuples a scan of this version finds.
+    pub fn count(&self, version: Version) -> usize {
         let (start, end) = self.range(version);
-        start == end
+        end - start
     }
 
-    /// Start a search for the tuples with `key` in the columns of an index; None: every tuple.
-    pub fn search(&mut self, version: Version, index: Option<IndexId>, key: &[i64]) -> Result<Cursor, Fault> {
-        let (start, end) = self.range(version);
-        Ok(match index {
-            Some(IndexId(index)) if end - start >= FEW => {
-                let index = &mut self.indexes[index];
-                index.cover(&self.rows, self.arity, end)?;
-                Cursor::Chain { next: index.newest(&self.rows, self.arity, key), start, end }
-            }
-            _ => Cursor::Rows { next: start, end },
-        })
-    }
-
-    /// The next row that a search finds.
-    pub fn find(&self, cursor: &mut Cursor, index: Option<IndexId>, key: &[i64]) -> Option<usize> {
-        match cursor {
-            Cursor::Rows { next, end } => {
-                let columns = index.map_or(&[][..], |index| self.indexes[index.0].columns());
-                while next < end {
-                    let row = *next;
-                    *next += 1;
-                    let tuple = self.tuple(row);
-                    if columns.iter().zip(key).all(|(&column, &word)| tuple[column] == word) {
-                        return Some(row);
-                    }
-                }
-                None
-            }
-            Cursor::Chain { next, start, end } => {
-                let chain = &self.indexes[index?.0];
-                while let Some(row) = *next {
-                    if row < *start {
-                        return None;
-                    }
-                    *next = chain.previous(row);
-                    if row < *end {
-                        return Some(row);
-                    }
-                }
-                None
-            }
+    /// Bring the index up to date that a search needs.
+    pub fn prepare(&mut self, version: Version, IndexId(index): IndexId) -> Result<(), Fault> {
+        if self.count(version) >= FEW {
+            self.indexes[index].cover(&self.rows, self.arity, self.delta, self.end)?;
         }
+        Ok(())
+    }
+
+    /// The tuples with `key` in the columns of an index, which is prepared; None: every tuple.
+    #[inline]
+    pub fn search(&self, version: Version, index: Option<IndexId>, key: &[i64]) -> Matches<'_> {
+        let (start, end) = self.range(version);
+        let Some(IndexId(index)) = index else {
+            return Matches::Every(start, end);
+        };
+        if end - start < FEW {
+            return Matches::Among(start, end, IndexId(index));
+        }
+        let part = match version {
+            Version::All => Part::All,
+            Version::Delta => Part::Delta(self.delta),
+            Version::Old => Part::Old(self.delta),
+        };
+        Matches::Entries(self.indexes[index].entries(&self.rows, self.arity, key, part))
+    }
+
+    /// Whether a row has a key in the columns of an index.
+    #[inline]
+    pub fn has(&self, row: usize, IndexId(index): IndexId, key: &[i64]) -> bool {
+        self.indexes[index].columns().iter().zip(key).all(|(&column, &word)| self.word(row, column) == word)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::budget::Limits;
 use crate::error::Error;
 use crate::program::{Database, Program, StratumId};
+use crate::relation::Tuples;
 use crate::step::RelationId;
 
 pub struct Solver {
@@ -38,7 +39,7 @@ impl Solver {
         self.program.evaluate(&mut self.database, strata, limits)
     }
 
-    pub fn tuples(&self, relation: RelationId) -> impl Iterator<Item = &[i64]> + Clone {
+    pub fn tuples(&self, relation: RelationId) -> Tuples<'_> {
         self.database.relations[relation.0].tuples()
     }
 }

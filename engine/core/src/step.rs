@@ -73,6 +73,12 @@ pub struct Rule {
     pub source: usize,
     /// The relations that the rule scans: it derives nothing while one of these is empty.
     pub needs: Box<[(RelationId, Version)]>,
+    /// The indexes that the body searches.
+    pub searches: Box<[(RelationId, Version, IndexId)]>,
+    /// The column of the head that alone depends on what the last step loads, where that is a scan of one column.
+    pub emit: Option<usize>,
+    /// The number of steps at the end that only say whether the tuple is derived, which is known before them.
+    pub cut: usize,
 }
 
 impl Rule {
@@ -91,5 +97,73 @@ fn read(steps: &[Step], grows: bool, visit: &mut dyn FnMut(RelationId, bool)) {
             Step::Aggregate(_, aggregate) => read(&aggregate.steps, false, visit),
             Step::Test(..) | Step::Next(..) | Step::Let(..) | Step::Unpack(..) | Step::Range(..) => {}
         }
+    }
+}
+
+/// Call `visit` with every pattern in steps.
+pub fn patterns(steps: &[Step], visit: &mut dyn FnMut(&Pattern)) {
+    for step in steps {
+        match step {
+            Step::Scan(pattern, _) | Step::Exists(pattern) | Step::Absent(pattern) => visit(pattern),
+            Step::Aggregate(_, aggregate) => patterns(&aggregate.steps, visit),
+            Step::Test(..) | Step::Next(..) | Step::Let(..) | Step::Unpack(..) | Step::Range(..) => {}
+        }
+    }
+}
+
+impl Expression {
+    /// Whether its value depends on a register.
+    pub fn reads(&self, register: Register) -> bool {
+        match self {
+            Expression::Register(read) => *read == register,
+            Expression::Word(_) => false,
+            Expression::Call(_, _, args) | Expression::Record(args) => {
+                args.iter().any(|arg| arg.reads(register))
+            }
+        }
+    }
+}
+
+impl Step {
+    /// The registers that it sets, if it neither fails nor makes values.
+    fn sets(&self) -> Option<Vec<Register>> {
+        let plain =
+            |expression: &Expression| matches!(expression, Expression::Register(_) | Expression::Word(_));
+        let known = |pattern: &Pattern| pattern.values.iter().all(plain);
+        match self {
+            Step::Scan(pattern, loads) if known(pattern) => Some(loads.iter().map(|load| load.1).collect()),
+            Step::Exists(pattern) | Step::Absent(pattern) if known(pattern) => Some(Vec::new()),
+            Step::Unpack(record, targets) if plain(record) => {
+                Some(targets.iter().copied().flatten().collect())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The column of a head that alone depends on what the last step loads, where that is a scan of one column.
+pub fn emitted(args: &[Expression], steps: &[Step]) -> Option<usize> {
+    let Some(Step::Scan(_, loads)) = steps.last() else { return None };
+    let &[(_, register)] = &**loads else { return None };
+    let mut columns = (0..args.len()).filter(|&column| args[column].reads(register));
+    let column = columns.next().filter(|_| columns.next().is_none())?;
+    matches!(args[column], Expression::Register(_)).then_some(column)
+}
+
+/// The number of steps at the end that do not change the tuple, where they hold a loop that can end early.
+pub fn cut(args: &[Expression], steps: &[Step]) -> usize {
+    if args.iter().any(|arg| !matches!(arg, Expression::Register(_) | Expression::Word(_))) {
+        return 0;
+    }
+    let constant = |step: &&Step| {
+        let sets = step.sets();
+        sets.is_some_and(|sets| !sets.iter().any(|&register| args.iter().any(|arg| arg.reads(register))))
+    };
+    let cut = steps.iter().rev().take_while(constant).count();
+    let loops = steps[steps.len() - cut..].iter().any(|step| matches!(step, Step::Scan(..)));
+    if loops {
+        cut
+    } else {
+        0
     }
 }

@@ -58,14 +58,15 @@ impl Store {
     }
 
     /// The facts of a relation: those that were given, and those of the program itself.
-    pub fn facts(&self, relation: RelationId) -> Vec<&[i64]> {
+    pub fn facts(&self, relation: RelationId) -> Vec<Vec<i64>> {
         if !self.derived[relation.0] {
-            return self.database.relations[relation.0].tuples().collect();
+            return self.database.relations[relation.0].facts();
         }
         let Given { words, count } = &self.given[relation.0];
         let width = self.program.schema(relation).columns.len();
-        let stated = self.program.initial.relations[relation.0].facts();
-        stated.chain((0..*count).map(|fact| &words[fact * width..][..width])).collect()
+        let mut facts = self.program.initial.relations[relation.0].facts();
+        facts.extend((0..*count).map(|fact| words[fact * width..][..width].to_vec()));
+        facts
     }
 
     /// Compute the relations that `outputs` depend on, and bring those up to date that were computed before.
@@ -91,7 +92,7 @@ impl Store {
         let mut machine = program.machine(&mut self.database, limits)?;
         for (relation, change) in changes.iter_mut().enumerate() {
             program.close(&mut machine, RelationId(relation))?;
-            if machine.database.relations[relation].advance() {
+            if machine.database.relations[relation].advance()? {
                 *change = Change::Grown;
             }
         }
@@ -103,7 +104,7 @@ impl Store {
                         for &relation in &stratum.relations {
                             reset(&program, machine.database, &self.given, relation)?;
                             program.close(&mut machine, relation)?;
-                            machine.database.relations[relation.0].settle();
+                            machine.database.relations[relation.0].settle()?;
                         }
                     }
                     program.stratum(&mut machine, StratumId(number))?;
@@ -116,19 +117,18 @@ impl Store {
             program.apply(&mut machine, rules)?;
             let mut grown = false;
             for relation in &stratum.relations {
-                grown |= machine.database.relations[relation.0].advance();
+                grown |= machine.database.relations[relation.0].advance()?;
             }
             if grown {
                 program.repeat(&mut machine, stratum)?;
             }
             for (relation, &row) in stratum.relations.iter().zip(&before) {
-                if machine.database.relations[relation.0].show_since(row) {
+                if machine.database.relations[relation.0].show_since(row)? {
                     changes[relation.0] = Change::Grown;
                 }
             }
         }
-        machine.database.relations.iter_mut().for_each(|relation| relation.settle());
-        Ok(())
+        machine.database.relations.iter_mut().try_for_each(|relation| Ok(relation.settle()?))
     }
 }
 

@@ -9,6 +9,7 @@ use super::EngineError;
 use crate::error::Error;
 use crate::functor::{float, float_word};
 use crate::program::{Database, Program};
+use crate::relation::Tuples;
 use crate::step::RelationId;
 use crate::values::{RecordType, Type, Values, NIL};
 
@@ -190,8 +191,13 @@ fn from_word<'py>(
 }
 
 /// The tuples of a relation, sorted by the order of their types.
-pub fn sorted<'d>(program: &Program, database: &'d Database, relation: RelationId) -> Vec<&'d [i64]> {
-    let mut tuples: Vec<&[i64]> = database.relations[relation.0].tuples().collect();
+pub fn sorted<'t>(
+    program: &Program,
+    database: &Database,
+    relation: RelationId,
+    tuples: &'t Tuples,
+) -> Vec<&'t [i64]> {
+    let mut tuples: Vec<&[i64]> = tuples.iter().collect();
     let columns = &program.schema(relation).columns;
     tuples.sort_unstable_by(|a, b| {
         let words = columns.iter().zip(a.iter().zip(b.iter()));
@@ -212,8 +218,9 @@ pub fn answers<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let answers = PyDict::new(py);
     for &relation in outputs {
-        let few = database.relations[relation.0].tuples().take(MANY).count() < MANY;
-        let sort = || sorted(program, database, relation);
+        let tuples = database.relations[relation.0].tuples();
+        let few = database.relations[relation.0].len() < MANY;
+        let sort = || sorted(program, database, relation, &tuples);
         let tuples = if few { sort() } else { py.detach(sort) };
         let tuples = tuples.iter().map(|words| to_tuple(py, program, &database.values, relation, 0, words));
         let tuples = PyList::new(py, tuples.collect::<PyResult<Vec<_>>>()?)?;

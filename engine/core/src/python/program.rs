@@ -58,7 +58,8 @@ impl Program {
                 let message = format!("`{}` is no array: column `{}` is no number", schema.name, column.name);
                 return Err(EngineError::new_err(message));
             }
-            let tuples = convert::sorted(&self.program, &database, relation);
+            let tuples = database.relations[relation.0].tuples();
+            let tuples = convert::sorted(&self.program, &database, relation, &tuples);
             let array = PyArray2::<i64>::zeros(py, [tuples.len(), schema.columns.len()], false);
             for (mut row, tuple) in array.readwrite().as_array_mut().rows_mut().into_iter().zip(tuples) {
                 row.iter_mut().zip(tuple).for_each(|(to, &word)| *to = word);

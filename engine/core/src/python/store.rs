@@ -99,7 +99,7 @@ impl Store {
     /// How many tuples a relation has.
     fn count(&self, py: Python, relation: &str) -> PyResult<usize> {
         let relation = self.program.relation(relation)?;
-        Ok(self.lock(py).database.relations[relation.0].tuples().count())
+        Ok(self.lock(py).database.relations[relation.0].len())
     }
 
     /// The columns of a relation, whose tuples are sorted: words as int64. Symbols and records are numbers of
@@ -108,7 +108,8 @@ impl Store {
         let relation = self.program.relation(relation)?;
         let store = &*self.lock(py);
         let columns = py.detach(|| {
-            let tuples = convert::sorted(&self.program, &store.database, relation);
+            let tuples = store.database.relations[relation.0].tuples();
+            let tuples = convert::sorted(&self.program, &store.database, relation, &tuples);
             let width = self.program.schema(relation).columns.len();
             let column = |column: usize| tuples.iter().map(|tuple| tuple[column]).collect::<Vec<_>>();
             (0..width).map(column).collect::<Vec<_>>()
@@ -123,8 +124,9 @@ impl Store {
         let store = &*self.lock(py);
         let rounds = py.detach(|| {
             let rows = &store.database.relations[relation.0];
-            let numbers: FxHashMap<&[i64], usize> = rows.tuples().zip(0..).collect();
-            let tuples = convert::sorted(&self.program, &store.database, relation);
+            let tuples = rows.tuples();
+            let numbers: FxHashMap<&[i64], usize> = tuples.iter().zip(0..).collect();
+            let tuples = convert::sorted(&self.program, &store.database, relation, &tuples);
             tuples.iter().map(|tuple| rows.round(numbers[tuple]) as i64).collect::<Vec<_>>()
         });
         Ok(rounds.into_pyarray(py))
@@ -145,7 +147,8 @@ impl Store {
     fn rows<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Bound<'py, PyList>> {
         let relation = self.program.relation(relation)?;
         let store = &*self.lock(py);
-        let tuples = py.detach(|| convert::sorted(&self.program, &store.database, relation));
+        let tuples = store.database.relations[relation.0].tuples();
+        let tuples = py.detach(|| convert::sorted(&self.program, &store.database, relation, &tuples));
         let values = &store.database.values;
         let tuples =
             tuples.iter().map(|words| convert::to_tuple(py, &self.program, values, relation, 0, words));

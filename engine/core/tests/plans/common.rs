@@ -42,7 +42,8 @@ pub fn evaluate(program: &Program, facts: &[(&str, &[i64])], limits: &Limits) ->
 /// The sorted tuples of a relation.
 pub fn tuples(program: &Program, database: &Database, name: &str) -> Vec<Vec<i64>> {
     let relation = program.relation(name).unwrap();
-    let mut tuples: Vec<Vec<i64>> = database.relations[relation.0].tuples().map(<[i64]>::to_vec).collect();
+    let mut tuples: Vec<Vec<i64>> =
+        database.relations[relation.0].tuples().iter().map(<[i64]>::to_vec).collect();
     tuples.sort();
     tuples
 }

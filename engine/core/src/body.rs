@@ -1,0 +1,352 @@
+//! Runs the body of a rule: nested loops over its steps, with the values of its variables in registers.
+
+use crate::budget::Budget;
+use crate::error::Fault;
+use crate::fold::Fold;
+use crate::functor::{float, Comparison, Functor};
+use crate::index::Entries;
+use crate::relation::{Matches, Relation};
+use crate::sink::Sink;
+use crate::step::{Aggregate, Expression, Function, Pattern, Register, Rule, Step};
+use crate::values::{Type, Values, NIL};
+
+pub type Run<T = ()> = Result<T, Fault>;
+
+/// Memory that one body after the other uses.
+#[derive(Default)]
+pub struct Scratch {
+    registers: Vec<i64>,
+    tuple: Vec<i64>,
+    fields: Vec<i64>,
+    /// The number that the next `Step::Next` gives.
+    next: i64,
+}
+
+/// A body that runs over relations, which do not change meanwhile; what it derives goes to `sink`.
+pub struct Body<'r, 'l> {
+    rule: &'r Rule,
+    relations: &'r [Relation],
+    values: &'r mut Values,
+    budget: &'r mut Budget<'l>,
+    sink: &'r mut Sink,
+    scratch: &'r mut Scratch,
+    /// The aggregate around the steps, if there is one.
+    aggregate: Option<&'r Aggregate>,
+    fold: Fold,
+}
+
+impl<'r, 'l> Body<'r, 'l> {
+    pub fn new(
+        rule: &'r Rule,
+        relations: &'r [Relation],
+        values: &'r mut Values,
+        budget: &'r mut Budget<'l>,
+        sink: &'r mut Sink,
+        scratch: &'r mut Scratch,
+    ) -> Self {
+        if scratch.registers.len() < rule.registers {
+            scratch.registers.resize(rule.registers, 0);
+        }
+        let fold = Fold::default();
+        Body { rule, relations, values, budget, sink, scratch, aggregate: None, fold }
+    }
+
+    /// Stop where a limit is reached or someone asks.
+    fn check(&mut self) -> Run {
+        let relations: usize = self.relations.iter().map(Relation::bytes).sum();
+        self.budget.check(relations + self.sink.bytes() + self.values.bytes())
+    }
+
+    /// Count texts that are read: long ones take long.
+    fn count(&mut self, texts: &[i64]) -> Run {
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let bytes = texts.iter().map(|&text| self.values.text(text).len()).sum();
+        if self.budget.has_read(bytes) {
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    /// Run steps. True: the tuple that they derive is derived, so that no more solutions need be found.
+    pub fn run(&mut self, steps: &'r [Step]) -> Run<bool> {
+        let Some((step, rest)) = steps.split_first() else {
+            return self.finish();
+        };
+        if steps.len() == self.rule.cut && self.aggregate.is_none() && self.is_known()? {
+            return Ok(false);
+        }
+        match step {
+            Step::Scan(pattern, loads) => self.scan(pattern, loads, steps),
+            Step::Exists(pattern) => {
+                let exists = self.exists(pattern)?;
+                self.when(exists, rest)
+            }
+            Step::Absent(pattern) => {
+                let exists = self.exists(pattern)?;
+                self.when(!exists, rest)
+            }
+            Step::Test(comparison, kind, left, right) => {
+                let holds = self.holds(*comparison, kind, left, right)?;
+                self.when(holds, rest)
+            }
+            Step::Let(register, expression) => {
+                self.scratch.registers[register.0] = self.value(expression)?;
+                self.run(rest)
+            }
+            Step::Next(register) => {
+                self.scratch.registers[register.0] = self.scratch.next;
+                self.scratch.next += 1;
+                self.run(rest)
+            }
+            Step::Unpack(record, targets) => {
+                let unpacked = self.unpack(record, targets)?;
+                self.when(unpacked, rest)
+            }
+            Step::Range(register, kind, bounds) => self.range(*register, kind, bounds, rest),
+            Step::Aggregate(register, aggregate) => {
+                let outer = self.aggregate.replace(aggregate);
+                let fold = std::mem::take(&mut self.fold);
+                self.run(&aggregate.steps)?;
+                let fold = std::mem::replace(&mut self.fold, fold);
+                self.aggregate = outer;
+                match fold.result(aggregate) {
+                    Some(word) => {
+                        self.scratch.registers[register.0] = word;
+                        self.run(rest)
+                    }
+                    None => Ok(false),
+                }
+            }
+        }
+    }
+
+    fn scan(&mut self, pattern: &'r Pattern, loads: &'r [(usize, Register)], steps: &'r [Step]) -> Run<bool> {
+        let matches = self.search(pattern)?;
+        let rest = &steps[1..];
+        if rest.is_empty() {
+            match (self.aggregate, self.rule.emit, &matches) {
+                (None, Some(column), Matches::Entries(Entries::Words(words))) => {
+                    return self.emit(column, words);
+                }
+                (Some(aggregate), _, &Matches::Every(start, end))
+                    if aggregate.function == Function::Count =>
+                {
+                    self.fold.count += (end - start) as u64;
+                    return Ok(false);
+                }
+                _ => {}
+            }
+        }
+        let cuts = steps.len() <= self.rule.cut && self.aggregate.is_none();
+        let relation = &self.relations[pattern.relation.0];
+        let next = |body: &mut Self, row: usize| -> Run<bool> {
+            for &(column, Register(register)) in loads {
+                body.scratch.registers[register] = relation.word(row, column);
+            }
+            Ok(body.step(rest)? && cuts)
+        };
+        match matches {
+            Matches::Every(start, end) => {
+                for row in start..end {
+                    if next(self, row)? {
+                        return Ok(true);
+                    }
+                }
+            }
+            Matches::Among(start, end, index) => {
+                let keys = pattern.keys.0..pattern.keys.0 + pattern.values.len();
+                for row in start..end {
+                    if relation.has(row, index, &self.scratch.registers[keys.clone()]) && next(self, row)? {
+                        return Ok(true);
+                    }
+                }
+            }
+            Matches::Entries(Entries::Rows(rows)) => {
+                for &row in rows {
+                    if next(self, row as usize)? {
+                        return Ok(true);
+                    }
+                }
+            }
+            Matches::Entries(Entries::Words(words)) => {
+                for &word in words {
+                    for &(_, Register(register)) in loads {
+                        self.scratch.registers[register] = i64::from(word as i32);
+                    }
+                    if self.step(rest)? && cuts {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Run the steps after a scan for one of its tuples.
+    #[inline]
+    fn step(&mut self, rest: &'r [Step]) -> Run<bool> {
+        if self.budget.is_over(1) {
+            self.check()?;
+        }
+        self.run(rest)
+    }
+
+    /// Derive a tuple for each of the words that the last scan finds, which stand in one column.
+    fn emit(&mut self, column: usize, words: &[u32]) -> Run<bool> {
+        self.fill_tuple()?;
+        let rows = self.relations[self.rule.head.0].rows();
+        self.sink.extend(rows, &mut self.scratch.tuple, column, words, self.budget)?;
+        if self.budget.is_over(words.len()) {
+            self.check()?;
+        }
+        Ok(!words.is_empty())
+    }
+
+    fn holds(&mut self, test: Comparison, kind: &Type, left: &Expression, right: &Expression) -> Run<bool> {
+        let (left, right) = (self.value(left)?, self.value(right)?);
+        if *kind == Type::Symbol {
+            self.count(&[left, right])?;
+        }
+        test.holds(kind, left, right, self.values)
+    }
+
+    /// Load the fields of a record into registers; nil has none, and does not match.
+    fn unpack(&mut self, record: &Expression, targets: &[Option<Register>]) -> Run<bool> {
+        let record = self.value(record)?;
+        if record == NIL {
+            return Ok(false);
+        }
+        let fields = self.values.fields(record);
+        for (target, &field) in targets.iter().zip(fields.iter()) {
+            if let Some(register) = target {
+                self.scratch.registers[register.0] = field;
+            }
+        }
+        Ok(true)
+    }
+
+    fn when(&mut self, holds: bool, rest: &'r [Step]) -> Run<bool> {
+        if holds {
+            self.run(rest)
+        } else {
+            Ok(false)
+        }
+    }
+
+    /// After the last step: derive a tuple, or add to an aggregate.
+    fn finish(&mut self) -> Run<bool> {
+        if let Some(aggregate) = self.aggregate {
+            let word = match &aggregate.target {
+                Some(target) => self.value(target)?,
+                None => 0,
+            };
+            self.fold.add(aggregate, word, self.values);
+            return Ok(false);
+        }
+        self.fill_tuple()?;
+        let rows = self.relations[self.rule.head.0].rows();
+        self.sink.insert(rows, &self.scratch.tuple, self.budget)?;
+        Ok(true)
+    }
+
+    /// Put the tuple that the rule derives into `scratch`.
+    fn fill_tuple(&mut self) -> Run {
+        self.scratch.tuple.clear();
+        for arg in &self.rule.args {
+            let word = self.value(arg)?;
+            self.scratch.tuple.push(word);
+        }
+        Ok(())
+    }
+
+    /// Whether the tuple that the rule would derive is there already.
+    fn is_known(&mut self) -> Run<bool> {
+        self.fill_tuple()?;
+        let rows = self.relations[self.rule.head.0].rows();
+        Ok(self.sink.contains(rows, &self.scratch.tuple))
+    }
+
+    #[inline]
+    fn search(&mut self, pattern: &Pattern) -> Run<Matches<'r>> {
+        let Register(keys) = pattern.keys;
+        for (i, value) in pattern.values.iter().enumerate() {
+            self.scratch.registers[keys + i] = self.value(value)?;
+        }
+        let key = &self.scratch.registers[keys..keys + pattern.values.len()];
+        Ok(self.relations[pattern.relation.0].search(pattern.version, pattern.index, key))
+    }
+
+    fn exists(&mut self, pattern: &Pattern) -> Run<bool> {
+        Ok(match self.search(pattern)? {
+            Matches::Every(start, end) => start < end,
+            Matches::Entries(Entries::Rows(found) | Entries::Words(found)) => !found.is_empty(),
+            Matches::Among(start, end, index) => {
+                let key = &self.scratch.registers[pattern.keys.0..pattern.keys.0 + pattern.values.len()];
+                let relation = &self.relations[pattern.relation.0];
+                (start..end).any(|row| relation.has(row, index, key))
+            }
+        })
+    }
+
+    fn range(
+        &mut self,
+        register: Register,
+        kind: &Type,
+        bounds: &[Expression; 3],
+        rest: &'r [Step],
+    ) -> Run<bool> {
+        let [from, to, step] = bounds;
+        let (mut at, to, step) = (self.value(from)?, self.value(to)?, self.value(step)?);
+        let less = |a, b| match kind {
+            Type::Unsigned => (a as u64) < (b as u64),
+            Type::Float => float(a) < float(b),
+            _ => a < b,
+        };
+        let upwards = less(0, step);
+        if step == 0 {
+            self.scratch.registers[register.0] = at;
+            return self.when(at != to, rest);
+        }
+        while if upwards { less(at, to) } else { less(to, at) } {
+            if self.budget.is_over(1) {
+                self.check()?;
+            }
+            self.scratch.registers[register.0] = at;
+            self.run(rest)?;
+            let next = Functor::Add.apply(kind, [at, step, 0], self.values)?;
+            if less(at, next) != upwards {
+                break; // the end of the numbers
+            }
+            at = next;
+        }
+        Ok(false)
+    }
+
+    #[inline]
+    fn value(&mut self, expression: &Expression) -> Run<i64> {
+        match expression {
+            Expression::Register(register) => Ok(self.scratch.registers[register.0]),
+            Expression::Word(word) => Ok(*word),
+            Expression::Call(functor, kind, args) => {
+                let mut words = [0; 3];
+                for (word, arg) in words.iter_mut().zip(args) {
+                    *word = self.value(arg)?;
+                }
+                self.count(&words[..functor.texts(kind)])?;
+                functor.apply(kind, words, self.values)
+            }
+            Expression::Record(args) => {
+                let start = self.scratch.fields.len();
+                for arg in args {
+                    let word = self.value(arg)?;
+                    self.scratch.fields.push(word);
+                }
+                let record = self.values.record(&self.scratch.fields[start..]);
+                self.scratch.fields.truncate(start);
+                Ok(record)
+            }
+        }
+    }
+}

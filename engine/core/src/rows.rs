@@ -1,0 +1,114 @@
+//! Tuples one behind the other, in 32 bits a word where all of them fit.
+
+use crate::error::Fault;
+
+/// The words of tuples.
+#[derive(Clone)]
+pub enum Rows {
+    Narrow(Vec<i32>),
+    Wide(Vec<i64>),
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Rows::Narrow(Vec::new())
+    }
+}
+
+/// A word in 32 bits. The least number is left out: packed keys need a word that is none.
+#[inline]
+pub fn narrow(word: i64) -> Option<i32> {
+    i32::try_from(word).ok().filter(|&word| word != i32::MIN)
+}
+
+/// Two words in one.
+#[inline]
+pub fn pack(high: i32, low: i32) -> u64 {
+    u64::from(high as u32) << 32 | u64::from(low as u32)
+}
+
+impl Rows {
+    #[inline]
+    pub fn word(&self, at: usize) -> i64 {
+        match self {
+            Rows::Narrow(words) => words[at].into(),
+            Rows::Wide(words) => words[at],
+        }
+    }
+
+    pub fn is_narrow(&self) -> bool {
+        matches!(self, Rows::Narrow(_))
+    }
+
+    /// How many words there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Rows::Narrow(words) => words.len(),
+            Rows::Wide(words) => words.len(),
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        match self {
+            Rows::Narrow(words) => words.capacity() * size_of::<i32>(),
+            Rows::Wide(words) => words.capacity() * size_of::<i64>(),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        match self {
+            Rows::Narrow(words) => words.clear(),
+            Rows::Wide(words) => words.clear(),
+        }
+    }
+
+    /// Make room for words of 64 bits.
+    pub fn widen(&mut self) -> Result<(), Fault> {
+        if let Rows::Narrow(words) = self {
+            let mut wide = Vec::new();
+            wide.try_reserve_exact(words.capacity()).map_err(|_| Fault::OutOfMemory)?;
+            wide.extend(words.iter().map(|&word| i64::from(word)));
+            *self = Rows::Wide(wide);
+        }
+        Ok(())
+    }
+
+    /// Add a tuple. In narrow rows every word has to be so.
+    #[inline]
+    pub fn push(&mut self, tuple: &[i64]) -> Result<(), Fault> {
+        match self {
+            Rows::Narrow(words) => {
+                words.try_reserve(tuple.len()).map_err(|_| Fault::OutOfMemory)?;
+                words.extend(tuple.iter().map(|&word| word as i32));
+            }
+            Rows::Wide(words) => {
+                words.try_reserve(tuple.len()).map_err(|_| Fault::OutOfMemory)?;
+                words.extend_from_slice(tuple);
+            }
+        }
+        Ok(())
+    }
+
+    /// Move all tuples of `other` behind these.
+    pub fn append(&mut self, other: &mut Rows) -> Result<(), Fault> {
+        if !other.is_narrow() {
+            self.widen()?;
+        }
+        match (&mut *self, &mut *other) {
+            (Rows::Narrow(words), Rows::Narrow(more)) => {
+                words.try_reserve(more.len()).map_err(|_| Fault::OutOfMemory)?;
+                words.append(more);
+            }
+            (Rows::Wide(words), Rows::Narrow(more)) => {
+                words.try_reserve(more.len()).map_err(|_| Fault::OutOfMemory)?;
+                words.extend(more.drain(..).map(i64::from));
+            }
+            (Rows::Wide(words), Rows::Wide(more)) => {
+                words.try_reserve(more.len()).map_err(|_| Fault::OutOfMemory)?;
+                words.append(more);
+            }
+            (Rows::Narrow(_), Rows::Wide(_)) => {} // widened above
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! Where the tuples of a relation go that are new in a round: what keeps them distinct, apart from the rows that
+//! scans read meanwhile.
+
+use crate::budget::Budget;
+use crate::equivalence::Equivalence;
+use crate::error::Fault;
+use crate::rows::{narrow, pack, Rows};
+use crate::set::{hash, packed, Set};
+
+/// Of fewer tuples each is compared, which is faster than hashing.
+pub const FEW: usize = 8;
+/// Tuples between two looks at the limits.
+const BLOCK: usize = 1 << 12;
+
+#[derive(Clone, Default)]
+pub struct Sink {
+    arity: usize,
+    /// The tuples that no scan sees yet.
+    fresh: Rows,
+    /// How many tuples the relation has, these and the others.
+    count: usize,
+    set: Set,
+    /// How many of the tuples are in the set.
+    covered: usize,
+    /// Whether there is a word that is not narrow.
+    wide: bool,
+    classes: Option<Box<Equivalence>>,
+}
+
+impl Sink {
+    pub fn new(arity: usize, eqrel: bool) -> Self {
+        Sink { arity, classes: eqrel.then(Box::default), ..Sink::default() }
+    }
+
+    /// How many tuples the relation has, new ones too.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_eqrel(&self) -> bool {
+        self.classes.is_some()
+    }
+
+    pub fn fresh(&self) -> &Rows {
+        &self.fresh
+    }
+
+    /// A word of all tuples end to end: those in `rows`, which scans read, then the new ones.
+    pub fn word(&self, rows: &Rows, at: usize) -> i64 {
+        word(rows, &self.fresh, at)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.fresh.bytes() + self.set.bytes()
+    }
+
+    pub fn clear(&mut self) {
+        self.fresh.clear();
+        self.set.clear();
+        (self.count, self.covered) = (0, 0);
+        if let Some(classes) = &mut self.classes {
+            classes.clear();
+        }
+    }
+
+    /// Move the new tuples behind the rows that scans read.
+    pub fn drain(&mut self, rows: &mut Rows) -> Result<(), Fault> {
+        if rows.len() == 0 {
+            std::mem::swap(rows, &mut self.fresh);
+        }
+        rows.append(&mut self.fresh)
+    }
+
+    /// Add a derived tuple unless it is there; an `eqrel` relation is closed at once.
+    pub fn insert(&mut self, rows: &Rows, tuple: &[i64], budget: &mut Budget) -> Result<(), Fault> {
+        let Some(mut classes) = self.classes.take() else {
+            return if self.append(rows, tuple)? { budget.derive(1) } else { Ok(()) };
+        };
+        let closed = classes.unite(tuple[0], tuple[1], |x, y| {
+            if self.append(rows, &[x, y])? {
+                budget.derive(1)?;
+            }
+            if budget.is_over(1) {
+                budget.check(rows.bytes() + self.bytes())?;
+            }
+            Ok(())
+        });
+        self.classes = Some(classes);
+        closed
+    }
+
+    /// Add a tuple unless it is there.
+    pub fn append(&mut self, rows: &Rows, tuple: &[i64]) -> Result<bool, Fault> {
+        if !tuple.iter().all(|&word| narrow(word).is_some()) {
+            self.fresh.widen()?;
+            if !self.wide {
+                self.set.clear();
+                (self.wide, self.covered) = (true, 0);
+            }
+        }
+        let new = if self.count < FEW {
+            !self.is_among(rows, tuple)
+        } else {
+            self.cover(rows)?;
+            match packed(tuple).filter(|_| !self.wide) {
+                Some(key) => self.set.insert(key)?,
+                None => {
+                    let (fresh, arity) = (&self.fresh, self.arity);
+                    let same = |row: usize| is_row(rows, fresh, row * arity, tuple);
+                    self.set.insert_row(hash(tuple.iter().copied()), self.count, same)?
+                }
+            }
+        };
+        if new {
+            self.fresh.push(tuple)?;
+            self.covered += usize::from(self.count >= FEW);
+            self.count += 1;
+        }
+        Ok(new)
+    }
+
+    /// Whether a tuple is known to be there.
+    pub fn contains(&self, rows: &Rows, tuple: &[i64]) -> bool {
+        if self.covered < self.count {
+            return self.count < FEW && self.is_among(rows, tuple);
+        }
+        match packed(tuple).filter(|_| !self.wide) {
+            Some(key) => self.set.contains(key),
+            None if !self.wide && self.arity <= 2 => false, // a word that is not narrow
+            None => {
+                let same = |row: usize| is_row(rows, &self.fresh, row * self.arity, tuple);
+                self.set.contains_row(hash(tuple.iter().copied()), same)
+            }
+        }
+    }
+
+    /// Add `tuple` with each of `words` in one column.
+    pub fn extend(
+        &mut self,
+        rows: &Rows,
+        tuple: &mut [i64],
+        column: usize,
+        words: &[u32],
+        budget: &mut Budget,
+    ) -> Result<(), Fault> {
+        let other = if self.arity == 2 { narrow(tuple[1 - column]) } else { None };
+        for words in words.chunks(BLOCK) {
+            match (other, &mut self.fresh) {
+                (Some(other), Rows::Narrow(fresh))
+                    if self.count >= FEW
+                        && !self.wide
+                        && self.covered == self.count
+                        && self.classes.is_none() =>
+                {
+                    let before = self.count;
+                    for &word in words {
+                        let word = word as i32;
+                        let [x, y] = if column == 0 { [word, other] } else { [other, word] };
+                        if self.set.insert(pack(x, y))? {
+                            fresh.try_reserve(2).map_err(|_| Fault::OutOfMemory)?;
+                            fresh.extend_from_slice(&[x, y]);
+                            self.count += 1;
+                        }
+                    }
+                    self.covered = self.count;
+                    budget.derive(self.count - before)?;
+                }
+                _ => {
+                    for &word in words {
+                        tuple[column] = i64::from(word as i32);
+                        self.insert(rows, tuple, budget)?;
+                    }
+                }
+            }
+            if budget.is_over(words.len()) {
+                budget.check(rows.bytes() + self.bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_among(&self, rows: &Rows, tuple: &[i64]) -> bool {
+        (0..self.count).any(|row| is_row(rows, &self.fresh, row * self.arity, tuple))
+    }
+
+    /// Put all tuples into the set.
+    #[inline]
+    fn cover(&mut self, rows: &Rows) -> Result<(), Fault> {
+        if self.covered < self.count {
+            self.cover_all(rows)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn cover_all(&mut self, rows: &Rows) -> Result<(), Fault> {
+        let mut tuple = Vec::with_capacity(self.arity);
+        for row in self.covered..self.count {
+            tuple.clear();
+            tuple.extend((row * self.arity..(row + 1) * self.arity).map(|at| word(rows, &self.fresh, at)));
+            match packed(&tuple).filter(|_| !self.wide) {
+                Some(key) => self.set.insert(key)?,
+                None => self.set.insert_row(hash(tuple.iter().copied()), row, |_| false)?,
+            };
+        }
+        self.covered = self.count;
+        Ok(())
+    }
+}
+
+fn word(rows: &Rows, fresh: &Rows, at: usize) -> i64 {
+    match at.checked_sub(rows.len()) {
+        Some(at) => fresh.word(at),
+        None => rows.word(at),
+    }
+}
+
+/// Whether the words from a place on are those of a tuple.
+fn is_row(rows: &Rows, fresh: &Rows, at: usize, tuple: &[i64]) -> bool {
+    let (rows, at) = if at < rows.len() { (rows, at) } else { (fresh, at - rows.len()) };
+    tuple.iter().enumerate().all(|(i, &word)| rows.word(at + i) == word)
+}
