@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .running import warn
+from ..errors import ShardlogError
+from .colours import show
+from .running import add_json, print_json, warn
+
+if TYPE_CHECKING:
+    from ..datalog import Program
+    from ..datalog.explanations import Explanation, WhyNot
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -24,6 +30,15 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     about = "what the evaluation may take, as in tuples=5000000,memory=2G,seconds=10; default: no limit"
     command.add_argument("--limits", metavar="LIMITS", default="", help=about)
+    explain = command.add_mutually_exclusive_group()
+    about = "write nothing, and say why a tuple holds, as in 'path(1, 5)'"
+    explain.add_argument("--explain", metavar="FACT", help=about)
+    explain.add_argument(
+        "--explain-not", metavar="FACT", help="write nothing, and say why a tuple does not hold"
+    )
+    about = "with --explain: leave steps open that are further away; default: none is"
+    command.add_argument("--depth", metavar="N", type=_depth, help=about)
+    add_json(command, "print the explanation as JSON")
     command.set_defaults(carry_out=_datalog)
 
 
@@ -37,5 +52,28 @@ def _datalog(options: argparse.Namespace) -> None:
     for warning in program.warnings():
         warn(warning)
     program.read_inputs(options.fact_dir)
+    if options.explain or options.explain_not:
+        _explain(program, options)
+        return
+    if options.json:
+        raise ShardlogError("--json is of explanations", hint="add --explain FACT or --explain-not FACT")
     program.run_outputs()
     program.write_outputs(None if options.output_dir == "-" else options.output_dir)
+
+
+def _explain(program: Program, options: argparse.Namespace) -> None:
+    fact: str = options.explain or options.explain_not
+    program.run(program.relation_of(fact))
+    explanation: Explanation | WhyNot = (
+        program.explain(fact, options.depth) if options.explain else program.explain_not(fact)
+    )
+    if options.json:
+        print_json(explanation.as_json())
+    else:
+        show(explanation)
+
+
+def _depth(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"expected a number of steps, found {text!r}")
+    return int(text)

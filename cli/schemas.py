@@ -186,7 +186,23 @@ _LAYER = _object(
     label=_TEXT, times=_NUMBER, seconds=_SIZE, links=_SIZE, parts=_array({"$ref": "#/$defs/layer"})
 )
 
+_RULE = _object(file=_TEXT, line=_NUMBER, text=_TEXT)
+_STEP = _object(
+    id=_NUMBER,
+    fact=_TEXT,
+    relation=_TEXT,
+    rule=_or_null(_RULE),
+    sentence=_TEXT,
+    premises=_NUMBERS,
+    counted=_NUMBERS,
+    conditions=_TEXTS,
+    open=_FLAG,
+)
+_PROOF = _object(fact=_TEXT, height=_NUMBER, steps=_array(_STEP))
+_ATTEMPT = _object(rule=_RULE, found=_TEXTS, missing=_TEXT)
+
 _DOCUMENTS = {
+    "datalog": {"anyOf": [_PROOF, _object(fact=_TEXT, attempts=_array(_ATTEMPT))]},  # with --explain-not
     "run": _object(
         {"priorities": _array(_of(stages.Account)), "findings": _FINDINGS},  # with --stages and --fail-on
         stages=_array(_of(Statistics)),

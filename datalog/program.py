@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine import Limits, Relation, load
-from ..engine.evaluate.program import Backend
+from ..engine.evaluate.branches import Branches
+from ..engine.evaluate.program import Backend, Row
 from ..engine.evaluate.store import BranchStore, Store
 from ..engine.language.diagnostics import EngineError, did_you_mean
 from ..engine.plan.cache import Request
 from . import directives, tables
 from .columns import added
+from .explanations import Explanation, WhyNot
 from .readers import read
+from .values import fact_of, fact_text
 from .writers import write
 
 if TYPE_CHECKING:
@@ -60,7 +63,8 @@ class Program:
     @property
     def relations(self) -> dict[str, Relation]:
         """The relations of the program by name, in the order of declaration."""
-        return {name: found for name, found in self._program.relations.items() if "(" not in name}
+        found = self._program.relations.items()
+        return {name: relation for name, relation in found if not {"(", "@"} & set(name)}
 
     def add(self, relation: str, facts: Any) -> None:
         """Adds facts: all of them, or none where one does not fit, which raises EngineError.
@@ -125,6 +129,43 @@ class Program:
     def count(self, name: str) -> int:
         """How many tuples a relation has as of the last run."""
         return self._store.count(self._relation(name).name)
+
+    def explain(self, fact: str, depth: int | None = None) -> Explanation:
+        """Why a tuple of the last run holds, as in ``explain("path(1, 5)")``: a proof of the least height in
+        the tuple's stratum. With ``depth`` steps further away are left open: explain these to go on.
+
+        Raises EngineError for what is no tuple of the program, or does not hold.
+        """
+        relation, row = self._fact(fact)
+        proof = self._search.proof(relation.name, row, depth)
+        if proof is None:
+            raise EngineError(f"{fact_text(relation, row, self._program.plan)} does not hold; ask why not")
+        return Explanation(proof, self._search.rules, self._shown)
+
+    def explain_not(self, fact: str) -> WhyNot:
+        """Why a tuple does not hold as of the last run: how far each rule gets. Raises EngineError for what
+        is no tuple of the program, or holds."""
+        relation, row = self._fact(fact)
+        if self._search.extents.round(relation.name, row) is not None:
+            raise EngineError(f"{fact_text(relation, row, self._program.plan)} holds; ask why")
+        attempts = tuple(self._search.attempts(relation.name, row))
+        return WhyNot(relation.name, row, attempts, self._shown)
+
+    def relation_of(self, fact: str) -> str:
+        """The relation of a fact. Raises EngineError for what is no tuple of the program."""
+        return self._fact(fact)[0].name
+
+    def _fact(self, text: str) -> tuple[Relation, Row]:
+        """The relation and the tuple that a text names, as the evaluators have it."""
+        plan = self._program.plan
+        relation, row = fact_of(text, plan)
+        (inside,) = Branches(plan).inward(relation, [row]) if plan.branches else [row]
+        return relation, inside
+
+    def _shown(self, name: str, row: Row) -> str:
+        plan, relation = self._program.plan, self._program.relations[name]
+        (outside,) = Branches(plan).outward(relation, [row]) if plan.branches else [row]
+        return fact_text(relation, outside, plan)
 
     @property
     def _search(self) -> Search:

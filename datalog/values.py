@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from ..engine.plan.plan import BranchFields, Column, Plan
+from ..engine.language.diagnostics import EngineError, did_you_mean
+from ..engine.plan.plan import BranchFields, Column, Plan, Relation
 
 _DEEPEST = 500  # records in one another: the engine takes no deeper ones
 
@@ -52,6 +55,13 @@ def _inner(column: Column, value: Any, plan: Plan, symbol: Callable[[str], str])
 def float_text(value: float) -> str:
     """A float with 17 digits, as C++ streams write it."""
     return f"{value:.17g}"
+
+
+def fact_text(relation: Relation, row: Sequence[Any], plan: Plan) -> str:
+    """A tuple as in a program."""
+    quoted = partial(json.dumps, ensure_ascii=False)
+    columns = zip(relation.columns, row, strict=True)
+    return f"{relation.name}({', '.join(_inner(column, value, plan, quoted) for column, value in columns)})"
 
 
 # ---- From text ------------------------------------------------------------------------------------------
@@ -161,3 +171,28 @@ def _past(text: str, at: int, character: str) -> int:
             f"`{character}`" + (f" before `{text[at:][:20]}`" if at < len(text) else " at the end")
         )
     return at + 1
+
+
+_FACT = re.compile(r"\s*([\w?.]+)\s*\(")
+
+
+def fact_of(text: str, plan: Plan) -> tuple[Relation, tuple[Any, ...]]:
+    """The relation and the tuple of a fact, as in ``path(1, "a")``; texts without blanks need no quotes.
+    Raises EngineError."""
+    found = _FACT.match(text)
+    relations = {relation.name: relation for relation in plan.relations if "@" not in relation.name}
+    if not found:
+        raise EngineError(f"cannot read the fact {text!r}; expected one as in path(1, 5)")
+    if found[1] not in relations:
+        hint = did_you_mean(found[1], relations)
+        raise EngineError(f"unknown relation `{found[1]}`" + (f"; {hint}" if hint else ""))
+    relation = relations[found[1]]
+    try:
+        row, end = _parts_at(relation.columns, "()", text, found.end() - 1, plan, 0)
+        if text[end:].strip() not in ("", "."):
+            raise ValueError("nothing behind it")
+    except (ValueError, OverflowError) as error:
+        columns = ", ".join(f"{column.name}: {column.type_name}" for column in relation.columns)
+        message = f"cannot read the fact {text!r} of {relation.name}({columns}): expected {error}"
+        raise EngineError(message) from None
+    return relation, row

@@ -10,6 +10,7 @@ import numpy as np
 from ..plan.plan import Plan
 from .branches import Branches
 from .facts import Rows, tuples
+from .functors import evaluate
 from .limits import UNLIMITED, Limits
 from .reference import Evaluation
 
@@ -121,8 +122,9 @@ class ReferenceStore:
         return np.array([rounds[row] for row in rows], np.int64)
 
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
-        stated = Evaluation(self._plan).rows(self._plan.index(relation))
-        return [*stated, *self._facts.get(relation, ())]
+        stated = [values for number, values in self._plan.facts if number == self._plan.index(relation)]
+        rows = [tuple(evaluate(value, []) for value in values) for values in stated]
+        return [*rows, *self._facts.get(relation, ())]
 
     def _words(self, kind: str, values: list[Any]) -> Words:
         if kind in _KINDS:

@@ -64,7 +64,8 @@ class Checker:
         if step.source not in self._plan.sources:
             return False
         premises = [(p.relation, p.row) for p in step.premises]
-        return any(self._rules.explains(step.source, step.relation, step.row, premises, self._held))
+        found = self._rules.explains(step.source, step.relation, step.row, premises, self._held)
+        return next(found, None) is not None
 
     def _equivalent(self, step: Proof) -> bool:
         """Whether the premises lead from one member of an equivalence to the other."""

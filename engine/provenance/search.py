@@ -8,7 +8,7 @@ tuple is of the least height in the tuple's stratum.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -51,9 +51,12 @@ class _Earlier:
 
 @dataclass(frozen=True)
 class Attempt:
-    """How far a rule gets with a tuple that does not hold: the literals for which something is found, and the
-    first for which nothing is, both with the values of variables that are known. ``missing`` is None where
-    the head cannot be the tuple."""
+    """How far a rule gets with a tuple that does not hold: the literals of its body for which something is
+    found, and the first for which nothing is, with the values of variables that are known.
+
+    ``missing`` is the head where it cannot be the tuple, and None where the whole body holds: then the tuple
+    was not chosen, or others made it superfluous.
+    """
 
     source: Source
     clause: Clause
@@ -71,6 +74,8 @@ class Search:
         self.rules = Rules(written=written)
         self._clauses: dict[str, list[tuple[Source, Clause]]] = {}
         for source, clause in written.clauses:
+            if source not in plan.sources:
+                continue  # a fact
             self._clauses.setdefault(clause.head.name, []).append((source, clause))
         self._strata: dict[str, tuple[int, frozenset[str]]] = {}
         for number, stratum in enumerate(plan.strata):
@@ -256,31 +261,34 @@ class Search:
         found = []
         for source, clause in self._clauses.get(relation, ()):
             start = self._start(matcher, clause, wanted)
-            if start is None:
-                found.append(Attempt(source, clause, (), None, {}))
-            else:
-                found.append(self._furthest(matcher, source, clause, start))
+            attempt = Attempt(source, clause, (), clause.head, {})
+            found.append(attempt if start is None else self._furthest(matcher, attempt, start, wanted))
         return found
 
-    def _furthest(self, matcher: Matcher, source: Source, clause: Clause, start: Bindings) -> Attempt:
-        best = Attempt(source, clause, (), clause.head, start)
+    def _furthest(
+        self, matcher: Matcher, attempt: Attempt, start: Bindings, wanted: dict[int, Any]
+    ) -> Attempt:
+        best = attempt
+        args = self.rules.args(attempt.clause.head)
         tries = 0
 
         def walk(done: tuple[Literal, ...], body: list[Literal], bindings: Bindings) -> None:
             nonlocal best, tries
-            if not body or tries > _TRIES:
+            if not body:
+                if all(matcher.equal(args[i], value, bindings) for i, value in wanted.items()):
+                    best = replace(attempt, found=done, missing=None, bindings=bindings)
                 return
             literal = self._next(matcher, body, bindings)
-            if best.missing is clause.head or len(done) > len(best.found):
-                best = Attempt(source, clause, done, literal, bindings)
+            if best is attempt or (best.missing is not None and len(done) > len(best.found)):
+                best = replace(attempt, found=done, missing=literal, bindings=bindings)
             rest = [other for other in body if other is not literal]
             for more in matcher.literal(literal, bindings):
                 tries += 1
                 walk((*done, literal), rest, more)
-                if tries > _TRIES:
+                if tries > _TRIES or best.missing is None:
                     return
 
-        walk((), list(clause.body), start)
+        walk((), list(attempt.clause.body), start)
         return best
 
 

@@ -27,6 +27,8 @@ DOCUMENTS = {
     "exec": ["exec exec.mlir"],
     "cost": ["cost m.mlir"],
     "compile": ["compile exec.mlir --target cpu"],
+    "datalog": ["datalog p.dl --explain", "b(1)"],
+    "datalog why not": ["datalog p.dl --explain-not", "b(2)"],
     "why a collective": ["why m.mlir --collective 0"],
     "query": ["query m.mlir", "sharded(v, d, k, x), dim(v, d, n)"],
     "query without names": ["query m.mlir", 'sharded("%0", 0, 0, "data")'],
@@ -45,6 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m.mlir").write_text(MODULE)
     Path("exec.mlir").write_text(MODULE.replace("stablehlo.custom_call @mine(%0)", "stablehlo.tanh %0"))
+    Path("p.dl").write_text(".decl a(x: number)\na(1).\n.decl b(x: number)\nb(x) :- a(x), x < 2.\n")
     Path("other.mlir").write_text(MODULE.replace('{"data"}p1', "{}"))
     Path("expected.toml").write_text('"%u" = \'[{}, {"model"}]\'\n"x" = \'[{"data"}, {"model"}]\'\n')
 

@@ -1,0 +1,199 @@
+"""Why a tuple holds, and why another does not: proof trees as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..engine.language.printing import literal_text
+from ..engine.language.syntax import Atom, Clause, Negation
+from ..engine.plan.plan import Source
+from ..engine.provenance.matching import Rules
+from ..engine.provenance.proof import Proof
+from ..engine.provenance.search import Attempt
+
+Show = Callable[[str, tuple[Any, ...]], str]  # a relation and a tuple, as a program has them
+_COUNTED = 5  # tuples of aggregates that a text shows
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a tuple holds: ``proof`` is a proof of least height. Steps are numbered, nearer ones first; the
+    goal has number 0."""
+
+    proof: Proof
+    _rules: Rules
+    _show: Show
+
+    def __str__(self) -> str:
+        return self.text()
+
+    @property
+    def fact(self) -> str:
+        """The tuple, as in ``path(1, 5)``."""
+        return self._show(self.proof.relation, self.proof.row)
+
+    @cached_property
+    def height(self) -> int:
+        """The number of steps on the longest way from the tuple to a fact; a fact has height 0. Steps that
+        are left open count as facts."""
+        heights: dict[int, int] = {}
+        waiting = [self.proof]
+        while waiting:
+            step = waiting[-1]
+            below = (*step.premises, *step.counted)
+            missing = [p for p in below if id(p) not in heights]
+            waiting += missing
+            if not missing:
+                waiting.pop()
+                heights[id(step)] = max((heights[id(p)] + 1 for p in below), default=0)
+        return heights[id(self.proof)]
+
+    def text(self) -> str:
+        """The proof as an indented tree, then the rules in it. A tuple that has several uses is proved at the
+        first."""
+        lines: list[str] = []
+        rules: dict[Source, None] = {}
+        shown: set[int] = set()
+        waiting: list[tuple[int, str | Proof]] = [(0, self.proof)]
+        while waiting:
+            depth, step = waiting.pop()
+            margin = "  " * depth
+            if isinstance(step, str):
+                lines.append(margin + step)
+                continue
+            lines.append(f"{margin}{self._show(step.relation, step.row)}{self._how(step, shown)}")
+            if id(step) in shown:
+                continue
+            shown.add(id(step))
+            if step.source:
+                rules[step.source] = None
+            if step.sentence:
+                lines.append(f"{margin}  | {step.sentence}")
+            below: list[str | Proof] = [*self._conditions(step), *step.premises, *step.counted[:_COUNTED]]
+            if len(step.counted) > _COUNTED:
+                below.append(f"... and {len(step.counted) - _COUNTED} more")
+            waiting += [(depth + 1, part) for part in reversed(below)]
+        if rules:
+            lines.append("by")
+        lines += [f"  {source.file}:{source.line}  {_one_line(source.text)}" for source in rules]
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """The proof as its steps, by number, in the form that ``shardlog datalog --schema`` describes."""
+        steps = list(self.proof.steps())
+        numbers = {id(step): number for number, step in enumerate(steps)}
+        return {
+            "fact": self.fact,
+            "height": self.height,
+            "steps": [
+                {
+                    "id": number,
+                    "fact": self._show(step.relation, step.row),
+                    "relation": step.relation,
+                    "rule": _rule_json(step.source),
+                    "sentence": step.sentence,
+                    "premises": [numbers[id(premise)] for premise in step.premises],
+                    "counted": [numbers[id(premise)] for premise in step.counted],
+                    "conditions": self._conditions(step),
+                    "open": step.open,
+                }
+                for number, step in enumerate(steps)
+            ],
+        }
+
+    def _how(self, step: Proof, shown: set[int]) -> str:
+        if step.open:
+            return "  ..."
+        if id(step) in shown:
+            return "  as above" if step.source or step.premises else ""
+        if step.source:
+            return f"  by {step.source.file}:{step.source.line}"
+        return "  by equivalence" if step.premises else ""
+
+    def _conditions(self, step: Proof) -> list[str]:
+        """What else the rule asks for, with values: negations, comparisons, equations."""
+        if step.source is None:
+            return []
+        values = dict(step.bindings)
+        clause = _clause(self._rules.clauses(step.source), step)
+        if clause is None:
+            return []
+        return [literal_text(x, values) for x in clause.body if not isinstance(x, Atom)]
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """Why a tuple does not hold: how far each rule that could give it gets."""
+
+    relation: str
+    row: tuple[Any, ...]
+    attempts: tuple[Attempt, ...]
+    _show: Show
+
+    def __str__(self) -> str:
+        return self.text()
+
+    @property
+    def fact(self) -> str:
+        """The tuple, as in ``path(5, 1)``."""
+        return self._show(self.relation, self.row)
+
+    def text(self) -> str:
+        """Rule by rule what holds, and the first that does not."""
+        lines = [f"{self.fact} does not hold"]
+        if not self.attempts:
+            lines.append(f"  it is no fact, and no rule gives `{self.relation}`")
+        for attempt in self.attempts:
+            source = attempt.source
+            lines.append(f"  {source.file}:{source.line}  {_one_line(source.text)}")
+            lines += [f"      {text}" for text in self._found(attempt)]
+            lines.append(f"    ! {self._missing(attempt)}")
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON, in the form that ``shardlog datalog --schema`` describes."""
+        return {
+            "fact": self.fact,
+            "attempts": [
+                {
+                    "rule": _rule_json(attempt.source),
+                    "found": list(self._found(attempt)),
+                    "missing": self._missing(attempt),
+                }
+                for attempt in self.attempts
+            ],
+        }
+
+    def _found(self, attempt: Attempt) -> Iterator[str]:
+        return (literal_text(literal, attempt.bindings) for literal in attempt.found)
+
+    def _missing(self, attempt: Attempt) -> str:
+        literal, values = attempt.missing, attempt.bindings
+        if literal is None:
+            return "all of it holds: the tuple was not chosen, or another made it superfluous"
+        if literal is attempt.clause.head:
+            return f"{literal_text(literal, {})} is not {self.fact}"
+        if isinstance(literal, Negation):
+            return f"{literal_text(literal.atom, values)} holds"
+        return f"{'no' if isinstance(literal, Atom) else 'not'} {literal_text(literal, values)}"
+
+
+def _clause(clauses: list[Clause], step: Proof) -> Clause | None:
+    """The clause of a rule that a step applies: its body has the step's premises."""
+    names = {premise.relation for premise in step.premises}
+    for clause in clauses:
+        atoms = {literal.name for literal in clause.body if isinstance(literal, Atom)}
+        if clause.head.name == step.relation and atoms == names:
+            return clause
+    return None
+
+
+def _rule_json(source: Source | None) -> dict[str, Any] | None:
+    return None if source is None else {"file": source.file, "line": source.line, "text": source.text}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,201 @@
+"""Why tuples hold and why not, as text and JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from shardlog.datalog import EngineError, Program
+from shardlog.engine.provenance.proof_check import Checker
+
+PATHS = """
+.decl edge(x: number, y: number)
+.decl path(x: number, y: number)
+.decl blocked(x: number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z), !blocked(z).
+.decl many(n: number)
+many(n) :- n = count : { path(1, _) }, n > 2.
+"""
+
+
+@pytest.fixture(params=["core", "reference"])
+def paths(request: pytest.FixtureRequest) -> Program:
+    if request.param == "core":
+        pytest.importorskip("shardlog.engine._core")
+    program = Program(PATHS, backend=request.param)
+    program.add("edge", [(1, 2), (2, 3), (3, 4), (4, 5), (2, 4), (5, 6)])
+    program.add("blocked", [(5,)])
+    program.run()
+    return program
+
+
+def test_a_proof_is_of_least_height(paths: Program) -> None:
+    found = paths.explain("path(1, 4)")
+    assert found.height == 2
+    assert (
+        found.text()
+        == """\
+path(1, 4)  by program:6
+  !blocked(4)
+  path(1, 2)  by program:5
+    edge(1, 2)
+  edge(2, 4)
+by
+  program:6  path(x, z) :- path(x, y), edge(y, z), !blocked(z).
+  program:5  path(x, y) :- edge(x, y)."""
+    )
+
+
+def test_steps_further_away_are_left_open(paths: Program) -> None:
+    assert paths.explain("path(1, 4)", depth=1).text().splitlines()[:4] == [
+        "path(1, 4)  by program:6",
+        "  !blocked(4)",
+        "  path(1, 2)  ...",
+        "  edge(2, 4)",
+    ]
+    assert paths.explain("path(1, 4)", depth=0).text() == "path(1, 4)  ..."
+    assert paths.explain("path(1, 4)", depth=9).text() == paths.explain("path(1, 4)").text()
+
+
+def test_what_an_aggregate_counts(paths: Program) -> None:
+    lines = paths.explain("many(3)").text().splitlines()
+    assert lines[:4] == [
+        "many(3)  by program:8",
+        "  3 = count : { path(1, _) }",
+        "  3 > 2",
+        "  path(1, 2)  by program:5",
+    ]
+
+
+def test_a_proof_as_json(paths: Program) -> None:
+    steps = paths.explain("path(1, 3)").as_json()["steps"]
+    assert [(s["id"], s["fact"], s["premises"], s["conditions"]) for s in steps] == [
+        (0, "path(1, 3)", [1, 2], ["!blocked(3)"]),
+        (1, "path(1, 2)", [3], []),
+        (2, "edge(2, 3)", [], []),
+        (3, "edge(1, 2)", [], []),
+    ]
+    assert steps[1]["rule"] == {"file": "program", "line": 5, "text": "path(x, y) :- edge(x, y)."}
+    assert steps[2]["rule"] is None
+
+
+def test_why_not(paths: Program) -> None:
+    assert (
+        paths.explain_not("path(2, 5)").text()
+        == """\
+path(2, 5) does not hold
+  program:5  path(x, y) :- edge(x, y).
+    ! no edge(2, 5)
+  program:6  path(x, z) :- path(x, y), edge(y, z), !blocked(z).
+    ! blocked(5) holds"""
+    )
+    assert paths.explain_not("path(6, 1)").text().splitlines()[-2:] == [
+        "      !blocked(1)",
+        "    ! no path(6, y)",
+    ]
+    assert paths.explain_not("edge(1, 1)").text().splitlines()[1:] == [
+        "  it is no fact, and no rule gives `edge`"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fact", "said"),
+    [
+        ("path(4, 2)", "path(4, 2) does not hold; ask why not"),
+        ("path", "cannot read the fact 'path'; expected one as in path(1, 5)"),
+        ("pth(1, 2)", "unknown relation `pth`; did you mean `path`?"),
+        ("path(1)", "cannot read the fact 'path(1)' of path(x: number, y: number): expected `,` before `)`"),
+        ("path(1, x)", "cannot read the fact 'path(1, x)' of path(x: number, y: number): "
+         "expected a number of 64 bits"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_explained(fact: str, said: str, paths: Program) -> None:
+    with pytest.raises(EngineError) as error:
+        paths.explain(fact)
+    assert str(error.value) == said
+
+
+def test_why_not_of_what_holds(paths: Program) -> None:
+    with pytest.raises(EngineError, match=r"path\(1, 2\) holds; ask why"):
+        paths.explain_not("path(1, 2)")
+
+
+def test_equal_steps_are_shown_once() -> None:
+    program = Program("""
+.decl a(x: number)
+a(1).
+.decl b(x: number)
+b(x + 1) :- a(x).
+.decl c(x: number, y: number)
+c(x, y) :- b(x), b(y).
+""")
+    program.run()
+    assert program.explain("c(2, 2)").text().splitlines()[:3] == [
+        "c(2, 2)  by program:7",
+        "  b(2)  by program:5",
+        "    a(1)",
+    ]
+
+
+# A program for each part of the language, and a fact of it.
+A = ".decl a(x: number)\na(1). a(5).\n"
+FEATURES = {
+    "equivalence": (".decl e(x: number, y: number) eqrel\ne(1, 2). e(3, 2). e(3, 4).", "e(1, 4)"),
+    "records": (
+        '.type L = [h: symbol, t: L]\n.decl l(x: L)\nl(nil). l(["a b", x]) :- l(x), x = nil.',
+        'l(["a b", nil])',
+    ),
+    "branches": (
+        ".type T = Leaf {} | Node {l: T, n: number}\n.decl t(x: T)\n"
+        "t($Leaf). t($Node(x, 1)) :- t(x), x = $Leaf.",
+        "t($Node($Leaf, 1))",
+    ),
+    "components": (
+        '.comp C<T> { .decl a(x: T)\n.decl b(x: T)\nb(x) :- a(x). }\n.init c = C<symbol>\nc.a("x").',
+        'c.b("x")',
+    ),
+    "inlined relations": (
+        A + ".decl m(x: number) inline\nm(x) :- a(x), x > 1.\n.decl b(x: number)\nb(x) :- m(x).",
+        "b(5)",
+    ),
+    "choices": (
+        A + ".decl p(x: number, y: number) choice-domain y\np(x, 0) :- a(x).",
+        "p(1, 0)",
+    ),
+    "subsumption": (
+        ".decl d(x: number, n: number)\nd(1, 5). d(1, 3).\nd(x, a) <= d(x, b) :- b < a.\n"
+        ".decl s(x: number)\ns(n) :- d(_, n).",
+        "s(3)",
+    ),
+    "counters": (A + ".decl i(x: number, n: number)\ni(x, $) :- a(x).", "i(5, 1)"),
+    "disjunctions": (A + ".decl b(x: number)\nb(x) :- (x = 2, a(1); a(x)), true.", "b(2)"),
+    "aggregates": (A + ".decl s(n: number)\ns(n) :- n = sum x : { a(x) }.", "s(6)"),
+    "witnesses": (
+        ".decl a(x: number, y: number)\na(1, 7). a(5, 8).\n"
+        ".decl w(y: number)\nw(y) :- m = max x : { a(x, y) }, m > 1.",
+        "w(8)",
+    ),
+    "ranges": (".decl r(x: number)\nr(x) :- x = range(0, 3).", "r(2)"),
+    "unsigned numbers": (
+        ".decl u(x: unsigned)\nu(18446744073709551615).\n.decl v(x: unsigned)\nv(x / 2) :- u(x), x > 5.",
+        "v(9223372036854775807)",
+    ),
+    "texts": ('.decl a(x: symbol)\na("x").\n.decl b(x: symbol)\nb(cat(x, "y")) :- a(x).', 'b("xy")'),
+    "floats": (".decl a(x: float)\na(1.5).\n.decl b(x: float)\nb(x / 2) :- a(x).", "b(0.75)"),
+}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("backend", ["core", "reference"])
+def test_every_part_of_the_language_has_proofs(feature: str, backend: Any) -> None:
+    if backend == "core":
+        pytest.importorskip("shardlog.engine._core")
+    text, fact = FEATURES[feature]
+    program = Program(text, backend=backend)
+    program.run()
+    found = program.explain(fact)
+    assert found.fact == fact
+    search = program._search
+    assert not any(step.open for step in found.proof.steps())
+    assert Checker(program._program.plan, {}, search.rules, search.extents).check(found.proof)
