@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,10 @@ from .running import add_json, inputs, print_json, result_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..partition.homes import Found
     from ..runs.collectives import Collective
+    from ..runs.partitioned import Partitioned
+    from ..runs.result import Result
 
 FORMS = ("sdy-manual", "manual", "replica")
 _RANDOM = 0  # the seed of random inputs
@@ -64,6 +68,51 @@ def add_form(parser: argparse.ArgumentParser) -> None:
     )
     keep = argparse.BooleanOptionalAction
     parser.add_argument("--keep-shardings", action=keep, default=True, help=about)
+    about = (
+        "make least the time on a machine, and not the bytes: v4, v5e, v5p, v6e, h100, h200, b200, or a "
+        "TOML file"
+    )
+    parser.add_argument("--topology", metavar="NAME|FILE", help=about)
+    about = "the memory that a device may need at most, as 16GiB or 500MiB"
+    parser.add_argument("--memory", type=_bytes, metavar="SIZE", help=about)
+    about = "take the best shardings found after so long, and say how far from a lower bound they are"
+    parser.add_argument("--seconds", type=_seconds, metavar="S", help=about)
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i)?B?", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: expected one such as 16GiB, 500MiB or 4096")
+    return int(float(found[1]) * 1024 ** ("KMGT".index(found[2][0]) + 1 if found[2] else 0))
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: expected seconds, such as 2.5")
+    return found
+
+
+def _partitioned(options: argparse.Namespace, result: Result) -> Partitioned:
+    """The program that the options ask for."""
+    return result.partition(
+        options.form,
+        keep_shardings=options.keep_shardings,
+        topology=options.topology,
+        memory=options.memory,
+        seconds=options.seconds,
+    )
+
+
+def _check_topology(options: argparse.Namespace) -> None:
+    """What is wrong with the machine is said before anything runs."""
+    if options.topology is not None:
+        from ..cost.machine import machine
+
+        machine(options.topology)
 
 
 def _partition(options: argparse.Namespace) -> None:
@@ -71,7 +120,8 @@ def _partition(options: argparse.Namespace) -> None:
 
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
-        partitioned = result_of(options).partition(options.form, keep_shardings=options.keep_shardings)
+        _check_topology(options)
+        partitioned = _partitioned(options, result_of(options))
         if file is not None:
             bytecode = options.output.endswith(".mlirbc")
             file.write_bytes(partitioned.bytecode() if bytecode else partitioned.text().encode())
@@ -85,6 +135,8 @@ def _partition(options: argparse.Namespace) -> None:
         print_json({"bytes": total, "collectives": found})
     elif options.list:
         show(collectives_text(partitioned.collectives))
+        if options.seconds is not None and partitioned.found is not None:
+            show(found_text(partitioned.found))
 
 
 def _execute(options: argparse.Namespace) -> int:
@@ -96,8 +148,9 @@ def _execute(options: argparse.Namespace) -> int:
 
     refuse_loss([("-o", options.output)], [*inputs(options), options.inputs])
     with output(options.output) if options.output else nullcontext() as file:
+        _check_topology(options)
         result = result_of(options)
-        partitioned = result.partition(options.form, keep_shardings=options.keep_shardings)
+        partitioned = _partitioned(options, result)
         arguments, results = execution.boundary(result)
         if options.inputs:
             arrays = execution.read_inputs(options.inputs, arguments)
@@ -119,6 +172,13 @@ def _execute(options: argparse.Namespace) -> int:
             show(f"  {comparison}")
         show(f"{wrong} of {len(found)} results wrong" if wrong else "as on one device")
     return int(wrong > 0)
+
+
+def found_text(found: Found) -> str:
+    """How good the shardings are that were found, by a lower bound."""
+    if found.bound <= 0:
+        return "there was no time for a lower bound"
+    return f"at most {100 * (found.cost / found.bound - 1):.1f} % more than the least, by a lower bound"
 
 
 def collectives_text(collectives: Sequence[Collective]) -> str:

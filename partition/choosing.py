@@ -53,7 +53,7 @@ def stretch(read: Read, size: int, result_size: int, parts: int) -> Stretch:
 class Candidate:
     """A way to compute an op: the pieces that each factor is split on, and the layout of each slot.
 
-    ``sends`` are the bytes that a device sends for each slot.
+    ``sends`` are the prices of what a device sends for each slot, in bytes.
     """
 
     factors: tuple[tuple[int, Pieces], ...]
@@ -82,8 +82,14 @@ class Chooser:
     def __init__(self, book: RuleBook, axes: Axes, planner: Planner, modes: Sequence[str] = ()) -> None:
         self.axes, self.planner, self.reader = axes, planner, Reader(book, modes)
         rows = [(n, p.mesh, p.axis, p.pre, p.pre * p.size) for n, p in enumerate(axes.pieces)]
-        self._candidates, self._choice = book.candidates({"axis": rows}), book.choice()
+        self._candidates, prices = book.candidates({"axis": rows}), planner.prices
+        shared: dict[str, Rows] = {"exchange": [(prices.multiplications, prices.touched)]}
+        shared |= {"all_work": [()]} if prices.all_work else {}
+        self._choice = book.choice(shared)
+        self._shared = shared  # what choices start from: in the facts of each, for proofs
         self._choices: dict[Any, Choice] = {}
+        self._work: dict[Any, float] = {}
+        self._ways: dict[Any, tuple[list[dict[int, Pieces]], int]] = {}
 
     # ---- Choices ----------------------------------------------------------------------------------------
 
@@ -103,6 +109,12 @@ class Chooser:
     def ways(self, known: Knowledge, held: tuple[Layout, ...]) -> tuple[list[dict[int, Pieces]], int]:
         """The ways to compute an op whose slots have these layouts: the pieces that each factor is split
         on. And in how many parts it would be computed if every tensor stayed as it is."""
+        key = known, held
+        if key not in self._ways:
+            self._ways[key] = self._find_ways(known, held)
+        return self._ways[key]
+
+    def _find_ways(self, known: Knowledge, held: tuple[Layout, ...]) -> tuple[list[dict[int, Pieces]], int]:
         sharded = [
             (t, d, position, piece)
             for t, layout in enumerate(held)
@@ -181,35 +193,47 @@ class Chooser:
             ends = (layout, has) if role == "result" else (has, layout)
             if role == "result" and layout.partial and known.combined_by_region:
                 ends = (layout.complete, has)  # combined by the lowering itself
-                sends[-1] += 2.0 * prod(self.axes.local(shape, layout.dims)) * known.widths[t]
+                price, size = self.planner.price("all_gather", layout.partial), 2.0 * known.widths[t]
+                sends[-1] += price.once + price.byte * size * prod(self.axes.local(shape, layout.dims))
                 count += 1
             if role == "operand":
-                rows, rounds = self._exchanged(known, t, layout.dims)
-                sends[-1] += rows * known.widths[t]
+                exchanged, rounds = self.exchanged(known, t, layout)
+                sends[-1] += exchanged
                 count += rounds
             plan = self.planner.plan(shape, *ends)
-            sends[-1] += plan.price * known.widths[t]
+            sends[-1] += self.planner.total(plan, known.widths[t])
             count += sum(step.price > 0 for step in plan.steps)
         factors = tuple(sorted((f, p) for f, p in way.items() if p))
         return Candidate(factors, tuple(layouts), tuple(sends)), count
 
-    def exchanged(self, known: Knowledge, slot: int, layout: Layout) -> float:
-        """The elements that a device sends so that others have the stretches they need of an operand."""
-        return float(self._exchanged(known, slot, layout.dims)[0])
+    def exchanged(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int]:
+        """The price in bytes of what a device sends so that others have the stretches they need of an
+        operand, and how often it sends."""
+        if not known.reads:
+            return 0.0, 0
+        rows, rounds = self._exchanged(known, slot, layout.dims)
+        price = self.planner.price("collective_permute", ())
+        return price.once * rounds + price.byte * rows * known.widths[slot], rounds
+
+    def work(self, known: Knowledge, way: tuple[tuple[int, Pieces], ...]) -> float:
+        """The price of what each device does to compute an op in a way, in bytes."""
+        key = known, way
+        if key not in self._work:
+            ((_, self._work[key]),) = self._choice.solve(self._facts(known, [dict(way)], 1), ["does"])["does"]
+        return self._work[key]
 
     def excess(
         self, known: Knowledge, held: tuple[Layout, ...], ways: Sequence[dict[int, Pieces]]
     ) -> npt.NDArray[np.float64]:
-        """The price of redundant work in bytes, for each way to compute an op."""
+        """The price of redundant work in bytes, for each way to compute an op; with a machine of all work."""
         facts = self._facts(known, ways, self.ways(known, held)[1])
-        excess: dict[int, float] = dict(self._choice.solve(facts, ["excess"])["excess"])
-        return np.asarray([excess[n] for n in range(len(ways))])
+        name = "does" if self.planner.prices.all_work else "excess"
+        found: dict[int, float] = dict(self._choice.solve(facts, [name])[name])
+        return np.asarray([found[n] for n in range(len(ways))])
 
     def _exchanged(self, known: Knowledge, slot: int, dims: Dims) -> tuple[int, int]:
         """The elements that a device sends so that others have the stretches they need, and how often it
         does."""
-        if not known.reads:
-            return 0, 0
         shape, result = known.shapes[slot], known.shapes[known.roles.index("result")]
         assert shape is not None and result is not None
         local, sent, rounds = list(self.axes.local(shape, dims)), 0, 0
@@ -239,7 +263,9 @@ class Chooser:
         found = self._choice.solve(facts)
         (number,) = found["cheapest"][0]
         costs: dict[int, float] = dict(found["costs"])
-        return Choice(candidates[number], tuple(candidates), tuple(costs[n] for n in numbers), facts)
+        return Choice(
+            candidates[number], tuple(candidates), tuple(costs[n] for n in numbers), facts | self._shared
+        )
 
     def _facts(
         self, known: Knowledge, ways: Sequence[dict[int, Pieces]], parts_if_stays: int

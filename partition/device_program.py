@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -16,18 +15,21 @@ from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
 from .choosing import Chooser
-from .executions import Executions
-from .homes import Homes, Spot
-from .layouts import Axes
+from .homes import Found
+from .improving import Aim, Improving
+from .layouts import Axes, Layout
 from .planning import Planner
 from .program import Partitioner
 
 
 class DeviceProgram:
-    """The program that each device runs. ``sent`` are its collectives, in order."""
+    """The program that each device runs. ``sent`` are its collectives, in order; ``found`` is what the choice
+    of homes found, where there was one."""
 
-    def __init__(self, module: ir.Module, sent: list[Sent], axes: Axes, form: Form) -> None:
-        self.module, self.sent, self.axes, self.form = module, sent, axes, form
+    def __init__(
+        self, module: ir.Module, sent: list[Sent], axes: Axes, form: Form, found: Found | None = None
+    ) -> None:
+        self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
 
     def text(self) -> str:
         """The module as MLIR text."""
@@ -47,71 +49,33 @@ def partition(
     book: RuleBook,
     modes: Sequence[str] = (),
     form: Form = "sdy-manual",
-    move: bool = False,
+    aim: Aim | None = None,
     *,
     refuse: bool = True,
 ) -> DeviceProgram:
-    """Partitions an annotated module, every value as its sharding says. ``modes`` are those of the run.
-
-    With ``move``, values that no constraint binds may get other homes than propagation chose, if less moves
-    so.
+    """Partitions an annotated module, every value as its sharding says, or as ``aim`` wants it. ``modes`` are
+    those of the run.
 
     Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is
-    returned then is for asking what it moves, and not for running.
+    returned then is for asking what it moves, and not for running. And where no program was found that needs
+    as little memory as the aim says.
     """
+    aim = aim or Aim()
     with module.context, ir.Location.unknown():
         used, channel = _used(module, shardings)
         axes = Axes(shardings.meshes, used)
-        planner = Planner(axes)
+        planner = Planner(axes, aim.prices)
         chooser = Chooser(book, axes, planner, modes)
-        first = Partitioner(module, shardings, axes, chooser, planner, form, channel, recording=move)
-        first.refuses = refuse
-        made, sent = first.run()
-        if move:
-            made, sent = _moved(first, made, sent, channel)
+
+        def write(moved: Mapping[Any, Layout] | None = None, **options: bool) -> Partitioner:
+            walk = Partitioner(module, shardings, axes, chooser, planner, form, channel, moved, **options)
+            walk.refuses = refuse
+            return walk
+
+        best = Improving(write(recording=aim.move), write, aim).best()
+        made = best.module
         made.operation.verify()
-    return DeviceProgram(made, sent, axes, form)
-
-
-def _moved(
-    first: Partitioner, made: ir.Module, sent: list[Sent], channel: int
-) -> tuple[ir.Module, list[Sent]]:
-    """The program with homes chosen by all ops together, if that moves less."""
-    counts = Executions(first.old)
-
-    def often(op: Any) -> float:
-        found = counts.of(op)
-        return float(_TURNS if found is None else found)
-
-    spots = [
-        Spot(known, (*op.operands, *op.results), held, free, often(op))
-        for op, known, held, free in first.spots
-    ]
-    needs = [replace(need, weight=often(op)) for op, need in first.needs]
-    homes = Homes(first.chooser, first.planner, spots, needs).find()
-    if not homes:
-        return made, sent
-    second = Partitioner(
-        first.old,
-        first.shardings,
-        first.axes,
-        first.chooser,
-        first.planner,
-        first.form,
-        channel,
-        homes,
-    )
-    other, others = second.run()
-    return (other, others) if _bytes(other, others) < _bytes(made, sent) else (made, sent)
-
-
-def _bytes(module: ir.Module, sent: Iterable[Sent]) -> float:
-    """The bytes that a device sends in total."""
-    counts = Executions(module)
-    return sum(each.bytes * (_TURNS if (n := counts.of(each.op)) is None else n) for each in sent)
-
-
-_TURNS = 8  # of a loop that does not say how many it takes
+    return DeviceProgram(made, best.sent, axes, form, best.found)
 
 
 def _used(module: ir.Module, shardings: Shardings) -> tuple[Sequence[Sharding], int]:

@@ -3,35 +3,35 @@
 Propagation decides how a value is sharded by its neighbours, one turn at a time. How much a program moves
 depends on all values at once: it can be better to lay a value out as none of its neighbours is, if these
 follow. Each op has the ways that the rules give it, each way needs its slots in certain layouts, and
-resharding a value from its home costs what the planner says. The total is minimized by min-sum message
-passing between ops and values, which is exact on trees; on other programs single values are moved
-afterwards for as long as that helps. Equal ops with equal neighbours are solved together.
+resharding a value from its home costs what the planner says. The total is made least by messages between
+ops and values (``least.py``), which is exact on trees; elsewhere single values are moved afterwards for as
+long as that helps. Layers that are alike are laid out alike, and so decided once (``folding.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import inf
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .choosing import SUM, Chooser
+from .folding import classes
 from .knowledge import Knowledge
 from .layouts import Layout, Pieces, Shape
+from .least import FAR, Floats, Sum, Terms
 from .planning import Planner
 
-Floats = npt.NDArray[np.float64]
 Way = tuple[tuple[int, Pieces], ...]
+Domain = tuple[Layout, ...]
 
 _MOST_LAYOUTS = 12  # of a value
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
 _SWEEPS = 30
-_MOVES = 40
-_FAR = 1e18
+_BOUNDING = 60  # sweeps for the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +55,19 @@ class Need:
     weight: float = 1.0
 
 
-@dataclass
-class _Group:
-    """Spots with equal costs: the redundant work of each way, the cost of each layout of each variable
-    slot, and the variables of each spot."""
+@dataclass(frozen=True)
+class Found:
+    """Values that get another home than propagation gave them, and these homes; what everything costs so by
+    the sum that is made least, in bytes, and a lower bound of it."""
 
-    base: Floats  # way
-    tables: list[Floats]  # slot -> way x layout
-    variables: list[tuple[int, ...]] = field(default_factory=list)
-    index: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-    messages: Floats = field(default_factory=lambda: np.zeros(0))
+    homes: Mapping[Any, Layout]
+    cost: float
+    bound: float
+
+
+def never() -> bool:
+    """False: nothing stops it."""
+    return False
 
 
 class Homes:
@@ -73,55 +76,89 @@ class Homes:
     def __init__(
         self, chooser: Chooser, planner: Planner, spots: Sequence[Spot], needs: Sequence[Need]
     ) -> None:
-        self.chooser, self.planner, self.spots, self.needs = chooser, planner, spots, needs
-        self.number: dict[Any, int] = {}
-        self.domains: list[list[Layout]] = []
-        self.kinds: list[tuple[Shape, int]] = []  # shape, and bytes of an element
+        self.chooser, self.planner = chooser, planner
+        number: dict[Any, int] = {}
+        kinds: list[tuple[Shape, int, Layout]] = []  # shape, bytes of an element, home
         for spot in spots:
             for t, value in enumerate(spot.values):
                 if spot.known.roles[t] == "result" and spot.known.shapes[t]:
-                    self.number[value] = len(self.domains)
-                    self.domains.append([spot.held[t]])
-                    self.kinds.append((spot.known.shapes[t] or (), spot.known.widths[t]))
+                    number[value] = len(kinds)
+                    kinds.append((spot.known.shapes[t] or (), spot.known.widths[t], spot.held[t]))
+        wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
+        for need in needs:
+            if (n := number.get(need.value)) is not None:
+                key = need.layout, need.weight
+                wanted[n][key] = wanted[n].get(key, 0) + 1
+        slots = [tuple(number.get(value, -1) for value in spot.values) for spot in spots]
+        alike, self.of = classes(
+            [(spot.known, spot.held, spot.free, spot.weight) for spot in spots],
+            [(*kind, tuple(asked.items())) for kind, asked in zip(kinds, wanted, strict=True)],
+            slots,
+        )
+        self.values = list(number)
+        self.size = np.bincount(self.of).astype(np.float64)
+        first = np.unique(self.of, return_index=True)[1]
+        self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
+        self.domains: list[Domain] = [(home,) for *_, home in self.kinds]
+        found, self.often = np.unique(alike, return_index=True, return_counts=True)[1:]
+        order = np.argsort(found, kind="stable")  # in the order of the program
+        self.row_of = np.argsort(order)[alike]
+        self.spots, self.often = [spots[n] for n in found[order]], self.often[order]
+        self.slots = [tuple(-1 if n < 0 else int(self.of[n]) for n in slots[i]) for i in found[order]]
+        self._every = slots
         self._ways: dict[Any, tuple[Way, ...]] = {}
         self._wanted: dict[Any, tuple[tuple[int, tuple[Layout, ...]], ...]] = {}
+        self._costs: dict[Any, list[float]] = {}
+        self._sum: Sum | None = None
 
-    def find(self) -> dict[Any, Layout]:
-        """The values that get another home than propagation gave them, and these homes."""
-        for number in range(_ROUNDS):
-            self._widen(self.spots if number % 2 == 0 else reversed(self.spots))
-        groups = self._groups()
+    def find(self, *, memory: float = 0.0, bound: bool = False, stop: Callable[[], bool] = never) -> Found:
+        """The homes by which the least sum is moved, as far as ``stop`` lets it look. ``memory`` is the price
+        in bytes sent of a byte that a device holds; with ``bound`` a lower bound is found, and else it is
+        zero."""
+        if self._sum is None:
+            for number in range(_ROUNDS):
+                self._widen(range(len(self.spots)) if number % 2 == 0 else range(len(self.spots))[::-1])
+            self._terms = self._made()
+        self._sum = total = Sum(self._terms, self._alone(memory), self.size)
         best = np.zeros(len(self.domains), np.int64)
-        least = self._energy(groups, best)
-        beliefs = self._pass_messages(groups)
+        least = total.energy(best)
+        beliefs = total.pass_messages(_SWEEPS, shared=False, stop=stop)
         for start in (beliefs.argmin(axis=1), best):
-            found, energy = self._improve(groups, start.copy())
+            found, energy = total.improve(start.copy(), stop)
             if energy < least * (1 - 1e-9):
                 best, least = found, energy
-        return {
+        lowest = 0.0
+        if bound:
+            total.pass_messages(_BOUNDING, shared=True, stop=stop)
+            lowest = min(self._bound(total), least)
+        homes = {
             value: self.domains[n][best[n]]
-            for value, n in self.number.items()
-            if self.domains[n][best[n]] != self.domains[n][0]
+            for value, n in zip(self.values, self.of.tolist(), strict=True)
+            if best[n]
         }
+        return Found(homes, least, lowest)
 
     # ---- Layouts that a value may have ------------------------------------------------------------------
 
-    def _widen(self, spots: Iterable[Spot]) -> None:
+    def _widen(self, numbers: Iterable[int]) -> None:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
-        for spot in spots:
-            for t, layouts in self._wanted_by(spot):
-                n = self.number.get(spot.values[t])
-                if n is not None:
+        for number in numbers:
+            slots = self.slots[number]
+            for t, layouts in self._wanted_by(number):
+                n = slots[t]
+                if n >= 0:
                     domain = self.domains[n]
                     new = [layout for layout in layouts if layout not in domain]
-                    domain.extend(new[: _MOST_LAYOUTS - len(domain)])
+                    if new:
+                        self.domains[n] = (*domain, *new[: _MOST_LAYOUTS - len(domain)])
 
-    def _domain(self, spot: Spot, slot: int) -> tuple[Layout, ...]:
-        n = self.number.get(spot.values[slot])
-        return (spot.held[slot],) if n is None else tuple(self.domains[n])
+    def _around(self, number: int) -> tuple[Domain, ...]:
+        """The layouts that each slot may have."""
+        held = self.spots[number].held
+        return tuple([self.domains[n] if n >= 0 else (held[t],) for t, n in enumerate(self.slots[number])])
 
-    def _wanted_by(self, spot: Spot) -> tuple[tuple[int, tuple[Layout, ...]], ...]:
-        domains = tuple(self._domain(spot, t) for t in range(len(spot.values)))
+    def _wanted_by(self, number: int) -> tuple[tuple[int, tuple[Layout, ...]], ...]:
+        spot, domains = self.spots[number], self._around(number)
         key = spot.known, spot.held, spot.free, domains
         if key not in self._wanted:
             wanted: dict[int, dict[Layout, None]] = {}
@@ -134,7 +171,7 @@ class Homes:
             self._wanted[key] = tuple((t, tuple(layouts)) for t, layouts in wanted.items())
         return self._wanted[key]
 
-    def _ways_of(self, spot: Spot, domains: tuple[tuple[Layout, ...], ...]) -> tuple[Way, ...]:
+    def _ways_of(self, spot: Spot, domains: tuple[Domain, ...]) -> tuple[Way, ...]:
         """The ways to compute an op with its slots as they are, and with each of them in one of its
         layouts."""
         key = spot.known, spot.held, domains
@@ -151,163 +188,92 @@ class Homes:
 
     # ---- Costs ------------------------------------------------------------------------------------------
 
-    def _groups(self) -> list[_Group]:
-        found: dict[Any, _Group] = {}
-        for spot in self.spots:
-            domains = tuple(self._domain(spot, t) for t in range(len(spot.values)))
-            variables = [self.number.get(value, -1) for value in spot.values]
+    def _made(self) -> list[Terms]:
+        """The terms of the sum: ops with equal costs together."""
+        found: dict[Any, tuple[Floats, list[Floats]]] = {}
+        rows: dict[Any, list[tuple[tuple[int, ...], int]]] = {}
+        for number, (spot, variables) in enumerate(zip(self.spots, self.slots, strict=True)):
+            domains = self._around(number)
             first = {n: t for t, n in reversed(list(enumerate(variables))) if n >= 0}
-            same = tuple(first.get(n, -1) for n in variables)
+            same = tuple([first.get(n, -1) for n in variables])
             key = spot.known, spot.held, spot.free, domains, same, spot.weight
             if key not in found:
-                found[key] = self._group(spot, domains, same)
+                found[key] = self._term(spot, domains, same)
             slots = sorted(set(same) - {-1})
-            found[key].variables.append(tuple(variables[t] for t in slots))
-        for need in self.needs:
-            n = self.number.get(need.value)
-            if n is None:
-                continue
-            shape, width = self.kinds[n]
-            asked = shape, width, need.layout, tuple(self.domains[n]), need.weight
-            if asked not in found:
-                plans = [self._price(shape, have, need.layout) for have in self.domains[n]]
-                table = np.asarray([plans]) * width * need.weight
-                found[asked] = _Group(np.zeros(1), [table])
-            found[asked].variables.append((n,))
-        groups = [group for group in found.values() if group.tables]
-        for group in groups:
-            group.index = np.asarray(group.variables, dtype=np.int64)
-            widest = max(table.shape[1] for table in group.tables)
-            group.messages = np.zeros((*group.index.shape, widest))
-        return groups
+            rows.setdefault(key, []).append((tuple([variables[t] for t in slots]), number))
+        self._places: list[tuple[int, int, tuple[int, ...]]] = [(-1, 0, ())] * len(self.spots)
+        terms: list[Terms] = []
+        for key, (base, tables) in found.items():
+            if tables:
+                index = np.asarray([row for row, _ in rows[key]], dtype=np.int64)
+                numbers = [number for _, number in rows[key]]
+                used = tuple(sorted(set(key[4]) - {-1}))
+                for place, number in enumerate(numbers):
+                    self._places[number] = len(terms), place, used
+                terms.append(Terms(base, tables, index, self.often[numbers].astype(np.float64)))
+        return terms
 
-    def _group(self, spot: Spot, domains: tuple[tuple[Layout, ...], ...], same: tuple[int, ...]) -> _Group:
+    def _term(
+        self, spot: Spot, domains: tuple[Domain, ...], same: tuple[int, ...]
+    ) -> tuple[Floats, list[Floats]]:
         known, ways = spot.known, self._ways_of(spot, domains)
         base = self.chooser.excess(known, spot.held, [dict(way) for way in ways])
-        tables: dict[int, Floats] = {}
+        tables = {t: np.zeros((len(ways), len(domains[t]))) for t in sorted(set(same) - {-1})}
         for w, way in enumerate(ways):
             needed = self.chooser.layouts(known, spot.held, spot.free, dict(way))
             for t, (shape, layout) in enumerate(zip(known.shapes, needed, strict=True)):
                 if shape is None or t in spot.free:
                     continue
-                width, result = known.widths[t], known.roles[t] == "result"
-                costs = [
-                    width * (self._price(shape, layout, have) if result else self._price(shape, have, layout))
-                    for have in domains[t]
-                ]
-                extra = width * self.chooser.exchanged(known, t, layout) if not result else 0.0
+                result = known.roles[t] == "result"
+                if not result:
+                    base[w] += self.chooser.exchanged(known, t, layout)[0]
+                costs = self._prices(shape, known.widths[t], layout, domains[t], result)
                 if same[t] < 0:
-                    base[w] += costs[0] + extra
-                    continue
-                base[w] += extra
-                if same[t] not in tables:
-                    tables[same[t]] = np.zeros((len(ways), len(domains[t])))
-                tables[same[t]][w] += costs
-        slots = sorted(set(same) - {-1})
-        for t in slots:
-            tables.setdefault(t, np.zeros((len(ways), len(domains[t]))))
-        return _Group(base * spot.weight, [tables[t] * spot.weight for t in slots])
+                    base[w] += costs[0]
+                else:
+                    tables[same[t]][w] += costs
+        return base * spot.weight, [table * spot.weight for table in tables.values()]
 
-    def _price(self, shape: Shape, start: Layout, goal: Layout) -> float:
+    def _prices(self, shape: Shape, width: int, layout: Layout, domain: Domain, result: bool) -> list[float]:
+        """The price of a slot in a layout for each home that its value may have."""
+        key = shape, width, layout, domain, result
+        if key not in self._costs:
+            pairs = [(layout, home) if result else (home, layout) for home in domain]
+            self._costs[key] = [self._price(shape, start, goal, width) for start, goal in pairs]
+        return self._costs[key]
+
+    def _price(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
         if goal.partial and start.partial and start.combine != goal.combine:
-            return _FAR
-        return self.planner.price(shape, start, goal)
+            return FAR
+        return self.planner.cost(shape, start, goal, width)
 
-    # ---- The least sum ----------------------------------------------------------------------------------
-
-    def _pass_messages(self, groups: Iterable[_Group]) -> Floats:
-        """Min-sum message passing: the cost of each layout of each value, as all ops together see it."""
-        most = max((len(domain) for domain in self.domains), default=1)
-        beliefs = np.zeros((len(self.domains), most))
-        for n, domain in enumerate(self.domains):
-            beliefs[n, len(domain) :] = _FAR
-        every = list(groups)
-        for sweep in range(_SWEEPS):
-            for group in every if sweep % 2 == 0 else reversed(every):
-                self._tell(group, beliefs)
-        return beliefs
-
-    def _tell(self, group: _Group, beliefs: Floats) -> None:
-        """Updates the messages of a group: to each value, the cost of the cheapest way for each of its
-        layouts."""
-        index, count = group.index, len(group.tables)
-        heard = [
-            beliefs[index[:, s], : group.tables[s].shape[1]]
-            - group.messages[:, s, : group.tables[s].shape[1]]
-            for s in range(count)
-        ]
-        best = [(group.tables[s][None] + heard[s][:, None, :]).min(axis=2) for s in range(count)]
-        total = group.base[None] + sum(best)
-        for s in range(count):
-            width = group.tables[s].shape[1]
-            others = (total - best[s])[:, :, None]
-            said = (others + group.tables[s][None]).min(axis=1)
-            said = np.minimum(said - said.min(axis=1, keepdims=True), _FAR / 1e3)
-            old = group.messages[:, s, :width]
-            new = 0.5 * old + 0.5 * said
-            np.add.at(beliefs, (index[:, s][:, None], np.arange(width)[None]), new - old)
-            group.messages[:, s, :width] = new
-
-    def _energy(self, groups: Iterable[_Group], chosen: npt.NDArray[np.int64]) -> float:
-        return float(sum(self._costs(group, chosen).min(axis=1).sum() for group in groups))
-
-    @staticmethod
-    def _costs(group: _Group, chosen: npt.NDArray[np.int64]) -> Floats:
-        """The cost of each way at each spot of a group."""
-        total = np.repeat(group.base[None], len(group.index), axis=0)
-        for s, table in enumerate(group.tables):
-            total = total + table[:, chosen[group.index[:, s]]].T
-        return total
-
-    def _improve(
-        self, groups: Sequence[_Group], chosen: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int64], float]:
-        """Local search: moves single values for as long as that helps; those without a common neighbour at
-        once."""
-        energy, numbers = self._energy(groups, chosen), np.arange(len(self.domains))
-        for _ in range(_MOVES):
-            gains = self._gains(groups, chosen)
-            better, to = gains.min(axis=1), gains.argmin(axis=1)
-            wants = better < -1e-6
-            if not wants.any():
-                break
-            moved = chosen.copy()
-            order = numbers[wants][np.argsort(better[wants], kind="stable")]
-            taken: set[int] = set()
-            near = self._neighbours(groups)
-            for n in order.tolist():
-                if n not in taken:
-                    moved[n] = to[n]
-                    taken.update(near.get(n, ()))
-                    taken.add(n)
-            less = self._energy(groups, moved)
-            if less >= energy - 1e-6:
-                break
-            chosen, energy = moved, less
-        return chosen, energy
-
-    def _gains(self, groups: Sequence[_Group], chosen: npt.NDArray[np.int64]) -> Floats:
-        """The change of the total if one value alone moved to each of its layouts."""
-        most = max((len(domain) for domain in self.domains), default=1)
-        found = np.zeros((len(self.domains), most))
-        for n, domain in enumerate(self.domains):
-            found[n, len(domain) :] = inf
-        for group in groups:
-            total = self._costs(group, chosen)
-            now = total.min(axis=1)
-            for s, table in enumerate(group.tables):
-                held = table[:, chosen[group.index[:, s]]].T
-                then = ((total - held)[:, :, None] + table[None]).min(axis=1) - now[:, None]
-                where = (group.index[:, s][:, None], np.arange(table.shape[1])[None])
-                np.add.at(found, where, then)
+    def _alone(self, memory: float) -> Floats:
+        """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
+        it takes."""
+        most = max(map(len, self.domains), default=1)
+        found = np.full((len(self.domains), most), FAR)
+        for n, ((shape, width, _), domain) in enumerate(zip(self.kinds, self.domains, strict=True)):
+            found[n, : len(domain)] = 0.0
+            for (layout, weight), count in self.wanted[n].items():
+                prices = self._prices(shape, width, layout, domain, False)
+                found[n, : len(domain)] += np.asarray(prices) * weight * count
+            if memory:
+                held = [width * prod(self.planner.axes.local(shape, home.dims)) for home in domain]
+                found[n, : len(domain)] += memory * np.asarray(held)
         return found
 
-    def _neighbours(self, groups: Sequence[_Group]) -> Mapping[int, set[int]]:
-        if not hasattr(self, "_near"):
-            near: dict[int, set[int]] = {}
-            for group in groups:
-                for row in group.index.tolist():
-                    for n in row:
-                        near.setdefault(n, set()).update(row)
-            self._near = near
-        return self._near
+    def _bound(self, total: Sum) -> float:
+        """A lower bound of the sum over all ops, whether layers are laid out alike or not."""
+        members: list[list[tuple[int, int, list[int]]]] = [[] for _ in total.terms]
+        for spot, slots in enumerate(self._every):
+            number, row, used = self._places[self.row_of[spot]]
+            if number >= 0:
+                members[number].append((row, spot, [slots[t] for t in used]))
+        beliefs = total.alone[self.of]
+        for term, rows in zip(total.terms, members, strict=True):
+            which = np.asarray([row for row, *_ in rows], dtype=np.int64)
+            index = np.asarray([values for *_, values in rows], dtype=np.int64)
+            for s, table in enumerate(term.tables):
+                said = term.messages[which, s, : table.shape[1]]
+                np.add.at(beliefs, (index[:, s][:, None], np.arange(table.shape[1])[None]), said)
+        return total.bound(beliefs, np.ones(len(beliefs)))

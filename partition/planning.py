@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .layouts import Axes, Dims, Layout, Pieces, Shape
+from .prices import PLAIN, Price, Prices
 
 Places = npt.NDArray[np.int64]
 Kind = Literal[
@@ -56,8 +57,9 @@ class Plan:
 class Planner:
     """Finds plans, and remembers them."""
 
-    def __init__(self, axes: Axes) -> None:
-        self.axes = axes
+    def __init__(self, axes: Axes, prices: Prices | None = None) -> None:
+        self.axes, self.prices = axes, prices or Prices()
+        self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self._plans: dict[tuple[Shape, Layout, Layout], Plan] = {}
         self._searches: dict[tuple[Shape, Layout, Layout], Plan] = {}
         self._ranges: dict[tuple[int, Pieces], tuple[Places, Places]] = {}
@@ -81,9 +83,35 @@ class Planner:
             )
         return self._searches[key]
 
-    def price(self, shape: Shape, start: Layout, goal: Layout) -> float:
-        """The price of the cheapest plan, in elements that a device sends."""
-        return self.plan(shape, start, goal).price
+    def cost(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
+        """The price of the cheapest plan, in bytes, for elements of so many."""
+        return self.total(self.plan(shape, start, goal), width)
+
+    def total(self, plan: Plan, width: int) -> float:
+        """The price of a plan in bytes, by the prices of each collective."""
+        if self.prices.collective is None:
+            return plan.price * width
+        found = 0.0
+        for step in plan.steps:
+            if step.price:
+                price = self.price(step.kind, step.pieces)
+                found += price.once + price.byte * step.price * width
+        return found
+
+    def price(self, kind: str, pieces: Pieces) -> Price:
+        """The price of a collective over groups along pieces."""
+        if self.prices.collective is None:
+            return PLAIN
+        key = kind, pieces
+        if key not in self._known_prices:
+            name, group = kind.replace("_", "-"), self.axes.product(pieces)
+            groups = self.axes.groups(pieces).tolist() if pieces else []
+            self._known_prices[key] = self.prices.collective(name, group, self.axes.names(pieces), groups)
+        return self._known_prices[key]
+
+    def _rate(self, piece: int) -> float:
+        """The price of a byte along a piece."""
+        return self.price("all_gather", (piece,)).byte
 
     def _alike(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
         """The plan of a smaller tensor, with other pieces of the same sizes: where nothing is padded,
@@ -109,7 +137,8 @@ class Planner:
         first |= dict.fromkeys(free)  # of use on the way
         named: dict[int, int] = {}
         for piece in first:
-            named[piece] = next(p for p in free if sizes[p] == sizes[piece])
+            rate = self._rate(piece)
+            named[piece] = next(p for p in free if sizes[p] == sizes[piece] and self._rate(p) == rate)
             free.remove(named[piece])
         given = {new: old for old, new in named.items()}
 
@@ -222,6 +251,7 @@ class Planner:
         queue: list[tuple[float, int, Layout]] = [(0.0, 0, start)]
         to_come: dict[Layout, float] = {}
         done: set[Layout] = set()
+        lowest = min((self._rate(p) for p in range(len(self.axes.pieces))), default=1.0)
         count = 0
         while queue and len(done) < _MOST[direct]:
             _, _, layout = heapq.heappop(queue)
@@ -233,10 +263,11 @@ class Planner:
             price = best[layout]
             for step in self.steps(shape, layout, goal, direct=direct):
                 after = step.after
-                total = price + step.price + (_STEP if step.price else _STEP / 1000)
+                total = price + (_STEP if step.price else _STEP / 1000)
+                total += step.price * self.price(step.kind, step.pieces).byte
                 if total < best.get(after, inf):
                     if after not in to_come:
-                        to_come[after] = self._least(shape, after, goal)
+                        to_come[after] = self._least(shape, after, goal) * lowest
                     count += 1
                     best[after], came[after] = total, (layout, step)
                     heapq.heappush(queue, (total + to_come[after], count, after))

@@ -14,12 +14,12 @@ from ..program.function import location
 from ..program.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Shardings, manual_axes
 from . import alone
-from .building import Builder, Form, Scope, Sent
+from .building import Builder, Form, Scope, Sent, bytes_of, element_of
 from .choosing import Chooser
 from .flow import FLOW, spread_scalar
 from .homes import Need
 from .knowledge import Knowledge
-from .layouts import Axes, Layout, replicated
+from .layouts import Axes, Layout, Pieces, replicated
 from .local import COMPUTED, Site
 from .planning import Planner
 from .purposes import Purpose, purpose_of
@@ -42,9 +42,14 @@ class Partitioner:
         channel: int,
         moved: Mapping[Any, Layout] | None = None,
         recording: bool = False,
+        again: bool = False,
     ) -> None:
         self.moved = moved or {}  # values that live elsewhere than the module says
         self.recording = recording  # of how ops lie, and what is needed where
+        self.again = again  # what was gathered long ago is gathered again, and not kept
+        self.clock = 0  # ops so far
+        self.made_at: dict[tuple[Any, Layout], int] = {}
+        self.computed_as: list[tuple[Any, Knowledge, tuple[tuple[int, Pieces], ...]]] = []
         self.spots: list[tuple[Any, Knowledge, tuple[Layout, ...], frozenset[int]]] = []
         self.needs: list[tuple[Any, Need]] = []
         self.old, self.shardings, self.axes = module, shardings, axes
@@ -223,9 +228,10 @@ class Partitioner:
         """A value in a layout, resharded from the cheapest one in which it is available here."""
         builder = self.builder
         found = builder.scope.find((value, layout))
+        stale = self.again and found is not None and self._stale(value, layout)
         if self.recording and purpose is not None and purpose.computed is None:
             self.needs.append((purpose.op, Need(value, layout)))
-        if found is not None:
+        if found is not None and not stale:
             return found
         tensor = self.tensors[value]
         if tensor.make is not None and not layout.partial:
@@ -236,15 +242,28 @@ class Partitioner:
             plans = [
                 (self.planner.plan(tensor.shape, known, layout), known)
                 for known in dict.fromkeys(self.known_layouts(value))
-                if builder.scope.find((value, known)) is not None
+                if not (stale and known == layout) and builder.scope.find((value, known)) is not None
             ]
-            plan, start = min(plans, key=lambda pair: pair[0].price)
+            plan, start = min(plans, key=lambda pair: self.planner.total(pair[0], 1))
             if plan.price and purpose is not None:
                 builder.purpose = replace(purpose, start=start, goal=layout)
-            local = carry_out(builder, builder.scope.find((value, start)), tensor.shape, start, plan)
+            held = builder.scope.find((value, start))
+            if stale:  # or XLA takes both for one
+                held = builder.one("stablehlo.optimization_barrier", [held], held.type)
+            local = carry_out(builder, held, tensor.shape, start, plan)
             builder.purpose = None
+            self.made_at[value, layout] = self.clock
         self._keep(value, layout, local)
         return local
+
+    def _stale(self, value: Any, layout: Layout) -> bool:
+        """Whether a value was gathered so long ago that it is gathered again."""
+        made = self.made_at.get((value, layout))
+        return made is not None and self.clock - made > _KEPT
+
+    def width(self, value: Any) -> int:
+        """The bytes of an element of a tensor."""
+        return bytes_of(element_of(value))
 
     def captured(self, value: Any) -> Any | None:
         """A value of the module that a region uses from outside, whole."""
@@ -273,6 +292,7 @@ class Partitioner:
 
     def _op(self, op: Any) -> None:
         self.builder.loc = op.location
+        self.clock += 1
         known = self.chooser.reader.knowledge(op)
         if known.refused and self.refuses:
             hint = f"{op.name} cannot be partitioned: {known.refused}"
@@ -298,10 +318,12 @@ class Partitioner:
         choice = self.chooser.choose(known, held, free)
         taken = choice.taken
         about = op, known, held, choice
+        if self.planner.prices.all_work:
+            self.computed_as.append((op, known, taken.factors))
         find, values = self.builder.scope.find, list[Any]()
         for slot, (value, layout) in enumerate(zip(operands, taken.layouts, strict=False)):
             local = find((value, layout))
-            if local is None:
+            if local is None or self.again:
                 local = self.get(value, layout, purpose_of(about, slot, value))
             values.append(local)
         if known.looks_up:
@@ -331,6 +353,7 @@ class Partitioner:
                 self.written[entry.value] = func.clone(ir.InsertionPoint(self.module.body))
 
 
+_KEPT = 64  # ops for which what was gathered is kept, where memory is short
 _COMPUTED = {**COMPUTED, **WINDOWS, "once": alone.once, "spread": alone.spread}
 _MADE = ("slice", "dynamic_slice", "pad", "select", "broadcast_in_dim", "constant", "iota", "convert")
 _PURE = frozenset(f"stablehlo.{name}" for name in (*_MADE, "compare", "reshape", "dynamic_update_slice"))

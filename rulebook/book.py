@@ -178,9 +178,10 @@ class RuleBook:
         return shipped("partition/candidates").solver(shared)
 
     @staticmethod
-    def choice() -> Solver:
-        """A solver for which of these ways is taken; see ``rules/partition/choice.dl``."""
-        return shipped("partition/choice").solver({})
+    def choice(shared: Facts) -> Solver:
+        """A solver for which of these ways is taken; ``shared`` are the facts about prices. See
+        ``rules/partition/choice.dl``."""
+        return shipped("partition/choice").solver(shared)
 
     def because(self, signature: Facts, relation: str, row: tuple[Any, ...]) -> Proof | None:
         """The proof of what the op rules say about a signature, such as that the op is computed in parts."""

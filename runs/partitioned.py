@@ -19,7 +19,7 @@ class Partitioned(DeviceProgram):
     """The program that each device runs; see ``docs/partitioning.md``."""
 
     def __init__(self, result: Result, program: DeviceProgram) -> None:
-        super().__init__(program.module, program.sent, program.axes, program.form)
+        super().__init__(program.module, program.sent, program.axes, program.form, program.found)
         self.result = result
 
     @cached_property

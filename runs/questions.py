@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from ..explanations.questions.diff import Diff
     from ..explanations.questions.what_if import WhatIf
     from ..explanations.questions.why import Explainer
+    from ..partition.improving import Aim
     from .partitioned import Partitioned
     from .query import Rows
     from .records.record import Run
+    from .result import Result
 
     Progress = Callable[[str, float], None]
 
@@ -108,6 +110,22 @@ class Questions:
         from ..explanations.questions.collective import causes
 
         return causes(self._explainer, program)
+
+    @staticmethod
+    def aim_of(
+        result: Result, move: bool, topology: str | None, memory: int | None, seconds: float | None
+    ) -> Aim:
+        """The aim of a partitioned program on a machine, and within bounds."""
+        from ..cost.exchange import prices
+        from ..cost.inlining import inlined
+        from ..cost.machine import machine
+        from ..cost.memory import peak_memory
+        from ..partition.improving import Aim
+        from ..partition.prices import Prices
+
+        axes = {name for mesh in result.program.shardings.meshes.meshes for name, _ in mesh.axes}
+        given = Prices() if topology is None else prices(machine(topology, sorted(axes)))
+        return Aim(move, given, memory, lambda module: peak_memory(inlined(module)), seconds)
 
     def cost_of(self, program: Partitioned, topology: str) -> Cost:
         """The cost of a partitioned program of this run on a machine."""

@@ -128,26 +128,34 @@ class Result(RunData, Questions):
         return compiled(self, devices)
 
     def partition(
-        self, form: Form = "sdy-manual", *, keep_shardings: bool = True, refuse: bool = True
+        self,
+        form: Form = "sdy-manual",
+        *,
+        keep_shardings: bool = True,
+        topology: str | None = None,
+        memory: int | None = None,
+        seconds: float | None = None,
+        refuse: bool = True,
     ) -> Partitioned:
         """The program that each device runs, with these shardings; see ``docs/partitioning.md``.
 
         Without ``keep_shardings`` values between the boundary and constraints may be sharded otherwise, where
-        less moves then in all.
+        less moves then in all. With a ``topology``, a machine by its name or as a TOML file describes it,
+        what is least is time. ``memory`` are the bytes that a device may need at most. After so many
+        ``seconds`` the best shardings so far are taken.
 
         ``form`` is how XLA takes it: as one manual computation, or as a program per device for its partitions
         ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device;
-        without ``refuse`` they are in it, and it is for asking what it moves, not for running.
+        without ``refuse`` they are in it, and it is for asking what it moves, not for running. And for a
+        machine that is none, and a bound on memory that no program was found to meet.
         """
         from ..partition.device_program import partition
         from .partitioned import Partitioned
 
         shardings, options = self.program.shardings, self.options
         with self.source.places():
-            move = not keep_shardings
-            program = partition(
-                self.module, shardings, self.book, options.modes, form, move=move, refuse=refuse
-            )
+            aim = self.aim_of(self, not keep_shardings, topology, memory, seconds)
+            program = partition(self.module, shardings, self.book, options.modes, form, aim, refuse=refuse)
             return Partitioned(self, program)
 
     def _in(self, notation: Notation, bind: Bind) -> ir.Module:

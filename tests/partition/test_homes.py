@@ -88,12 +88,9 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
             [Spot(k, (*op.operands, *op.results), h, f) for op, k, h, f in first.spots],
             [need for _, need in first.needs],
         )
-        found = homes.find()
-        groups = homes._groups()
+        found = homes.find(bound=True)
+        assert homes._sum is not None
         every = itertools.product(*(range(len(domain)) for domain in homes.domains))
-        least = min(homes._energy(groups, np.asarray(choice)) for choice in every)
-        chosen = [
-            domain.index(found.get(v, domain[0]))
-            for v, domain in zip(homes.number, homes.domains, strict=True)
-        ]
-        assert homes._energy(groups, np.asarray(chosen)) == pytest.approx(least)
+        least = min(homes._sum.energy(np.asarray(choice)) for choice in every)
+        assert found.cost == pytest.approx(least)
+        assert found.bound == pytest.approx(least)

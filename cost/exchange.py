@@ -1,0 +1,35 @@
+"""What a machine makes of the partitioner's choices: the prices of collectives and of work."""
+
+from __future__ import annotations
+
+from ..partition.prices import Groups, Price, Prices
+from ..rulebook.shipped import shipped
+from .machine import Machine
+
+
+def prices(machine: Machine) -> Prices:
+    """Prices by the time that a machine takes, in bytes that a device sends in that time along a link without
+    a rule of its own."""
+    unit = machine.link.bandwidth
+    solver = shipped("cost/cost").solver(
+        {"peak": [(machine.flops,)], "memory": [(machine.memory_bandwidth,)], "elementwise_op": []}
+    )
+
+    def collective(kind: str, group: int, axes: tuple[str, ...], groups: Groups) -> Price:
+        link = machine.link_of(axes, groups)
+
+        def seconds(sent: float) -> float:
+            facts = {
+                "kind": [(kind,)],
+                "devices": [(group,)],
+                "sends": [(sent,)],
+                "link": [(link.bandwidth, link.latency)],
+                "through_others": [()] if link.ring else [],
+            }
+            ((found,),) = solver.solve(facts)["seconds"]
+            return float(found)
+
+        once = seconds(0.0)
+        return Price(seconds(unit) - once, once * unit)
+
+    return Prices(machine.flops / 2 / unit, machine.memory_bandwidth / unit, True, collective)

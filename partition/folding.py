@@ -1,0 +1,51 @@
+"""Ops and values that are alike as far as some steps around them: those of repeated layers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+_STEPS = 8  # so far around them they are alike
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def classes(
+    spots: Sequence[Hashable], values: Sequence[Hashable], slots: Sequence[tuple[int, ...]]
+) -> tuple[Integers, Integers]:
+    """The class of each spot and of each value, by what they are on their own and by what is around them.
+    ``slots`` are the values of each spot, -1 for none. The values of spots of one class are, slot by slot, of
+    one class."""
+    count = np.asarray([len(s) for s in slots], dtype=np.int64)
+    value = np.asarray([n for s in slots for n in s], dtype=np.int64)
+    spot = np.repeat(np.arange(len(slots)), count)
+    place = np.asarray([t for s in slots for t in range(len(s))], dtype=np.uint64)
+    spot, place, value = spot[value >= 0], place[value >= 0], value[value >= 0]
+    alone = _mixed(_numbered(spots))
+    around = _mixed(_numbered(values) + np.uint64(1 << 40))
+    for _ in range(_STEPS):
+        seen = alone.copy()
+        np.add.at(seen, spot, _mixed(around[value] + place))
+        said = around.copy()
+        np.add.at(said, value, _mixed(_mixed(seen)[spot] + place))
+        around = _mixed(said)
+    of_values = np.unique(around, return_inverse=True)[1]
+    seen = alone.copy()
+    np.add.at(seen, spot, _mixed(_mixed(of_values.astype(np.uint64))[value] + place))
+    return np.unique(seen, return_inverse=True)[1], of_values
+
+
+def _numbered(things: Sequence[Hashable]) -> npt.NDArray[np.uint64]:
+    numbers: dict[Hashable, int] = {}
+    return np.asarray([numbers.setdefault(thing, len(numbers)) for thing in things], dtype=np.uint64)
+
+
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Numbers of which any two are as good as random, whatever the given ones are (splitmix64)."""
+    found = numbers + _ODD
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: npt.NDArray[np.uint64] = found ^ (found >> np.uint64(31))
+    return mixed

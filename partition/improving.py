@@ -1,0 +1,165 @@
+"""The best program among those whose values live elsewhere than propagation said: by bytes or time, and
+within a bound on memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from math import prod
+from time import monotonic
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError
+from ..program.elements import bytes_text
+from .building import Sent
+from .executions import Executions
+from .homes import Found, Homes, Spot
+from .prices import Prices
+from .program import Partitioner
+
+_TURNS = 8  # of a loop that does not say how many it takes
+_STEPS = 10  # of looking for the price of memory
+_LARGEST = 3  # values that a message about memory names
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a program is to be like. With ``move``, values that no constraint binds may get other homes than
+    propagation chose, if it costs less by the ``prices``. ``memory`` are the bytes that a device may need at
+    most, as ``peak`` finds them for a module. After so many ``seconds`` the best homes so far are taken."""
+
+    move: bool = False
+    prices: Prices = field(default_factory=Prices)
+    memory: int | None = None
+    peak: Callable[[ir.Module], int] | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A device program: the module, its collectives, the walk that wrote it, the bytes or the time (in bytes)
+    that it costs, and what the choice of homes found."""
+
+    module: ir.Module
+    sent: list[Sent]
+    walk: Partitioner
+    cost: float
+    found: Found | None = None
+
+
+class Improving:
+    """Looks for a better program than the first one, which a recording walk has written."""
+
+    def __init__(self, first: Partitioner, write: Callable[..., Partitioner], aim: Aim) -> None:
+        self.write, self.aim = write, aim
+        module, sent = first.run()
+        self.first = Program(module, sent, first, self._cost(first, module, sent))
+        self._until = None if aim.seconds is None else monotonic() + aim.seconds
+
+    def best(self) -> Program:
+        """The best program; raises ShardlogError where none was found that the bound on memory admits."""
+        aim, best = self.aim, self.first
+        homes: Homes | None = None
+        if aim.move:
+            homes = self._homes()
+            other = self._with(homes.find(bound=aim.seconds is not None, stop=self._late))
+            best = other if other.cost < best.cost else replace(best, found=other.found)
+        if aim.memory is None or self._peak(best) <= aim.memory:
+            return best
+        tried = [best]
+        for program in self._smaller(best, homes):
+            tried.append(program)
+        fitting = [program for program in tried if self._peak(program) <= aim.memory]
+        if not fitting:
+            raise self._too_large(min(tried, key=self._peak))
+        return min(fitting, key=lambda program: program.cost)
+
+    def _late(self) -> bool:
+        return self._until is not None and monotonic() > self._until
+
+    def _homes(self) -> Homes:
+        first = self.first.walk
+        counts = Executions(first.old)
+
+        def often(op: Any) -> float:
+            return _often(counts, op)
+
+        spots = [
+            Spot(known, (*op.operands, *op.results), held, free, often(op))
+            for op, known, held, free in first.spots
+        ]
+        needs = [replace(need, weight=often(op)) for op, need in first.needs]
+        return Homes(first.chooser, first.planner, spots, needs)
+
+    def _with(self, found: Found, *, again: bool = False) -> Program:
+        """The program whose values have these homes; ``again``: what was gathered is gathered again where it
+        is used much later."""
+        if not found.homes and not again:
+            return replace(self.first, found=found)
+        walk = self.write(found.homes, again=again)
+        module, sent = walk.run()
+        return Program(module, sent, walk, self._cost(walk, module, sent), found)
+
+    # ---- Memory -----------------------------------------------------------------------------------------
+
+    def _smaller(self, best: Program, homes: Homes | None) -> Iterator[Program]:
+        """Programs that need less memory: what is gathered is not kept; then bytes that devices hold have a
+        price, the lowest by which the bound holds (bisected)."""
+        memory = self.aim.memory or 0
+        kept = best.found or Found({}, 0.0, 0.0)
+        program = self._with(kept, again=True)
+        yield program
+        if homes is None or self._peak(program) <= memory:
+            return
+        low, price, high = 0.0, 1.0 / 64, 0.0
+        for _ in range(_STEPS):
+            program = self._with(homes.find(memory=price, stop=self._late), again=True)
+            yield program
+            if self._peak(program) <= memory:
+                high = price
+            else:
+                low = price
+            price = (low + high) / 2 if high else price * 8
+            if self._late() or price > 1e6 or (high and high < low * 1.2):
+                return
+
+    def _peak(self, program: Program) -> int:
+        assert self.aim.peak is not None
+        return self.aim.peak(program.module)
+
+    def _too_large(self, program: Program) -> ShardlogError:
+        """The error where no program was found that is small enough; ``program`` is the smallest."""
+        walk, memory = program.walk, self.aim.memory or 0
+        sizes = []
+        for value, tensor in walk.tensors.items():
+            local = prod(walk.axes.local(tensor.shape, tensor.home.dims))
+            if tensor.make is None and tensor.shape:
+                sizes.append((local * walk.width(value), value))
+        sizes.sort(key=lambda pair: -pair[0])
+        named = [f"{value.get_name()} : {value.type}, {bytes_text(size)}" for size, value in sizes[:_LARGEST]]
+        least = bytes_text(self._peak(program))
+        message = f"no program was found that needs at most {bytes_text(memory)} on a device"
+        message = f"{message}; the least that was found is {least}"
+        return ShardlogError(message, hint=f"the largest values, on a device: {'; '.join(named)}")
+
+    # ---- Cost -------------------------------------------------------------------------------------------
+
+    def _cost(self, walk: Partitioner, module: ir.Module, sent: list[Sent]) -> float:
+        """What a program costs by the prices: collectives, and with a machine all work."""
+        counts, planner = Executions(module), walk.planner
+        total = 0.0
+        for each in sent:
+            price = planner.price(each.kind, each.pieces)
+            total += (price.byte * each.bytes + price.once) * _often(counts, each.op)
+        if planner.prices.all_work:
+            often = Executions(walk.old)
+            for op, known, factors in walk.computed_as:
+                total += walk.chooser.work(known, factors) * _often(often, op)
+        return total
+
+
+def _often(counts: Executions, op: Any) -> float:
+    found = counts.of(op)
+    return float(_TURNS if found is None else found)

@@ -1,0 +1,84 @@
+"""What a program is to be like: fast on a machine, within a bound on memory, chosen in some time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import shardlog
+from shardlog.cost.inlining import inlined
+from shardlog.cost.memory import peak_memory
+from shardlog.errors import ShardlogError
+from shardlog.runs.result import Result
+
+from ..support import models
+
+# To gather the weight costs 3/4 of its bytes, to add up products in parts twice 3/4 of theirs.
+PRODUCT = """\
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<64x256xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                %b: tensor<256x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x256xf32>, tensor<256x64xf32>) -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}
+"""  # noqa: E501
+MACHINE = """\
+flops = {flops}
+memory_bandwidth = 1e12
+memory = 1
+[links]
+bandwidth = {bandwidth}
+latency = {latency}
+"""
+
+
+@pytest.fixture(scope="module")
+def lstm() -> Result:
+    return shardlog.run(models.text("lstm"))
+
+
+def machine(folder: Path, **numbers: float) -> str:
+    file = folder / "machine.toml"
+    file.write_text(MACHINE.format(**numbers))
+    return str(file)
+
+
+def test_work_counts_as_the_machine_does_it(tmp_path: Path) -> None:
+    result = shardlog.run(PRODUCT)
+    slow = machine(tmp_path, flops=1e6, bandwidth=1e9, latency=0.0)
+    (made,) = result.partition(topology=slow).collectives
+    assert (made.kind, made.slot) == ("all-reduce", "result")
+    # Where links are nothing to the latency of a step: two all-gathers take as many steps as one sum.
+    free = machine(tmp_path, flops=1e30, bandwidth=1e9, latency=1.0)
+    kinds = [c.kind for c in result.partition(topology=free).collectives]
+    assert kinds == ["all-reduce"] or kinds == ["all-gather", "all-gather"]
+
+
+def test_a_bound_on_memory_holds() -> None:
+    result = shardlog.run(models.text("transformer"))
+    plain = result.partition(keep_shardings=False)
+    bound = int(peak_memory(inlined(plain.module)) * 0.97)
+    smaller = result.partition(keep_shardings=False, memory=bound)
+    assert peak_memory(inlined(smaller.module)) <= bound
+    moved = (sum(c.total for c in program.collectives) for program in (plain, smaller))
+    assert next(moved) <= next(moved)
+
+
+def test_a_bound_that_nothing_meets_names_the_largest_values(lstm: Result) -> None:
+    with pytest.raises(ShardlogError, match="the least that was found is") as error:
+        lstm.partition(keep_shardings=False, memory=1000)
+    assert "the largest values" in str(error.value.hint)
+
+
+def test_the_choice_is_as_good_as_the_bound_says(lstm: Result) -> None:
+    found = lstm.partition(keep_shardings=False, seconds=1000).found
+    assert found is not None
+    assert 0 < found.bound <= found.cost
+    assert found.bound == pytest.approx(found.cost, rel=1e-3)
+
+
+def test_without_time_the_shardings_are_those_of_propagation(lstm: Result) -> None:
+    found = lstm.partition(keep_shardings=False, seconds=0).found
+    assert found is not None
+    assert not found.homes
