@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..partition.prices import Groups, Price, Prices
 from ..rulebook.shipped import shipped
 from .machine import Machine
@@ -19,7 +21,7 @@ def prices(machine: Machine) -> Prices:
         link = machine.link_of(axes, groups)
 
         def seconds(sent: float) -> float:
-            facts = {
+            facts: dict[str, list[tuple[Any, ...]]] = {
                 "kind": [(kind,)],
                 "devices": [(group,)],
                 "sends": [(sent,)],

@@ -20,7 +20,8 @@ from .prices import Prices
 from .program import Partitioner
 
 _TURNS = 8  # of a loop that does not say how many it takes
-_STEPS = 10  # of looking for the price of memory
+_STEPS = 8  # of looking for the price of memory
+_DEAREST = 1e3  # bytes sent for a byte held
 _LARGEST = 3  # values that a message about memory names
 
 
@@ -105,24 +106,22 @@ class Improving:
     # ---- Memory -----------------------------------------------------------------------------------------
 
     def _smaller(self, best: Program, homes: Homes | None) -> Iterator[Program]:
-        """Programs that need less memory: what is gathered is not kept; then bytes that devices hold have a
+        """Programs that need less memory: what is gathered is not kept; and bytes that devices hold have a
         price, the lowest by which the bound holds (bisected)."""
         memory = self.aim.memory or 0
-        kept = best.found or Found({}, 0.0, 0.0)
-        program = self._with(kept, again=True)
-        yield program
+        yield (program := self._with(best.found or Found({}, 0.0, 0.0), again=True))
         if homes is None or self._peak(program) <= memory:
             return
         low, price, high = 0.0, 1.0 / 64, 0.0
         for _ in range(_STEPS):
-            program = self._with(homes.find(memory=price, stop=self._late), again=True)
-            yield program
-            if self._peak(program) <= memory:
-                high = price
-            else:
-                low = price
+            found, fits = homes.find(memory=price, stop=self._late), False
+            for again in (False, True):
+                if not fits:
+                    yield (program := self._with(found, again=again))
+                    fits = self._peak(program) <= memory
+            low, high = (low, price) if fits else (price, high)
             price = (low + high) / 2 if high else price * 8
-            if self._late() or price > 1e6 or (high and high < low * 1.2):
+            if self._late() or (not high and price > _DEAREST) or (high and high < low * 1.2):
                 return
 
     def _peak(self, program: Program) -> int:

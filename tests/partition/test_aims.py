@@ -58,7 +58,7 @@ def test_work_counts_as_the_machine_does_it(tmp_path: Path) -> None:
 def test_a_bound_on_memory_holds() -> None:
     result = shardlog.run(models.text("transformer"))
     plain = result.partition(keep_shardings=False)
-    bound = int(peak_memory(inlined(plain.module)) * 0.97)
+    bound = int(peak_memory(inlined(plain.module)) * 0.98)
     smaller = result.partition(keep_shardings=False, memory=bound)
     assert peak_memory(inlined(smaller.module)) <= bound
     moved = (sum(c.total for c in program.collectives) for program in (plain, smaller))
