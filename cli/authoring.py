@@ -1,4 +1,4 @@
-"""``shardlog fmt``: what writing rules takes."""
+"""``shardlog fmt`` and ``lsp``: what writing rules takes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     about = "the name of the file on standard input: .rules means einsum notation; default: Datalog"
     fmt.add_argument("--stdin-name", metavar="NAME", default="<stdin>", help=about)
     fmt.set_defaults(carry_out=_fmt)
+
+    lsp = commands.add_parser("lsp", help="serve editors: errors, definitions, renaming, over standard input")
+    lsp.add_argument("--stdio", action="store_true", help="over standard input and output, as is done anyhow")
+    lsp.set_defaults(carry_out=_lsp)
 
 
 def _fmt(options: argparse.Namespace) -> int:
@@ -41,3 +45,10 @@ def _fmt(options: argparse.Namespace) -> int:
         if not (options.check or options.diff):
             write(found.file, found.found.encode())
     return 1 if changed and (options.check or options.diff) else 0
+
+
+def _lsp(options: argparse.Namespace) -> None:
+    from .. import __version__
+    from ..authoring.editing.server import server
+
+    server(__version__).start_io()

@@ -41,6 +41,7 @@ class Comment:
     column: int
     own_line: bool
     blank_before: bool
+    at: int = -1  # its place in the source
 
     @property
     def is_sentence(self) -> bool:
@@ -84,8 +85,8 @@ class Statement:
         return kind if kind in _DIRECTIVES else ""
 
 
-def tokens_of(text: str, file: str) -> Tokens:
-    """The tokens of a text with one "end". Raises DatalogError for what are none."""
+def tokens_of(text: str, file: str, *, strict: bool = True) -> Tokens:
+    """The tokens of a text with one "end". Raises DatalogError for what are none, if ``strict``."""
     sources = Sources()
     reporter = Reporter(sources)
 
@@ -96,15 +97,16 @@ def tokens_of(text: str, file: str) -> Tokens:
     for kind, word, at in zip(tokens.kinds, tokens.texts, tokens.places, strict=True):
         if kind == "string" and (len(word) == 1 or word[-1] != '"'):
             reporter.error("E0101", at, "this string is not closed", 'close it with " on the same line')
-    reporter.finish()
+    if strict:
+        reporter.finish()
     number = tokens.kinds.index("end") + 1
     return Tokens(tokens.kinds[:number], tokens.texts[:number], tokens.places[:number], tokens.sentences)
 
 
-def statements_of(text: str, file: str) -> tuple[list[Statement], list[Comment]]:
+def statements_of(text: str, file: str, *, strict: bool = True) -> tuple[list[Statement], list[Comment]]:
     """The statements of a text, and the comments behind the last one. Raises DatalogError for what are no
-    tokens."""
-    *pieces, end = _pieces(text, tokens_of(text, file))
+    tokens, if ``strict``."""
+    *pieces, end = _pieces(text, tokens_of(text, file, strict=strict))
     return list(_statements(pieces)), end.comments
 
 
@@ -130,7 +132,7 @@ def _gap(text: str, start: int, end: int) -> tuple[list[Comment], bool, bool]:
     for match in _GAP.finditer(text, start, end):
         if match["comment"]:
             column = match.start() - text.rfind("\n", 0, match.start()) - 1
-            comments.append(Comment(match[0].strip(), column, newlines > 0, newlines > 1))
+            comments.append(Comment(match[0].strip(), column, newlines > 0, newlines > 1, match.start()))
             newlines = 0
         elif match[0] == "\n":
             newlines += 1

@@ -1,0 +1,202 @@
+"""What editors ask about a place in a file: where a name is declared and used, what it stands for, what may
+stand there, and what it would be to rename it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ...engine.language.lexer import DIRECTIVES, KEYWORDS
+from ...errors import ShardlogError
+from ...rulebook.einsum import SUFFIXES
+from ...rulebook.shipped import RULES
+from .factors import KINDS, factors_of
+from .names import Declaration, Name, Names, is_name
+from .programs import Library
+
+_PRIMITIVES = ("number", "symbol", "unsigned", "float")
+_LOCAL = frozenset(["variable", "column", "factor"])  # names of one statement
+_SENTENCES = 6  # of a relation that are shown
+_TYPE_COMES = re.compile(r"(?::|<:|=|\|)\s*\w*\Z")
+_DIRECTIVE_COMES = re.compile(r"(?:^|\s)\.\w*\Z")
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A name in a file."""
+
+    path: Path
+    name: Name
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What may stand at a place: a word, its kind ("relation", "variable", "type", "keyword" or "factor"),
+    and what it is."""
+
+    word: str
+    kind: str
+    detail: str = ""
+    comment: str = ""
+
+
+@lru_cache(maxsize=64)
+def _factors(text: str) -> Names:
+    return factors_of(text)
+
+
+def names_in(library: Library, path: Path) -> Names:
+    """The names in a file, whatever its notation."""
+    if path.suffix in SUFFIXES:
+        return _factors(library.text(path) or "")
+    return library.names(path)
+
+
+def spots(library: Library, path: Path, offset: int) -> list[Spot]:
+    """All places of the name at a place, where it is declared first."""
+    name = names_in(library, path).at(offset)
+    if name is None or name.kind == "file":
+        return []
+    found = [
+        Spot(file, other)
+        for file in ([path] if name.kind in _LOCAL else _files(library, path))
+        for other in names_in(library, file).found
+        if (other.kind, other.text, other.scope) == (name.kind, name.text, name.scope)
+    ]
+    return sorted(found, key=lambda spot: not spot.name.declares)
+
+
+def _files(library: Library, path: Path) -> Iterable[Path]:
+    return dict.fromkeys((path, *library.files(path)))
+
+
+def definitions(library: Library, path: Path, offset: int) -> list[Spot]:
+    """Where the name at a place is declared; of a variable, its first place; the file that is included."""
+    name = names_in(library, path).at(offset)
+    if name is not None and name.kind == "file":
+        target = library.includes(path).get(name.text)
+        return [Spot(target, Name("file", name.text, 0, 0))] if target is not None else []
+    found = spots(library, path, offset)
+    if name is not None and name.kind == "variable":
+        return sorted(found, key=lambda spot: spot.name.start)[:1]
+    return [spot for spot in found if spot.name.declares]
+
+
+def _declarations(library: Library, path: Path) -> Iterator[Declaration]:
+    for file in _files(library, path):
+        yield from names_in(library, file).declarations
+
+
+def hover(library: Library, path: Path, offset: int) -> tuple[Name, str] | None:
+    """The name at a place, and what is to be told of it, as Markdown."""
+    name = names_in(library, path).at(offset)
+    if name is None:
+        return None
+    if name.kind == "variable":
+        return name, _about_variable(library, path, name)
+    if name.kind == "factor":
+        return name, _about_factor(library, path, name)
+    declared = [
+        d for d in _declarations(library, path) if (d.name.kind, d.name.text) == (name.kind, name.text)
+    ]
+    parts = [f"```datalog\n{d.text}\n```" + (f"\n{d.comment}" if d.comment else "") for d in declared[:3]]
+    if name.kind == "relation":
+        said = (
+            s for file in _files(library, path) for s in names_in(library, file).sentences.get(name.text, ())
+        )
+        parts.append("\n".join(f"- {sentence}" for sentence in list(dict.fromkeys(said))[:_SENTENCES]))
+    text = "\n\n".join(filter(None, parts))
+    return (name, text) if text else None
+
+
+def _about_variable(library: Library, path: Path, name: Name) -> str:
+    """The types of the columns that a variable stands for."""
+    columns = {d.name.text: d.columns for d in _declarations(library, path) if d.name.kind == "relation"}
+    types: dict[str, None] = {}
+    for spot in names_in(library, path).found:
+        if (spot.kind, spot.text, spot.scope) == (name.kind, name.text, name.scope) and spot.argument:
+            relation, i = spot.argument
+            if i < len(columns.get(relation, ())):
+                types[columns[relation][i][1]] = None
+    comments = {d.name.text: d.comment for d in _declarations(library, path) if d.name.kind == "type"}
+    lines = [f"```datalog\n{name.text}: {' | '.join(types) or '?'}\n```"]
+    lines += [f"`{kind}`: {comments[kind]}" for kind in types if comments.get(kind)]
+    return "\n\n".join(lines)
+
+
+def _about_factor(library: Library, path: Path, name: Name) -> str:
+    """The kind and the size that its line gives to a factor."""
+    start, end = names_in(library, path).statements[name.scope]
+    line = (library.text(path) or "")[start:end]
+    word = re.escape(name.text)
+    kinds = [kind for kind in KINDS if re.search(rf"\b{kind}\s*=\s*\{{[^}}]*\b{word}\b[^}}]*\}}", line)]
+    size = re.search(rf"\{{[^}}]*\b{word}\s*=\s*(\d+)", line)
+    says = ", ".join(kinds or ["pass_through"]) + (f", size {size[1]}" if size else "")
+    return f"`{name.text}`: {says}"
+
+
+def renamed(library: Library, path: Path, offset: int, to: str) -> list[Spot]:
+    """The places that change when the name at a place becomes another. Raises ShardlogError where it may
+    not."""
+    found = spots(library, path, offset)
+    if not found:
+        raise ShardlogError("there is no name here that can be changed", where=str(path))
+    name = found[0].name
+    fits = re.fullmatch(r"[A-Za-z]\w*", to) if name.kind == "factor" else is_name(to)
+    if name.kind == "op" or not fits:
+        hint = "letters, digits and _, and no word that Datalog has for itself"
+        raise ShardlogError(f"`{to}` can be no name of a {name.kind}", where=str(path), hint=hint)
+    if len([spot for spot in found if spot.name.declares]) > 1 and name.kind not in _LOCAL:
+        raise ShardlogError(f"`{name.text}` is declared in several places", where=str(path))
+    shipped = next((spot.path for spot in found if spot.path.is_relative_to(RULES.resolve())), None)
+    if shipped is not None and not path.is_relative_to(RULES.resolve()):
+        raise ShardlogError(
+            f"`{name.text}` is a name of the rules that come with shardlog", where=str(shipped)
+        )
+    for file in {spot.path: None for spot in found}:
+        others = (n for n in names_in(library, file).found if (n.kind, n.scope) == (name.kind, name.scope))
+        if any(other.text == to for other in others):
+            raise ShardlogError(f"there is a {name.kind} `{to}` already", where=str(file))
+    return found
+
+
+def proposals(library: Library, path: Path, offset: int) -> list[Proposal]:
+    """What may stand at a place."""
+    names = names_in(library, path)
+    text = library.text(path) or ""
+    scope = next((i for i, (start, end) in enumerate(names.statements) if start <= offset <= end), None)
+    start = names.statements[scope][0] if scope is not None else offset
+    if path.suffix in SUFFIXES:
+        local = sorted({name.text for name in names.found if name.kind == "factor" and name.scope == scope})
+        return [*(Proposal(word, "factor") for word in local), *(Proposal(kind, "keyword") for kind in KINDS)]
+    before = text[min(start, offset) : offset]
+    line = text[text.rfind("\n", 0, offset) + 1 : offset]
+    if _DIRECTIVE_COMES.search(line):
+        return [Proposal(f".{name}", "keyword") for name in DIRECTIVES]
+    directive = re.match(r"\.(\w+)", before)
+    declared = list(_declarations(library, path))
+    if directive is not None and directive[1] in ("decl", "type", "functor", "comp", "init"):
+        comes = _TYPE_COMES.search(before)
+        return [*_proposed(declared, "type"), *(Proposal(p, "type") for p in _PRIMITIVES)] if comes else []
+    if directive is not None:
+        return [*_proposed(declared, "relation")]
+    local = sorted(
+        {n.text for n in names.found if n.kind == "variable" and n.scope == scope and n.end != offset}
+    )
+    words = sorted(word for word in KEYWORDS if word.isidentifier() and word != "_")
+    return [
+        *(Proposal(word, "variable") for word in local),
+        *_proposed(declared, "relation"),
+        *(Proposal(word, "keyword") for word in words),
+    ]
+
+
+def _proposed(declared: Iterable[Declaration], kind: str) -> Iterator[Proposal]:
+    seen: set[str] = set()
+    for declaration in declared:
+        if declaration.name.kind == kind and declaration.name.text not in seen:
+            seen.add(declaration.name.text)
+            yield Proposal(declaration.name.text, kind, declaration.text, declaration.comment)

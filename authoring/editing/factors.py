@@ -1,0 +1,47 @@
+"""The names in a text of einsum notation: the factors of each line, and what stands in facts between them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ...program.factors import MARKED
+from ...rulebook.einsum import FACTS
+from .names import Name, Names, names_of
+
+KINDS = (*MARKED, "blocked_propagation")
+_OP = re.compile(r'@?(?:"[^"\\\n]+"|[\w$.\-]+)\s*:')
+_WORD = re.compile(r"\.\.\.\d*|[A-Za-z]\w*")
+
+
+def factors_of(text: str) -> Names:
+    """The names of a text: ops, factors, and the relations of facts."""
+    names = Names()
+    start, scope = 0, -1
+    for line in text.split("\n"):
+        if FACTS.fullmatch(line):
+            for name in names_of(line).found:
+                names.found.append(replace(name, start=name.start + start, end=name.end + start))
+        elif line.strip() and not line.startswith("//"):
+            begins = not line[0].isspace()
+            scope += begins
+            op = _OP.match(line) if begins else None
+            if op is not None:
+                names.found.append(Name("op", op[0][:-1].strip(), start, start + len(op[0][:-1].rstrip())))
+            _line(names, line, start, op.end() if op else 0, scope)
+        if scope == len(names.statements):
+            names.statements.append((start, start + len(line)))
+        elif names.statements and line[:1].isspace():
+            names.statements[-1] = (names.statements[-1][0], start + len(line))
+        start += len(line) + 1
+    return names
+
+
+def _line(names: Names, line: str, start: int, begin: int, scope: int) -> None:
+    seen = {name.text for name in names.found if name.kind == "factor" and name.scope == scope}
+    for match in _WORD.finditer(line, begin):
+        if match[0] in KINDS and line[match.end() :].lstrip().startswith("="):
+            continue
+        place = (start + match.start(), start + match.end())
+        names.found.append(Name("factor", match[0], *place, match[0] not in seen, scope))
+        seen.add(match[0])
