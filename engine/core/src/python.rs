@@ -3,6 +3,7 @@
 mod agenda;
 mod bytecode;
 mod convert;
+mod order;
 mod program;
 mod store;
 

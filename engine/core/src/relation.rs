@@ -76,8 +76,12 @@ pub struct Tuples<'a> {
 }
 
 impl Tuples<'_> {
-    pub fn iter(&self) -> impl Iterator<Item = &[i64]> + Clone {
-        (0..self.count).map(|row| &self.words[row * self.arity..][..self.arity])
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[i64]> + Clone {
+        (0..self.count).map(|row| self.tuple(row))
+    }
+
+    pub fn tuple(&self, row: usize) -> &[i64] {
+        &self.words[row * self.arity..][..self.arity]
     }
 }
 

@@ -5,6 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple};
 
+use super::order::order;
 use super::EngineError;
 use crate::error::Error;
 use crate::functor::{float, float_word};
@@ -197,16 +198,8 @@ pub fn sorted<'t>(
     relation: RelationId,
     tuples: &'t Tuples,
 ) -> Vec<&'t [i64]> {
-    let mut tuples: Vec<&[i64]> = tuples.iter().collect();
-    let columns = &program.schema(relation).columns;
-    tuples.sort_unstable_by(|a, b| {
-        let words = columns.iter().zip(a.iter().zip(b.iter()));
-        words
-            .map(|(column, (&x, &y))| database.values.compare(&column.kind, &program.records, x, y))
-            .find(|order| order.is_ne())
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
-    tuples
+    let rows = order(program, &database.values, relation, tuples);
+    rows.into_iter().map(|row| tuples.tuple(row)).collect()
 }
 
 /// Relation name -> sorted list of tuples.

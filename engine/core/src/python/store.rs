@@ -6,8 +6,8 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyList, PyString};
-use rustc_hash::FxHashMap;
 
+use super::order::order;
 use super::{convert, letting_go, EngineError, Limits};
 use crate::functor::float_word;
 use crate::program::Program;
@@ -124,10 +124,8 @@ impl Store {
         let store = &*self.lock(py);
         let rounds = py.detach(|| {
             let rows = &store.database.relations[relation.0];
-            let tuples = rows.tuples();
-            let numbers: FxHashMap<&[i64], usize> = tuples.iter().zip(0..).collect();
-            let tuples = convert::sorted(&self.program, &store.database, relation, &tuples);
-            tuples.iter().map(|tuple| rows.round(numbers[tuple]) as i64).collect::<Vec<_>>()
+            let order = order(&self.program, &store.database.values, relation, &rows.tuples());
+            order.into_iter().map(|row| rows.round(row) as i64).collect::<Vec<_>>()
         });
         Ok(rounds.into_pyarray(py))
     }
