@@ -130,6 +130,22 @@ class Program:
         """How many tuples a relation has as of the last run."""
         return self._store.count(self._relation(name).name)
 
+    def query(self, body: str, limits: Limits | None = None) -> Array:
+        """The solutions of the body of a rule, as in ``query("path(1, x), !blocked(x)")``: a structured array
+        with a field for each variable, sorted.
+
+        What is not computed yet is computed for the query alone, as far as the rules lead there; facts and
+        what is computed are not copied. Raises DatalogError for a query with errors, in a file called
+        "query".
+        """
+        from ..engine.plan.querying import compile_query
+
+        names = self._program.relations
+        plan, shared = compile_query(self._request, body, names, self._store.complete())
+        ((_, rows),) = self._store.ask(plan.to_json(), shared, limits or self.limits).items()
+        (answer,) = (relation for relation in plan.relations if relation.output)
+        return tables.from_rows(answer, list(Branches(plan).outward(answer, rows)) if plan.branches else rows)
+
     def explain(self, fact: str, depth: int | None = None) -> Explanation:
         """Why a tuple of the last run holds, as in ``explain("path(1, 5)")``: a proof of the least height in
         the tuple's stratum. With ``depth`` steps further away are left open: explain these to go on.

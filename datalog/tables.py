@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Symbols = Callable[[], Array]
 _TYPES: dict[str, type[Any]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
+
+
+def from_rows(relation: Relation, rows: Sequence[Sequence[Any]]) -> Array:
+    """Tuples as a structured array."""
+    columns = list(zip(*rows, strict=True))
+    fields = [(column.name, _TYPES.get(column.type, object)) for column in relation.columns]
+    result = np.empty(len(columns[0]) if columns else len(rows), fields)
+    for column, values in zip(relation.columns, columns, strict=False):
+        result[column.name] = objects(values) if column.type not in _TYPES else values
+    return result
 
 
 def structured(relation: Relation, store: Store, symbols: Symbols) -> Array:

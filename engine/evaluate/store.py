@@ -12,7 +12,7 @@ from .branches import Branches
 from .facts import Rows, tuples
 from .functors import evaluate
 from .limits import UNLIMITED, Limits
-from .reference import Evaluation
+from .reference import Evaluation, needed
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
 # Numbers (unsigned ones as their bits), floats, texts, or numbers of texts and these texts.
@@ -34,6 +34,15 @@ class Store(Protocol):
 
     def evaluate(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> None:
         """Compute these relations and what they depend on, and bring what was computed before up to date."""
+        ...
+
+    def complete(self) -> list[str]:
+        """The relations of which everything is known that follows from the facts."""
+        ...
+
+    def ask(self, plan: str, shared: Sequence[str], limits: Limits = UNLIMITED) -> dict[str, list[Any]]:
+        """The sorted tuples of the outputs of another program, given by its plan, over the relations called
+        ``shared``, which are not copied."""
         ...
 
     def count(self, relation: str) -> int:
@@ -94,6 +103,23 @@ class ReferenceStore:
             self._evaluated(wanted, limits)
             self._done = wanted
 
+    def complete(self) -> list[str]:
+        plan = self._plan
+        waiting = {i for stratum in plan.strata for i in stratum.relations}
+        if self._evaluation is not None:
+            for stratum in needed(plan, plan.strata, [plan.index(name) for name in self._done]):
+                waiting -= set(stratum.relations)
+        return [relation.name for i, relation in enumerate(plan.relations) if i not in waiting]
+
+    def ask(self, plan: str, shared: Sequence[str], limits: Limits = UNLIMITED) -> dict[str, list[Any]]:
+        asked = Plan.from_json(plan)
+        evaluation = Evaluation(asked, limits=limits)
+        for name in shared:
+            evaluation.insert(asked.index(name), self.rows(name))
+        outputs = [i for i, relation in enumerate(asked.relations) if relation.output]
+        evaluation.run(asked.strata, outputs)
+        return {asked.relations[i].name: evaluation.rows(i) for i in outputs}
+
     def _evaluated(self, wanted: Iterable[str], limits: Limits) -> None:
         plan, evaluation = self._plan, Evaluation(self._plan, limits=limits)
         for name, rows in self._facts.items():
@@ -107,6 +133,7 @@ class ReferenceStore:
     def rows(self, relation: str) -> list[tuple[Any, ...]]:
         if self._evaluation is None:
             self._evaluated((), UNLIMITED)
+            self._done = set()
         assert self._evaluation is not None
         return self._evaluation.rows(self._plan.index(relation))
 
@@ -159,6 +186,7 @@ class BranchStore:
         self._relations = {relation.name: relation for relation in plan.relations}
         # What has to do with no records is the same.
         self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
+        self.complete, self.ask = inside.complete, inside.ask
         self.columns, self.rounds, self.symbols = inside.columns, inside.rounds, inside.symbols
 
     def add(self, relation: str, rows: Rows) -> None:

@@ -33,10 +33,11 @@ from .planner import Schema, constant_arguments, plan_clause
 
 @dataclass(frozen=True)
 class Written:
-    """The clauses of a program with the places of their rules, and the types of the arguments of functors by
-    the place and name of these."""
+    """The clauses of a program with the places of their rules, the kinds of their variables, and the types of
+    the arguments of functors by the place and name of these."""
 
     clauses: tuple[tuple[Source, Clause], ...]
+    kinds: tuple[Mapping[str, str], ...]
     types: Mapping[tuple[int, str], str]
 
 
@@ -225,17 +226,18 @@ class _Compiler:
 
     def written_out(self) -> Written:
         """The clauses that give tuples, in the order of the text."""
-        found, kinds_of_calls = [], {}
+        found, kinds_of_clauses, kinds_of_calls = [], [], {}
         for clause, kinds in self.written:
             if not clause.subsumes:
                 found.append((self.source(clause.text), clause))
+                kinds_of_clauses.append(kinds)
             for literal in (clause.head, *clause.body):
                 for term in all_terms(literal):
                     if isinstance(term, Call):
                         kind = kind_of(term, kinds, self.types) or "number"
                         kind = argument_kinds(term, kind, kinds, self.types)[0]
                         kinds_of_calls[term.at, term.name] = plan_type(kind)
-        return Written(tuple(found), kinds_of_calls)
+        return Written(tuple(found), tuple(kinds_of_clauses), kinds_of_calls)
 
     def numbered(
         self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]

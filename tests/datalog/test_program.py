@@ -200,6 +200,35 @@ def test_other_threads_run_meanwhile() -> None:
     assert program.count("path") == 700 * 700
 
 
+def test_a_query_takes_the_facts_as_they_are(backend: Any) -> None:
+    program = Program(PATHS + SYMBOLS, backend=backend)
+    program.add("edge", [(1, 2), (2, 3)])
+    program.add("name", NAMES)
+    found = program.query("path(1, x)")
+    assert (found.dtype, found.tolist()) == ([("x", np.int64)], [(2,), (3,)])
+    assert program.count("path") == 0
+    program.run()
+    assert program.query("path(x, 3), !edge(x, 3)").tolist() == [(1,)]
+    assert program.query('name(n, "b", w)').tolist() == [(1, 0.0)]
+    assert (len(program.query("path(1, 3)")), len(program.query("path(3, 1)"))) == (1, 0)
+    program.add("edge", [(3, 4)])
+    assert program.query("path(1, x)").tolist() == [(2,), (3,), (4,)]
+    program.run()
+    assert program.query("path(1, x)").tolist() == [(2,), (3,), (4,)]
+    assert program.count("path") == 6
+
+
+def test_a_query_with_an_error_and_one_that_takes_too_much(backend: Any) -> None:
+    program = Program(PATHS, backend=backend)
+    program.add("edge", [(i, (i + 1) % 30) for i in range(30)])
+    with pytest.raises(DatalogError, match=r"query:1:1: error\[E0201\]: unknown relation `pth`"):
+        program.query("pth(1, x)")
+    with pytest.raises(EngineError, match="more than 10 tuples"):
+        program.query("path(x, y)", limits=Limits(tuples=10))
+    program.run()
+    assert program.count("path") == 900
+
+
 # Everything that may or may not go on from what was found before.
 ALL = """
 .decl edge(x: number, y: number)

@@ -7,7 +7,7 @@ use crate::compile::{operation_type, Compiler};
 use crate::error::{Error, Fault};
 use crate::machine::Machine;
 use crate::plan::{self, Plan};
-use crate::relation::{Relation, Version};
+use crate::relation::{IndexId, Relation, Version};
 use crate::step::{Expression, RelationId, Rule};
 use crate::values::{RecordType, Type, Values};
 
@@ -71,6 +71,19 @@ pub struct Program {
 impl Program {
     /// Read a plan from JSON.
     pub fn new(json: &str) -> Result<Self, Error> {
+        let mut values = Values::default();
+        let mut program = Self::over(json, &mut values, &mut |_, _| None)?;
+        program.initial.values = values;
+        Ok(program)
+    }
+
+    /// Read a plan from JSON whose constants are among `values`. `share` makes an index of a relation that is
+    /// somewhere else; None where it is not.
+    pub fn over(
+        json: &str,
+        values: &mut Values,
+        share: &mut dyn FnMut(&str, &[usize]) -> Option<IndexId>,
+    ) -> Result<Self, Error> {
         let plan: Plan = serde_json::from_str(json).map_err(|error| Error::Plan(error.to_string()))?;
         let names: Vec<&String> = plan.records.keys().collect();
         let kind = |column: &plan::Column| match column.kind.as_str() {
@@ -96,10 +109,12 @@ impl Program {
             });
             relations.push(Relation::new(relation.columns.len(), relation.eqrel).choosing(&relation.choices));
         }
-        let mut values = Values::default();
         let mut compiler = Compiler {
-            values: &mut values,
-            index_on: &mut |relation, columns| relations[relation.0].index_on(columns),
+            values: &mut *values,
+            index_on: &mut |relation, columns| {
+                let shared = share(&plan.relations[relation.0].name, columns);
+                shared.unwrap_or_else(|| relations[relation.0].index_on(columns))
+            },
             registers: 0,
         };
         let mut strata = Vec::new();
@@ -122,11 +137,11 @@ impl Program {
             let args = args.iter().map(|arg| compiler.expression(arg)).collect::<Result<Vec<_>, _>>()?;
             facts.push((RelationId(*relation), args));
         }
-        let mut initial = Database { relations, values };
         for (relation, args) in facts {
-            let tuple = args.iter().map(|arg| initial.constant(arg)).collect::<Result<Vec<_>, _>>()?;
-            initial.relations[relation.0].give(&tuple)?;
+            let tuple = args.iter().map(|arg| constant(values, arg)).collect::<Result<Vec<_>, _>>()?;
+            relations[relation.0].give(&tuple)?;
         }
+        let initial = Database { relations, values: Values::default() };
         Ok(Program { schemas, records, strata, shared: plan.shared, sources: plan.sources, initial })
     }
 
@@ -316,16 +331,14 @@ impl Program {
     }
 }
 
-impl Database {
-    /// The value of an expression without registers, as facts in the program text have.
-    fn constant(&mut self, expression: &Expression) -> Result<i64, Error> {
-        match expression {
-            Expression::Word(word) => Ok(*word),
-            Expression::Record(args) => {
-                let fields = args.iter().map(|arg| self.constant(arg)).collect::<Result<Vec<_>, _>>()?;
-                Ok(self.values.record(&fields))
-            }
-            _ => Err(Error::Plan("a fact that is not constant".to_string())),
+/// The value of an expression without registers, as facts in the program text have.
+fn constant(values: &mut Values, expression: &Expression) -> Result<i64, Error> {
+    match expression {
+        Expression::Word(word) => Ok(*word),
+        Expression::Record(args) => {
+            let fields = args.iter().map(|arg| constant(values, arg)).collect::<Result<Vec<_>, _>>()?;
+            Ok(values.record(&fields))
         }
+        _ => Err(Error::Plan("a fact that is not constant".to_string())),
     }
 }

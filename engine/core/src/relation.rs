@@ -289,10 +289,15 @@ impl Relation {
         Ok(self.delta < self.end)
     }
 
+    /// Start a round whose delta are the tuples from number `row` on. False if there are none.
+    pub fn start_at(&mut self, row: usize) -> Result<bool, Fault> {
+        self.rounds.push(row);
+        self.show_since(row)
+    }
+
     /// Start the next round: new tuples become the delta. False if there are none.
     pub fn advance(&mut self) -> Result<bool, Fault> {
-        self.rounds.push(self.end);
-        self.show_since(self.end)
+        self.start_at(self.end)
     }
 
     fn range(&self, version: Version) -> (usize, usize) {

@@ -18,6 +18,10 @@ pub struct Store {
     derived: Vec<bool>,
     /// The strata whose relations have all that follows from the facts of the last evaluation.
     done: Vec<bool>,
+    /// How many tuples each relation had at the end of the last evaluation.
+    seen: Vec<usize>,
+    /// No fact has come since.
+    settled: bool,
 }
 
 #[derive(Default)]
@@ -38,17 +42,19 @@ enum Change {
 
 impl Store {
     pub fn new(program: Arc<Program>) -> Self {
-        let given = program.schemas.iter().map(|_| Given::default()).collect();
+        let given: Vec<_> = program.schemas.iter().map(|_| Given::default()).collect();
         let mut derived: Vec<_> = program.initial.relations.iter().map(Relation::is_eqrel).collect();
         for relation in program.strata.iter().flat_map(|stratum| &stratum.relations) {
             derived[relation.0] = true;
         }
         let (database, done) = (program.database(), vec![false; program.strata.len()]);
-        Store { program, database, given, derived, done }
+        let seen = vec![0; given.len()];
+        Store { program, database, given, derived, done, seen, settled: true }
     }
 
     /// Add a fact.
     pub fn give(&mut self, relation: RelationId, tuple: &[i64]) -> Result<(), Error> {
+        self.settled = false;
         if self.derived[relation.0] {
             let given = &mut self.given[relation.0];
             given.words.extend_from_slice(tuple);
@@ -77,13 +83,57 @@ impl Store {
             wanted[stratum] = true;
         }
         let result = self.update(&wanted, limits);
+        self.settled = result.is_ok();
         if result.is_err() {
             self.done.fill(false);
+            self.seen.fill(0);
             for relation in (0..self.given.len()).filter(|&relation| self.derived[relation]) {
                 reset(&self.program, &mut self.database, &self.given, RelationId(relation))?;
             }
         }
         result
+    }
+
+    /// The relations that an evaluation would not change.
+    pub fn complete(&self) -> impl Iterator<Item = RelationId> + '_ {
+        let waits = |relation: &usize| {
+            self.program.strata.iter().zip(&self.done).any(|(stratum, done)| {
+                !(*done && self.settled) && stratum.relations.contains(&RelationId(*relation))
+            })
+        };
+        (0..self.given.len()).filter(move |relation| !waits(relation)).map(RelationId)
+    }
+
+    /// Evaluate another program over the relations that are called `shared`, which it does not change, and `read`
+    /// what it gives.
+    pub fn ask<T>(
+        &mut self,
+        json: &str,
+        shared: &[String],
+        limits: &Limits,
+        read: impl FnOnce(&Program, &Database) -> T,
+    ) -> Result<T, Error> {
+        let ids = shared.iter().map(|name| self.program.relation(name)).collect::<Result<Vec<_>, _>>()?;
+        let Database { relations, values } = &mut self.database;
+        let program = Program::over(json, values, &mut |name, columns| {
+            let id = shared.iter().zip(&ids).find(|(shared, _)| *shared == name)?.1;
+            Some(relations[id.0].index_on(columns))
+        })?;
+        let pairs = shared.iter().zip(&ids).map(|(name, &mine)| Ok((program.relation(name)?, mine)));
+        let pairs = pairs.collect::<Result<Vec<_>, Error>>()?;
+        let mut database = program.database();
+        let mut swap = |database: &mut Database| {
+            std::mem::swap(&mut self.database.values, &mut database.values);
+            for &(its, mine) in &pairs {
+                std::mem::swap(&mut self.database.relations[mine.0], &mut database.relations[its.0]);
+            }
+        };
+        swap(&mut database);
+        let strata = program.strata_of(&program.outputs());
+        let result = program.evaluate(&mut database, &strata, limits);
+        let read = result.map(|()| read(&program, &database));
+        swap(&mut database);
+        read
     }
 
     fn update(&mut self, wanted: &[bool], limits: &Limits) -> Result<(), Error> {
@@ -92,7 +142,7 @@ impl Store {
         let mut machine = program.machine(&mut self.database, limits)?;
         for (relation, change) in changes.iter_mut().enumerate() {
             program.close(&mut machine, RelationId(relation))?;
-            if machine.database.relations[relation].advance()? {
+            if machine.database.relations[relation].start_at(self.seen[relation])? {
                 *change = Change::Grown;
             }
         }
@@ -128,7 +178,11 @@ impl Store {
                 }
             }
         }
-        machine.database.relations.iter_mut().try_for_each(|relation| Ok(relation.settle()?))
+        for (relation, seen) in machine.database.relations.iter_mut().zip(&mut self.seen) {
+            relation.settle()?;
+            *seen = relation.len();
+        }
+        Ok(())
     }
 }
 

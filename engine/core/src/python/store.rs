@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 
 use super::order::order;
 use super::{convert, letting_go, EngineError, Limits};
@@ -94,6 +94,30 @@ impl Store {
         let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
         let store = &mut *self.lock(py);
         letting_go(py, limits, |limits| store.evaluate(&outputs, limits))
+    }
+
+    /// The relations of which everything is known that follows from the facts of the last evaluation.
+    fn complete(&self, py: Python) -> Vec<String> {
+        let names = self.lock(py).complete().map(|id| self.program.schema(id).name.clone()).collect();
+        names
+    }
+
+    /// The sorted tuples of the output of another program, given as a plan, over the relations called `shared`.
+    #[pyo3(signature = (plan, shared, limits=Limits::default()))]
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &str,
+        shared: Vec<String>,
+        limits: Limits,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let store = &mut *self.lock(py);
+        letting_go(py, limits, |limits| {
+            store.ask(plan, &shared, limits, |program, database| {
+                Python::attach(|py| Ok(convert::answers(py, program, database, &program.outputs())?.unbind()))
+            })
+        })?
+        .map(|answers: Py<PyDict>| answers.into_bound(py))
     }
 
     /// How many tuples a relation has.

@@ -1,0 +1,70 @@
+"""Queries to a program: the body of a rule, answered from what is complete and by the rules that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import TypeVar
+
+from ..language.diagnostics import DatalogError
+from .cache import Request
+from .compiler import compile_program, written_clauses
+from .plan import Plan
+
+_T = TypeVar("_T")
+_FILE = "query"
+
+
+def compile_query(
+    request: Request, body: str, relations: Collection[str], complete: Collection[str]
+) -> tuple[Plan, list[str]]:
+    """A plan whose only output holds the solutions of ``body``, with a column for each of its variables; and
+    the names of the relations that it takes as they are: those that are ``complete``.
+
+    ``relations`` are all that the program has. Where the body is a disjunction the columns are the variables
+    that all alternatives have. Raises DatalogError; its places are in the body, in a file called "query".
+    """
+    body = body.strip().removesuffix(".").rstrip()
+    answer = "answer"
+    while answer in relations:
+        answer += "_"
+    written = _in_query(lambda: written_clauses(_asking(request, answer, {}, body)))
+    found = [
+        kinds
+        for kinds, (_, clause) in zip(written.kinds, written.clauses, strict=True)
+        if clause.head.name == answer
+    ]
+    columns = {n: kind for n, kind in found[0].items() if "@" not in n and all(n in kinds for kinds in found)}
+    plan, _ = _in_query(lambda: compile_program(_asking(request, answer, columns, body)))
+    names = [relation.name for relation in plan.relations]
+    shared = [name for name in names if name in complete]
+    known = {names.index(name) for name in shared}
+    plan = replace(
+        plan,
+        relations=tuple(replace(relation, output=relation.name == answer) for relation in plan.relations),
+        strata=tuple(stratum for stratum in plan.strata if not known.issuperset(stratum.relations)),
+        facts=tuple(fact for fact in plan.facts if fact[0] not in known),
+    )
+    return plan, shared
+
+
+def _asking(request: Request, answer: str, columns: dict[str, str], body: str) -> Request:
+    """The program with a rule for the answer."""
+    declared = ", ".join(f"{name}: {kind}" for name, kind in columns.items())
+    texts = {
+        **request.texts,
+        "answer": f".decl {answer}({declared})\n.output {answer}\n",
+        _FILE: f"{answer}({', '.join(columns)}) :-\n{body}.\n",
+    }
+    return replace(request, texts=texts, updates=False)
+
+
+def _in_query(call: Callable[[], _T]) -> _T:
+    """Errors have the lines of the query, which stands below a head."""
+    try:
+        return call()
+    except DatalogError as error:
+        raise DatalogError(
+            (replace(d, line=max(1, d.line - 1)) if d.file == _FILE else d for d in error.diagnostics),
+            error.more,
+        ) from None
