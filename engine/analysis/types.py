@@ -53,7 +53,7 @@ _UNIFORM = {
 _MIXED: dict[str, tuple[tuple[str | None, ...], str]] = {
     "strlen": (("symbol",), "number"),
     "substr": (("symbol", "number", "number"), "symbol"),
-    "ord": ((None,), "number"),
+    "ord": ((None,), "number"),  # also of a record
     "to_number": ((None,), "number"),
     "to_unsigned": ((None,), "unsigned"),
     "to_float": ((None,), "float"),

@@ -13,7 +13,7 @@ start is negative or beyond the end, and stops at the end. ``to_string`` of a fl
 also hexadecimal (0x) and binary (0b) ones, floats a point and an exponent; anything else raises EngineError.
 A float becomes an integer by truncation (saturating, NaN is 0). ``ord`` is the value itself as a ``number``;
 of a symbol it is the FNV-1a hash (64 bits) of its UTF-8 bytes, which is the same everywhere. ``match(pattern,
-text)`` matches the whole text.
+text)`` matches the whole text; a pattern that is no regular expression matches nothing.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ TESTS: dict[str, Callable[[Value, Value], bool]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
     "contains": lambda part, text: part in text,
-    "match": lambda pattern, text: _pattern(pattern).fullmatch(text) is not None,
+    "match": lambda pattern, text: _matches(pattern, text),
 }
 
 
@@ -199,12 +199,22 @@ _CLASSES = {
 _BRACKETS = re.compile(r"\[:(" + "|".join(_CLASSES) + r"):\]")
 
 
-def _pattern(pattern: str) -> re.Pattern[str]:
+def is_pattern(pattern: str) -> bool:
+    """Whether a text is a regular expression."""
+    return _pattern(pattern) is not None
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether a pattern matches the whole text; what is no pattern matches nothing."""
+    compiled = _pattern(pattern)
+    return compiled is not None and compiled.fullmatch(text) is not None
+
+
+def _pattern(pattern: str) -> re.Pattern[str] | None:
     try:
         return re.compile(_BRACKETS.sub(lambda found: _CLASSES[found[1]], pattern))
-    except re.error as error:
-        message = f"the pattern of `match` is not a regular expression: {error}: {pattern}"
-        raise EngineError(message) from None
+    except (re.error, OverflowError, RecursionError):
+        return None
 
 
 # ---- Order ------------------------------------------------------------------------------------------------

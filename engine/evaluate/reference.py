@@ -287,7 +287,8 @@ class Evaluation:
 
     def _range(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, register, _, start, end, by = step
-        value, end, by = (evaluate(e, registers) for e in (start, end, by))
+        value, end = evaluate(start, registers), evaluate(end, registers)
+        by = type(value)(1 if value <= end else -1) if by is None else evaluate(by, registers)
         if by == 0:
             if value != end:
                 registers[register] = value

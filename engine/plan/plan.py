@@ -46,7 +46,8 @@ Expression = tuple[object, ...]
 # ("unpack", expression, registers)
 #     the fields of a record that is not nil; fails on nil. A register of -1 is not looked at
 # ("range", register, type, from, to, step)
-#     register := from, from+step, ... up to, not including, to
+#     register := from, from+step, ... up to, not including, to; without a step (None) it is 1, or -1 where to
+# is #     less than from
 # ("aggregate", register, function, type, target, steps)
 #     register := count | sum | min | max | mean over the solutions of `steps` of `target` (None for count);
 #     min, max and mean of nothing fail; count and sum of nothing are 0; mean is a float

@@ -368,7 +368,7 @@ class _Planner:
         return ("reg", register)
 
     def range(self, body: _Body, bounds: tuple[Expression, ...], kind: str) -> Expression:
-        step = bounds[2] if len(bounds) == 3 else _direction(bounds[0], bounds[1], kind)
+        step = bounds[2] if len(bounds) == 3 else None
         register = self.new_register()
         body.steps.append(("range", register, plan_type(kind), *bounds[:2], step))
         return ("reg", register)
@@ -410,17 +410,6 @@ class _Planner:
 
     def kind(self, term: Term) -> str | None:
         return kind_of(term, self.kinds, self.schema.types)
-
-
-def _direction(start: Expression, end: Expression, kind: str) -> Expression:
-    """The step of a range without one: 1, or -1 where it runs downwards."""
-    if kind != "number":
-        return ("const", kind, 1.0 if kind == "float" else 1)
-    if start[0] == end[0] == "const":
-        return ("const", kind, 1 if start[2] <= end[2] else -1)  # type: ignore[operator]
-    one: Expression = ("const", kind, 1)
-    difference = ("call", "-", kind, end, start)
-    return ("call", "max", kind, ("const", kind, -1), ("call", "min", kind, one, difference))
 
 
 def _can_fail(term: Term) -> bool:

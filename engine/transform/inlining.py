@@ -1,8 +1,7 @@
-"""Inlined relations: where a relation's rules cannot stand alone, they are written where it is used.
+"""Inlined relations: their atoms are replaced by the bodies of their rules.
 
-A rule such as ``next(x, y) :- y = x + 1.`` has no tuples of its own. An ``inline`` relation that has such a
-rule is replaced, atom by atom, by the bodies of its rules; any other is computed as all relations are, which
-gives the same answers.
+Rules such as ``next(x, y) :- y = x + 1.`` have no tuples of their own: the relations that have them are
+nothing but their rules. Others keep their tuples too, for aggregates count tuples.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ def inline(module: Module, reporter: Reporter) -> bool:
             rules[clause.head.name].append(clause)
     errors = len(reporter)
     if _check(module, rules, reporter):
-        inlined = {name: rules[name] for name in _dependent(rules)}
-        _Inliner(inlined, reporter).run(module)
+        _Inliner(rules, _dependent(rules), reporter).run(module)
     return len(reporter) == errors
 
 
@@ -116,15 +114,18 @@ def _is_open(clause: Clause, without: set[str]) -> bool:
 
 
 class _Inliner:
-    def __init__(self, rules: dict[str, list[Clause]], reporter: Reporter) -> None:
-        self._rules, self._reporter = rules, reporter
+    """Replaces atoms of the relations in ``rules``; in aggregates only those that are ``dependent``, for what
+    is counted is tuples."""
+
+    def __init__(self, rules: dict[str, list[Clause]], dependent: set[str], reporter: Reporter) -> None:
+        self._rules, self._dependent, self._reporter = rules, dependent, reporter
         self._numbers = count(1)
 
     def run(self, module: Module) -> None:
-        module.relations = [r for r in module.relations if r.name not in self._rules]
+        module.relations = [r for r in module.relations if r.name not in self._dependent]
         old, module.clauses = module.clauses, []
         for clause in old:
-            if clause.head.name in self._rules:
+            if clause.head.name in self._dependent:
                 continue
             waiting = [clause]
             made = 0
@@ -172,9 +173,10 @@ class _Inliner:
 
     def _aggregate(self, term: Aggregate) -> Term | None:
         for place, literal in enumerate(term.body):
-            ways = self._ways(literal)
-            if ways is None:
+            atom = literal.atom if isinstance(literal, Negation) else literal
+            if not isinstance(atom, Atom) or atom.name not in self._dependent:
                 continue
+            ways = self._ways(literal) or []
             before, after = term.body[:place], term.body[place + 1 :]
             new: list[Term] = [term._replace(body=(*before, *way, *after)) for way in ways]
             if len(new) == 1:

@@ -104,7 +104,17 @@ impl<'r, 'l> Body<'r, 'l> {
                 let unpacked = self.unpack(record, targets)?;
                 self.when(unpacked, rest)
             }
-            Step::Range(register, kind, bounds) => self.range(*register, kind, bounds, rest),
+            Step::Range(register, kind, [from, to], step) => {
+                let (from, to) = (self.value(from)?, self.value(to)?);
+                let (step, upwards) = match step {
+                    Some(step) => {
+                        let step = self.value(step)?;
+                        (step, is_less(kind, 0, step))
+                    }
+                    None => (one_towards(kind, from, to), !is_less(kind, to, from)),
+                };
+                self.range(*register, kind, [from, to, step], upwards, rest)
+            }
             Step::Aggregate(register, aggregate) => {
                 let outer = self.aggregate.replace(aggregate);
                 let fold = std::mem::take(&mut self.fold);
@@ -209,7 +219,7 @@ impl<'r, 'l> Body<'r, 'l> {
         if *kind == Type::Symbol {
             self.count(&[left, right])?;
         }
-        test.holds(kind, left, right, self.values)
+        Ok(test.holds(kind, left, right, self.values))
     }
 
     /// Load the fields of a record into registers; nil has none, and does not match.
@@ -294,17 +304,11 @@ impl<'r, 'l> Body<'r, 'l> {
         &mut self,
         register: Register,
         kind: &Type,
-        bounds: &[Expression; 3],
+        [mut at, to, step]: [i64; 3],
+        upwards: bool,
         rest: &'r [Step],
     ) -> Run<bool> {
-        let [from, to, step] = bounds;
-        let (mut at, to, step) = (self.value(from)?, self.value(to)?, self.value(step)?);
-        let less = |a, b| match kind {
-            Type::Unsigned => (a as u64) < (b as u64),
-            Type::Float => float(a) < float(b),
-            _ => a < b,
-        };
-        let upwards = less(0, step);
+        let less = |a, b| is_less(kind, a, b);
         if step == 0 {
             self.scratch.registers[register.0] = at;
             return self.when(at != to, rest);
@@ -348,5 +352,22 @@ impl<'r, 'l> Body<'r, 'l> {
                 Ok(record)
             }
         }
+    }
+}
+
+/// The step of a range that has none.
+fn one_towards(kind: &Type, from: i64, to: i64) -> i64 {
+    let down = is_less(kind, to, from);
+    match kind {
+        Type::Float => float_word(if down { -1.0 } else { 1.0 }),
+        _ => 1 - 2 * i64::from(down),
+    }
+}
+
+fn is_less(kind: &Type, a: i64, b: i64) -> bool {
+    match kind {
+        Type::Unsigned => (a as u64) < (b as u64),
+        Type::Float => float(a) < float(b),
+        _ => a < b,
     }
 }

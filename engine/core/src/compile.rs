@@ -222,7 +222,8 @@ impl Compiler<'_> {
             (Some("range"), [target, kind_name, from, to, step]) => Step::Range(
                 register(target)?,
                 kind(kind_name)?,
-                [self.expression(from)?, self.expression(to)?, self.expression(step)?],
+                [self.expression(from)?, self.expression(to)?],
+                if step.is_null() { None } else { Some(self.expression(step)?) },
             ),
             (Some("aggregate"), [target_register, name, kind_name, target, steps]) => {
                 let function = function(name)?;

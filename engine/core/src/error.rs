@@ -8,7 +8,6 @@ pub enum Fault {
     DivisionByZero,
     /// `to_number` and the like of a text that is no number.
     NotANumber(&'static str),
-    BadPattern,
     TooManyTuples(usize),
     /// More than so many bytes.
     TooMuchMemory(usize),
@@ -54,7 +53,6 @@ impl fmt::Display for Fault {
         match self {
             Fault::DivisionByZero => write!(f, "division by zero; test the divisor in the rule first"),
             Fault::NotANumber(kind) => write!(f, "a text that is no {kind} cannot be converted"),
-            Fault::BadPattern => write!(f, "the pattern of `match` is not a regular expression"),
             Fault::TooManyTuples(limit) => {
                 write!(f, "more than {limit} tuples; bound the recursion, or raise the limit")
             }

@@ -191,6 +191,7 @@ impl Functor {
             (Functor::ToText, Type::Number) => values.symbol(&a.to_string()),
             (Functor::ToText, Type::Unsigned) => values.symbol(&(a as u64).to_string()),
             (Functor::ToText, Type::Float) if float(a).is_nan() => values.symbol("nan"),
+            (Functor::ToText, Type::Symbol) => a,
             (Functor::ToText, Type::Float) => values.symbol(&format!("{:.6}", float(a))),
             (Functor::ToUnsigned, Type::Symbol) => {
                 let value = integer(values.text(a)).and_then(|value| u64::try_from(value).ok());
@@ -309,12 +310,12 @@ impl Comparison {
         })
     }
 
-    pub fn holds(self, kind: &Type, a: i64, b: i64, values: &Values) -> Result<bool, Fault> {
+    pub fn holds(self, kind: &Type, a: i64, b: i64, values: &Values) -> bool {
         let order = || match kind {
             Type::Float => float(a).partial_cmp(&float(b)),
             _ => Some(values.compare(kind, &[], a, b)),
         };
-        Ok(match self {
+        match self {
             Comparison::Equal => a == b,
             Comparison::Unequal => a != b,
             Comparison::Less => order() == Some(Ordering::Less),
@@ -322,13 +323,12 @@ impl Comparison {
             Comparison::Greater => order() == Some(Ordering::Greater),
             Comparison::GreaterEqual => order().is_some_and(Ordering::is_ge),
             Comparison::Contains => values.text(b).contains(&**values.text(a)),
-            Comparison::Match => matches(values.text(a), values.text(b))?,
-        })
+            Comparison::Match => matches(values.text(a), values.text(b)),
+        }
     }
 }
 
-/// True if the pattern matches the whole text.
-fn matches(pattern: &str, text: &str) -> Result<bool, Fault> {
-    let pattern = Regex::new(&format!("^(?:{pattern})$")).map_err(|_| Fault::BadPattern)?;
-    Ok(pattern.is_match(text))
+/// True if the pattern matches the whole text; what is no pattern matches nothing.
+fn matches(pattern: &str, text: &str) -> bool {
+    Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(text))
 }

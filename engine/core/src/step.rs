@@ -43,7 +43,8 @@ pub enum Step {
     Let(Register, Expression),
     Unpack(Expression, Box<[Option<Register>]>),
     Next(Register),
-    Range(Register, Type, [Expression; 3]),
+    /// From, to and step; without a step 1, or -1 where it goes down.
+    Range(Register, Type, [Expression; 2], Option<Expression>),
     Aggregate(Register, Aggregate),
 }
 
