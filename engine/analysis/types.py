@@ -458,7 +458,8 @@ class Inference:
             kind = self._visit(arg, wanted_kind)
             if wanted_kind is None:
                 kind = kind or (self._together((arg,), "number") if self._default else None)
-                self._allowed(term.at, term.name, kind, _ORDERED)
+                if term.name != "ord":
+                    self._allowed(term.at, term.name, kind, _ORDERED)
         return self._agree(term.at, f"`{term.name}`", result, expected)
 
     def _agree(self, at: int, what: str, kind: str | None, expected: str | None) -> str | None:

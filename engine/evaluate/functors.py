@@ -12,7 +12,8 @@ start is negative or beyond the end, and stops at the end. ``to_string`` of a fl
 "%f". ``to_number``, ``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign, integers
 also hexadecimal (0x) and binary (0b) ones, floats a point and an exponent; anything else raises EngineError.
 A float becomes an integer by truncation (saturating, NaN is 0). ``ord`` is the value itself as a ``number``;
-of a symbol it is the FNV-1a hash (64 bits) of its UTF-8 bytes, which is the same everywhere. ``match(pattern,
+of a symbol it is the FNV-1a hash (64 bits) of its UTF-8 bytes, which is the same everywhere;
+equal records have equal numbers. ``match(pattern,
 text)`` matches the whole text; a pattern that is no regular expression matches nothing.
 """
 
@@ -159,7 +160,9 @@ def _to_string(value: Value, kind: str) -> str:
 
 
 def _ord(value: Value, kind: str) -> int:
-    if kind == "symbol":
+    if kind == "record":
+        value = repr(value)
+    if kind in ("symbol", "record"):
         digest = 0xCBF29CE484222325
         for byte in value.encode():
             digest = (digest ^ byte) * 0x100000001B3 & _MASK

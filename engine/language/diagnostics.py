@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...errors import nearest, shortened
-from .sources import Sources
+from .sources import Place, Sources
 
 _LONGEST = 120  # characters of a line that are shown
 _SHOWN = 20  # errors of one file
@@ -88,6 +88,10 @@ class Reporter:
         self._found.setdefault((at, code), (message, hint))
         if len(self._found) >= _MOST:
             self.finish()
+
+    def place(self, at: int) -> Place:
+        """The file, line and column of a position."""
+        return self._sources.locate(at)
 
     def errors_before(self, end: int, start: int) -> bool:
         """Whether anything was reported from ``start`` up to ``end``."""

@@ -76,6 +76,16 @@ def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
         assert kind is not None
         word = match[kind]
         if kind == "identifier":
+            if word in ("__LINE__", "__FILE__"):
+                at = start + match.start(kind)
+                place, is_line = reporter.place(at), word == "__LINE__"
+                file = place.file.replace("\\", "\\\\").replace('"', '\\"')
+                (
+                    add_kind("number" if is_line else "string"),
+                    add_text(str(place.line) if is_line else f'"{file}"'),
+                )
+                add_place(at)
+                continue
             add_kind(word if word in keywords else kind)
         elif kind == "punctuation" or kind == "directive":
             add_kind(word)

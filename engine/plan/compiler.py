@@ -18,12 +18,14 @@ from ..analysis.types import PRIMITIVES, Inference, Types, argument_kinds, decla
 from ..language import syntax as ast
 from ..language.diagnostics import DatalogError, Diagnostic, EngineError, Reporter, did_you_mean
 from ..language.parser import NoRulesError, parse
-from ..language.sources import Sources, UnreadableError, read_text
+from ..language.preprocessor import Preprocessor
+from ..language.sources import Sources, UnreadableError, line_starts, read_text
 from ..language.syntax import Call, Clause, Module, RelationDeclaration, Text
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
 from ..transform.inlining import inline
 from ..transform.numbers import number_solutions
+from ..transform.records import fold_records
 from ..transform.walk import all_terms
 from ..transform.witnesses import write_out_witnesses
 from .cache import Request
@@ -102,7 +104,9 @@ class _Reader:
         self.module = module
         self.texts = texts
         self.folders = folders
+        self.top = Path()  # the folder of the file that was named first
         self.seen: set[tuple[str, int]] = set()
+        self.preprocessor = Preprocessor(self.peek)
 
     def read_root(self, path: Path) -> None:
         try:
@@ -116,12 +120,16 @@ class _Reader:
         self, name: str, text: str, folder: Path, module: Module | None = None, included: bool = False
     ) -> None:
         """Add what a text says to ``module``; ``folder`` is where included files may be."""
-        module = module or self.module
+        if module is None:
+            module, self.top = self.module, folder
         identity = name if name in self.texts else str(Path(name).resolve())
         if (identity, id(module)) in self.seen:
             return
         self.seen.add((identity, id(module)))
+        text, wrong = self.preprocessor.expand(text, identity)
         start = self.sources.add(name, text)
+        for line, message in wrong:
+            self.reporter.error("E0108", start + line_starts(text)[line], message)
 
         def include(target: str, at: int, into: Module) -> None:
             if target in self.texts:
@@ -131,11 +139,30 @@ class _Reader:
 
         parse(text, start, module, self.reporter, include, strict=included)
 
+    def peek(self, target: str, file: str) -> tuple[str, str] | None:
+        """The file that a file includes by a name, as it is known, and its text; None where it cannot be."""
+        if target in self.texts:
+            return target, self.texts[target]
+        try:
+            path = self.find(Path(file).parent, target)
+            folders = (self.top, *self.folders)
+            if any(path.resolve().is_relative_to(allowed) for allowed in folders):
+                return str(path.resolve()), read_text(path)
+        except (UnreadableError, OSError, ValueError, RuntimeError):
+            pass
+        return None
+
+    def find(self, beside: Path, target: str) -> Path:
+        """The path of a file that is included: beside the file that includes it, or in one of the folders."""
+        path = beside / target
+        if path.exists():
+            return path
+        return next((found for f in self.folders if (found := f / target).exists()), path)
+
     def include(self, beside: Path, target: str, at: int, folder: Path, module: Module) -> None:
         path = beside / target
         try:
-            if not path.exists():
-                path = next((found for f in self.folders if (found := f / target).exists()), path)
+            path = self.find(beside, target)
             resolved = path.resolve()
             if not any(resolved.is_relative_to(allowed) for allowed in (folder, *self.folders)):
                 message = f'"{target}" is not in the folder of the rule file'
@@ -305,7 +332,7 @@ class _Compiler:
                 )
                 continue
             declared[declaration.name] = declaration
-            if declaration.name in types.kinds:
+            if declaration.name in types.kinds and declaration.name not in PRIMITIVES:
                 self.reporter.error(
                     "E0202",
                     declaration.at,
@@ -337,7 +364,7 @@ class _Compiler:
         inference = Inference(types, kinds, self.reporter)
         domains = declared_domains(self.module.clauses)
         checked = []
-        for written in self.module.clauses:
+        for written in [clause for each in self.module.clauses for clause in fold_records(each)]:
             try:
                 clause = resolve(write_out_witnesses(written))
                 if check_atoms(clause, self.module, declared, self.reporter):
@@ -391,6 +418,7 @@ class _Compiler:
         facts: list[tuple[int, tuple[Expression, ...]]] = []
         strata: list[Stratum] = []
         shared = 0
+        taken = _Taken()
         for group, is_shared in groups:
             once: list[int] = []
             again: list[int] = []
@@ -401,7 +429,8 @@ class _Compiler:
                 for clause, variables in by_head.get(name, ()):
                     constants = constant_arguments(clause, schema)
                     if constants is not None and not clause.subsumes:
-                        facts.append((schema.index[name], constants))
+                        if taken.take(relations[schema.index[name]], constants):
+                            facts.append((schema.index[name], constants))
                         continue
                     if clause.text not in source_of:
                         source_of[clause.text] = len(sources)
@@ -464,6 +493,21 @@ def _records(types: Types) -> dict[str, tuple[Column, ...]]:
         for name, kind in sorted(types.kinds.items())
         if kind in types.columns
     }
+
+
+class _Taken:
+    """What the facts of relations with choices have in the columns of each."""
+
+    def __init__(self) -> None:
+        self._seen: set[object] = set()
+
+    def take(self, relation: Relation, row: Sequence[Expression]) -> bool:
+        """Whether a fact agrees with none before it."""
+        parts = {(relation.name, columns, tuple(row[c] for c in columns)) for columns in relation.choices}
+        free = parts.isdisjoint(self._seen)
+        if free:
+            self._seen |= parts
+        return free
 
 
 def _choices(relation: RelationDeclaration, keyed: bool) -> tuple[tuple[int, ...], ...]:

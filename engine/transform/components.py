@@ -222,10 +222,14 @@ def _bound_column(column: ColumnDeclaration, names: Binding) -> ColumnDeclaratio
 def _bound_type(declared: TypeDeclaration, names: Binding) -> TypeDeclaration:
     """A type with other names for the types that it is made of."""
     return declared._replace(
+        name=names.get(declared.name) or declared.name,
         names=tuple((names.get(name) or name, at) for name, at in declared.names),
         columns=tuple(_bound_column(column, names) for column in declared.columns),
         branches=tuple(
-            branch._replace(columns=tuple(_bound_column(column, names) for column in branch.columns))
+            branch._replace(
+                name=names.get(branch.name) or branch.name,
+                columns=tuple(_bound_column(column, names) for column in branch.columns),
+            )
             for branch in declared.branches
         ),
     )
@@ -269,8 +273,11 @@ def _renamed(found: Module, instance: str, orphans: list[Clause]) -> Module:
 
     def type_(declared: TypeDeclaration) -> TypeDeclaration:
         new = _bound_type(declared, types)
-        renamed = tuple(branch._replace(name=branches[branch.name]) for branch in new.branches)
-        return new._replace(name=types[declared.name], branches=renamed)
+        renamed = tuple(
+            new_branch._replace(name=branches[old.name])
+            for old, new_branch in zip(declared.branches, new.branches, strict=True)
+        )
+        return new._replace(branches=renamed)
 
     orphans[:] = [clause(orphan) for orphan in orphans]
     return Module(

@@ -49,9 +49,6 @@ def _witnesses(clause: Clause, aggregate: Aggregate) -> set[str]:
     marker = Variable("aggregate@", aggregate.at)
     outside = _replaced(clause, aggregate, marker)
     wanted = _names((outside.head, *outside.body)) & _names(aggregate.body)
-    target = aggregate.target
-    if target is not None:
-        wanted -= {t.name for t in all_terms(Comparison("=", target, target, 0)) if isinstance(t, Variable)}
     if not wanted:
         return set()
     known = grounded_by(resolve(outside).body, {marker.name})

@@ -482,17 +482,30 @@ ERRORS = {
     "record of unknown type": (
         """
         .decl n(x:number)
-        n(x) :- n(x), [x, 1] = [1, x].
+        n(x) :- n(x), y = [x], z = y.
         """,
         """
-        t.dl:2:15: error[E0305]: the type of this record is not known
-            n(x) :- n(x), [x, 1] = [1, x].
-                          ^
+        t.dl:2:19: error[E0305]: the type of this record is not known
+            n(x) :- n(x), y = [x], z = y.
+                              ^
           hint: say it with as([...], type)
-        t.dl:2:24: error[E0305]: the type of this record is not known
-            n(x) :- n(x), [x, 1] = [1, x].
-                                   ^
-          hint: say it with as([...], type)
+        """,
+    ),
+    "preprocessing": (
+        """
+        #define f(x) x
+        .decl r(x:number)
+        r(f(1, 2)).
+        #if 1 +
+        #endif
+        #endif
+        #ifdef A
+        """,
+        """
+        t.dl:3:1: error[E0108]: the macro `f` takes 1 arguments, not 2
+        t.dl:4:1: error[E0108]: this condition cannot be read
+        t.dl:6:1: error[E0108]: `#endif` without `#if`
+        t.dl:7:1: error[E0108]: an `#if` is not closed with `#endif`
         """,
     ),
     "unrelated subtypes": (

@@ -105,13 +105,17 @@ def test_facts_that_do_not_fit(facts: Any, message: str, backend: Any) -> None:
         ("r(1 / x) :- n(x).", "division by zero"),
         ("r(1 % x) :- n(x).", "division by zero"),
         ('r(to_number("one")).', "no number"),
-        ('r(1) :- n(_), match("(", "a").', "regular expression"),
     ],
 )
 def test_what_goes_wrong_while_running(rule: str, message: str, backend: Any) -> None:
     wrong = program(f".decl n(x:number) n(0). .decl r(x:number) .output r\n{rule}")
     with pytest.raises(EngineError, match=rf"t\.dl:2: .*{message}"):
         wrong.evaluate({}, backend=backend)
+
+
+def test_a_pattern_that_is_none_matches_nothing(backend: Any) -> None:
+    rules = program('.decl r(x:symbol) .output r r("a") :- match("(", "a"). r("b") :- !match("[", "a").')
+    assert rules.evaluate({}, backend=backend) == {"r": [("b",)]}
 
 
 def test_a_divisor_can_be_tested_first(backend: Any) -> None:

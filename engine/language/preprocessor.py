@@ -1,0 +1,305 @@
+"""A small C preprocessor: ``#define``, ``#undef``, ``#if`` and its kin. Lines stay where they are.
+
+``#include`` lines stay too, for the parser; what the files define counts behind them. Expanded are
+object-like and function-like macros, with ``#`` and ``##``, outside of texts and comments.
+``RAM_DOMAIN_SIZE`` is 64.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+_DIRECTIVE = re.compile(
+    r"[ \t]*#[ \t]*(define|undef|ifdef|ifndef|if|elif|else|endif|include|line|pragma|error)\b(.*)"
+)
+_USES = re.compile(
+    r"^[ \t]*#[ \t]*(?:define|undef|if|ifdef|ifndef|elif|else|endif|error|include)\b", re.MULTILINE
+)
+_TOKEN = re.compile(
+    r'"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|[A-Za-z_?][\w?]*|[0-9][\w.]*|\s+|##|.'
+)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_DEEPEST = 100  # macros in one another, files in one another
+_LARGEST = 32 << 20  # characters of an expanded text
+
+
+@dataclass(frozen=True)
+class Macro:
+    """``parameters`` is None for a macro that is no function."""
+
+    parameters: tuple[str, ...] | None
+    body: tuple[str, ...]
+
+
+class PreprocessingError(Exception):
+    """What is wrong with a line."""
+
+
+@dataclass
+class Preprocessor:
+    """Macros, as they are after the texts that were expanded. ``load(name, file)`` is the file that a file
+    includes by a name, and its text; None where there is none."""
+
+    load: Callable[[str, str], tuple[str, str] | None] = lambda name, file: None
+    macros: dict[str, Macro] = field(default_factory=lambda: {"RAM_DOMAIN_SIZE": Macro(None, ("64",))})
+    known: dict[str, tuple[str, list[tuple[int, str]]]] = field(default_factory=dict)
+    depth: int = 0
+
+    def expand(self, text: str, file: str) -> tuple[str, list[tuple[int, str]]]:
+        """The text without directives and macros, and what is wrong, by line (from 0)."""
+        if file in self.known:
+            return self.known.pop(file)
+        if len(self.macros) == 1 and not _USES.search(text):
+            return text, []
+        return _Expansion(self, text, file).result()
+
+    def include(self, name: str, file: str) -> None:
+        """Expand the file that ``file`` includes, for what it defines."""
+        found = self.load(name, file) if self.depth < _DEEPEST else None
+        if found is not None and found[0] not in self.known:
+            self.depth += 1
+            self.known[found[0]] = self.expand(found[1], found[0])
+            self.depth -= 1
+
+
+class _Expansion:
+    def __init__(self, state: Preprocessor, text: str, file: str) -> None:
+        self.state, self.file = state, file
+        self.lines = text.split("\n")
+        self.at = 0
+        self.out: list[str] = []
+        self.errors: list[tuple[int, str]] = []
+        self.comment = False  # whether the line begins in a comment
+        self.size = 0
+        # For each #if around the line: whether this part of it counts, and whether any part did.
+        self.parts: list[list[bool]] = []
+
+    def result(self) -> tuple[str, list[tuple[int, str]]]:
+        while self.at < len(self.lines):
+            first, line = self.at, self.lines[self.at]
+            self.at += 1
+            directive = None if self.comment else _DIRECTIVE.match(line)
+            try:
+                if directive is None:
+                    counts = all(part[0] for part in self.parts)
+                    self.emit(first, self.expanded(line) if counts else "")
+                    continue
+                rest = directive[2]
+                while rest.endswith("\\") and self.at < len(self.lines):
+                    rest = rest[:-1] + " " + self.lines[self.at]
+                    self.at += 1
+                kept = self.directive(directive[1], re.sub(r"//.*|/\*.*?\*/", " ", rest).strip())
+                self.emit(first, line if kept else "")
+            except PreprocessingError as error:
+                self.errors.append((first, str(error)))
+                self.emit(first, "")
+        if self.parts:
+            self.errors.append((len(self.lines) - 1, "an `#if` is not closed with `#endif`"))
+        return "\n".join(self.out), self.errors
+
+    def emit(self, first: int, line: str) -> None:
+        """Put out a line, and empty ones for those that were joined to it."""
+        self.size += len(line)
+        if self.size > _LARGEST:
+            raise PreprocessingError(f"the expanded text has more than {_LARGEST >> 20} MiB")
+        self.out += [line] + [""] * (self.at - first - 1)
+
+    def directive(self, name: str, rest: str) -> bool:
+        """Carry out a directive; whether its line stays."""
+        macros, parts = self.state.macros, self.parts
+        counts = all(part[0] for part in parts)
+        if name in ("ifdef", "ifndef", "if"):
+            parts.append([False, True])  # where the condition cannot be read
+            holds = counts and ((rest in macros) == (name == "ifdef") if name != "if" else self.holds(rest))
+            parts[-1] = [holds, holds]
+        elif name in ("elif", "else", "endif"):
+            if not parts:
+                raise PreprocessingError(f"`#{name}` without `#if`")
+            part = parts.pop()
+            if name != "endif":
+                outside = all(other[0] for other in parts)
+                parts.append([False, True])
+                holds = outside and not part[1] and (name == "else" or self.holds(rest))
+                parts[-1] = [holds, part[1] or holds]
+        elif counts and name == "define":
+            self.define(rest)
+        elif counts and name == "undef":
+            macros.pop(rest, None)
+        elif counts and name == "error":
+            raise PreprocessingError(f"#error {rest}")
+        elif counts and name == "include":
+            if found := re.match(r'"([^"]*)"', rest):
+                self.state.include(found[1], self.file)
+            return True
+        return False
+
+    def define(self, rest: str) -> None:
+        name = _NAME.match(rest)
+        if name is None:
+            raise PreprocessingError("`#define` needs a name")
+        body, parameters = rest[name.end() :], None
+        if body.startswith("("):
+            inside, closed, body = body[1:].partition(")")
+            parameters = tuple(p.strip() for p in inside.split(",")) if inside.strip() else ()
+            if not closed or not all(_NAME.fullmatch(p) for p in parameters):
+                raise PreprocessingError(f"the parameters of `{name[0]}` cannot be read")
+        self.state.macros[name[0]] = Macro(parameters, tuple(_TOKEN.findall(body.strip())))
+
+    def holds(self, condition: str) -> bool:
+        condition = re.sub(
+            r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))",
+            lambda m: str(int((m[1] or m[2]) in self.state.macros)),
+            condition,
+        )
+        return bool(_value("".join(self.tokens(_TOKEN.findall(condition), frozenset()))))
+
+    def expanded(self, line: str) -> str:
+        """A line with its macros expanded; takes lines behind it for what goes on there."""
+        while True:
+            start = "/*" if self.comment else ""
+            tokens = _TOKEN.findall(start + line)
+            last = tokens[-1] if tokens else ""
+            self.comment = last.startswith("/*") and not (last.endswith("*/") and len(last) > 3)
+            try:
+                return "".join(self.tokens(tokens, frozenset()))[len(start) :]
+            except _OpenCallError:
+                if self.at >= len(self.lines) or self.comment:
+                    return line
+                self.comment = bool(start)
+                line = f"{line} {self.lines[self.at]}"
+                self.at += 1
+
+    def tokens(self, tokens: Iterable[str], hidden: frozenset[str], depth: int = 0) -> list[str]:
+        if depth > _DEEPEST:
+            raise PreprocessingError(f"macros are more than {_DEEPEST} levels deep")
+        waiting, found = list(tokens), []
+        i = 0
+        while i < len(waiting):
+            token = waiting[i]
+            i += 1
+            macro = None if token in hidden else self.state.macros.get(token)
+            if macro is None:
+                found.append(token)
+                continue
+            body: Iterable[str] = macro.body
+            if macro.parameters is not None:
+                after = i
+                while after < len(waiting) and waiting[after].isspace():
+                    after += 1
+                if after == len(waiting) or waiting[after] != "(":
+                    found.append(token)
+                    continue
+                arguments, i = _arguments(waiting, after)
+                if len(arguments) != len(macro.parameters) and (macro.parameters or arguments != [[]]):
+                    wanted = f"{len(macro.parameters)} arguments, not {len(arguments)}"
+                    raise PreprocessingError(f"the macro `{token}` takes {wanted}")
+                raw = dict(zip(macro.parameters, arguments, strict=False))
+                full = {name: self.tokens(tokens, hidden, depth + 1) for name, tokens in raw.items()}
+                body = _substituted(macro.body, raw, full)
+            found += self.tokens(_pasted(body), hidden | {token}, depth + 1)
+            if len(found) > _LARGEST:
+                raise PreprocessingError("a line becomes too long")
+        return found
+
+
+class _OpenCallError(Exception):
+    """The arguments of a macro go on in the next line."""
+
+
+def _arguments(tokens: list[str], opening: int) -> tuple[list[list[str]], int]:
+    """The arguments behind an opening parenthesis, and where what follows begins."""
+    depth, arguments = 1, [[]]  # type: tuple[int, list[list[str]]]
+    for i in range(opening + 1, len(tokens)):
+        token = tokens[i]
+        depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
+        if not depth:
+            return [_stripped(argument) for argument in arguments], i + 1
+        if token == "," and depth == 1:
+            arguments.append([])
+        else:
+            arguments[-1].append(token)
+    raise _OpenCallError
+
+
+def _stripped(tokens: list[str]) -> list[str]:
+    while tokens and tokens[0].isspace():
+        tokens = tokens[1:]
+    while tokens and tokens[-1].isspace():
+        tokens = tokens[:-1]
+    return tokens
+
+
+def _substituted(body: tuple[str, ...], raw: dict[str, list[str]], full: dict[str, list[str]]) -> list[str]:
+    found: list[str] = []
+    for i, token in enumerate(body):
+        if token == "#" and i + 1 < len(body) and body[i + 1] in raw:
+            continue
+        if token not in raw:
+            found.append(token)
+        elif i and body[i - 1] == "#":
+            text = "".join(raw[token]).replace("\\", "\\\\").replace('"', '\\"')
+            found.append(f'"{text}"')
+        else:
+            sides = (body[:i][::-1], body[i + 1 :])
+            pastes = any([t for t in side if not t.isspace()][:1] == ["##"] for side in sides)
+            found += raw[token] if pastes else full[token]
+    return found
+
+
+def _pasted(tokens: Iterable[str]) -> list[str]:
+    """The tokens with those around ``##`` joined."""
+    found: list[str] = []
+    joins = False
+    for token in tokens:
+        if token == "##":
+            found, joins = _stripped(found), True
+        elif joins and token.isspace():
+            continue
+        elif joins and found:
+            found += _TOKEN.findall(found.pop() + token)
+            joins = False
+        else:
+            found.append(token)
+    return found
+
+
+_OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.LShift: lambda a, b: a << min(b, 64), ast.RShift: lambda a, b: a >> min(b, 64),
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE:
+    operator.ge, ast.Not: lambda a: not a, ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert:
+    operator.invert,
+}  # fmt: skip
+
+
+def _value(condition: str) -> int:
+    """The value of a condition in which every name that is left is 0."""
+    condition = re.sub(r"\b(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*\b", r"\1", condition)
+    condition = re.sub(r"\b[A-Za-z_]\w*", "0", condition)
+    condition = condition.replace("&&", " and ").replace("||", " or ").replace("/", "//")
+    condition = re.sub(r"!(?!=)", " not ", condition)
+    try:
+        return int(_evaluated(ast.parse(condition.strip(), mode="eval").body))
+    except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError):
+        raise PreprocessingError("this condition cannot be read") from None
+
+
+def _evaluated(node: ast.expr) -> Any:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.BoolOp):
+        values = [bool(_evaluated(value)) for value in node.values]
+        return all(values) if isinstance(node.op, ast.And) else any(values)
+    if isinstance(node, ast.UnaryOp):
+        return _OPERATORS[type(node.op)](_evaluated(node.operand))
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)](_evaluated(node.left), _evaluated(node.right))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
+        return _OPERATORS[type(node.ops[0])](_evaluated(node.left), _evaluated(node.comparators[0]))
+    raise ValueError
