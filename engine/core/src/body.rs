@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::error::Fault;
 use crate::fold::Fold;
-use crate::functor::{float, Comparison, Functor};
+use crate::functor::{float, float_word, Comparison, Functor};
 use crate::index::Entries;
 use crate::relation::{Matches, Relation};
 use crate::sink::Sink;
