@@ -6,10 +6,12 @@ from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..importers.graph.graph import Graph, Instance
+from ..importers.graph.graph import Graph
 from ..program.classes import Classes
 from ..program.function import RESULT_SHARDING, location, sharding_of
 from ..program.manual import boundary_axes
@@ -19,15 +21,13 @@ from .functions import Version, choose_versions
 from .meshes import write_meshes
 from .shardings import Written
 
-Bodies = tuple[tuple[Instance, dict[int, Any]], ...]
 
-
-def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> Bodies:
+def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> tuple[Body, ...]:
     """Annotates ``module`` in place: every value that has a sharding gets it as an attribute.
 
     Constants that were split are there once per distinct sharding, functions once per distinct shardings of
-    their arguments and results; sharding groups, data-flow edges and dead ops are gone. Returned are, of each
-    function that is there, the instance that it was written from and its ops by node.
+    their arguments and results; sharding groups, data-flow edges and dead ops are gone. Returned are the
+    functions that are there.
     """
     with module.context, ir.Location.unknown():
         write_meshes(module, written.shardings)
@@ -57,7 +57,7 @@ class _Module(Context):
         super().__init__(graph, classes, written)
         self.module = module
 
-    def run(self) -> Bodies:
+    def run(self) -> tuple[Body, ...]:
         functions = {i.function.name: i.function.op for i in self.graph.instances}
         symbols: dict[str, Any] = {}
         for op in self.module.body.operations:
@@ -91,7 +91,7 @@ class _Module(Context):
         for version, func, ops in bodies:
             body = Body(self, version, func, ops)
             body.write()
-            found.append((version.instance, body.alive()))
+            found.append(body)
             func.attributes["sym_name"] = ir.StringAttr.get(version.name)
         last = list(self.module.body.operations)[-1].operation
         for _, func, _ in bodies[1:]:
@@ -116,7 +116,10 @@ def _ops(func: Any) -> list[Any]:
 
 
 class Body:
-    """Writes one function."""
+    """Writes one function.
+
+    Attributes: ``instance``, what it is written from; ``alive``, its ops in the end, by node.
+    """
 
     def __init__(self, module: Context, version: Version, func: Any, ops: list[Any]) -> None:
         self.written, self.shapes, self.classes = module.written, module.shapes, module.classes
@@ -130,6 +133,7 @@ class Body:
         for copy in self.function.originals:
             self.ops[copy] = None
         self.same: dict[int, int] = {}  # node that is merged -> the node it is merged with
+        self.homes: dict[int, int] = {}  # copy -> the node it is copied from, whose op it takes
 
     def write(self) -> None:
         self.merge_constants()
@@ -140,11 +144,12 @@ class Body:
         self.set_shardings()
         self.set_boundary()
 
+    @cached_property
     def alive(self) -> dict[int, Any]:
         """The ops that are there in the end. Others must not be touched: MLIR has freed them, with
         all that was inside of them."""
         function, found = self.function, dict[int, Any]()
-        gone = self.erased | self.reused | (function.removed - set(function.originals))
+        gone = self.erased.union(self.homes.values(), function.removed.difference(function.originals))
         for node in sorted(range(len(self.ops)), key=lambda n: (n in function.originals, n)):
             around = node
             while around >= 0 and around not in gone:
@@ -164,12 +169,9 @@ class Body:
         first: dict[Hashable, int] = {}
         place, contents = self.instance.layout.place, self.written.contents
         held = contents[self.instance.place + place].tolist()
-        for node in function.order:
-            signature = function.signature[node]
-            if signature not in merges:
-                continue
+        for node in [n for n in function.order if function.signature[n] in merges]:
             key = (
-                signature,
+                function.signature[node],
                 function.data.get(function.originals.get(node, node)),
                 function.region[node],
                 held[function.results[node][0]],
@@ -194,7 +196,6 @@ class Body:
         for node in function.order:
             if node in function.originals and node not in self.same:
                 copies.setdefault(function.originals[node], []).append(node)
-        self.reused: set[int] = set()
         for source, nodes in copies.items():
             free = source in function.removed
             anchor = ir.InsertionPoint(self.ops[source].operation)
@@ -202,7 +203,7 @@ class Body:
                 self.ops[node] = self.ops[source].operation.clone(anchor).opview
             if free:
                 self.ops[nodes[-1]] = self.ops[source]
-                self.reused.add(source)
+                self.homes[nodes[-1]] = source
         for node, (near, index) in function.created.items():
             operation = self.ops[self.same.get(near, near)].operation
             attribute = self.written.attribute(function.annotations[function.results[node][0]])
@@ -212,19 +213,31 @@ class Body:
 
     def rewire(self) -> None:
         function = self.function
-        for node in function.order:
-            if node in self.same:
-                continue
+        changed = set(function.rewired).union(function.originals).difference(self.same)
+        for node in [n for n in function.order if n in changed] if changed else ():
             operands = function.operands[node]
-            changed = (
-                range(len(operands)) if node in function.originals else sorted(function.rewired.get(node, ()))
-            )
-            for index in changed:
-                self.ops[node].operands[index] = self.ir_value(operands[index])
+            copied = node in function.originals
+            for index in range(len(operands)) if copied else sorted(function.rewired[node]):
+                if not self.stands(node, index):
+                    self.ops[node].operands[index] = self.ir_value(operands[index])
         for node, other in self.same.items():
             if self.ops[node] is not None:
                 for mine, theirs in zip(self.ops[node].results, self.ops[other].results, strict=True):
                     mine.replace_all_uses_with(theirs)
+
+    def stands(self, node: int, index: int) -> bool:
+        """Whether an operand is what the op of ``node`` has already: what used an original uses the copy that
+        took its op."""
+        function, source = self.function, self.function.originals.get(node)
+        value = function.operands[node][index]
+        maker = function.definer[value]
+        if maker in self.same:
+            return False
+        if source is None:
+            return maker in self.homes
+        before = function.operands[source][index]
+        unchanged = value == before or self.homes.get(maker) == function.definer[before]
+        return unchanged and index not in function.rewired.get(source, ())
 
     def ir_value(self, value: int) -> Any:
         value = self.representative(value)
@@ -253,8 +266,9 @@ class Body:
     def erase(self) -> None:
         """Erases what is merged or not needed, users first, and the annotations that have been read."""
         function = self.function
+        reused = {*self.homes.values()}
         gone = [n for n in sorted(function.removed, reverse=True) if n not in function.originals]
-        gone = [n for n in gone if n not in self.reused and function.parent[n] not in function.removed]
+        gone = [n for n in gone if n not in reused and function.parent[n] not in function.removed]
         edges = list(function.flow_edges)
         for node in edges:
             self.ops[node].results[0].replace_all_uses_with(self.ops[node].operands[0])
@@ -294,53 +308,57 @@ class Body:
     # ---- Shardings -----------------------------------------------------------------------------------------
 
     def set_shardings(self) -> None:
-        function, written, shapes = self.function, self.written, self.shapes
-        base, place, contents = self.instance.place, self.instance.layout.place, written.contents
-        cache: dict[tuple[int, int], ir.Attribute | None] = {}
-        own = {*function.constraints, *function.boundaries}
-        held = contents[base + place].tolist()
-        special = {int(p) - base for p in written.unchanged}
-        types, calls = function.types, function.calls
-        for node in function.order:
-            results = function.results[node]
-            if node in self.same or node in self.erased or not (results or node in own):
-                continue
-            if (
-                len(results) == 1
-                and node not in own
-                and node not in calls
-                and place[results[0]] not in special
-            ):
-                value = results[0]
-                key = (held[value], types[value])
-                if key not in cache:
-                    rank = len(shapes[types[value]] or ())
-                    cache[key] = written.per_value([written.of(held[value], rank)], [rank])
-                attribute = cache[key]
-                if attribute is None:
-                    continue
-                op = self.ops[node]
-                attributes = op.attributes
-                if function.names[node].startswith("sdy.") and (label := _result_sharding(attributes)):
-                    sharding = written.of(held[value], len(shapes[types[value]] or ()))
-                    attributes[label] = written.attribute(sharding) if sharding else attributes[label]
-                else:
-                    attributes["sdy.sharding"] = attribute
-            elif node in calls:
+        function, place = self.function, self.instance.layout.place
+        order, made = np.asarray(function.order, np.int64), np.asarray(function.definer, np.int64)
+        results = np.bincount(made[made >= 0], minlength=len(function.ops))
+        unchanged = np.isin(place, np.asarray([*self.written.unchanged], np.int64) - self.instance.place)
+        own = [*function.constraints, *function.boundaries]
+        alone = [node for node in function.order if function.names[node].startswith("sdy.")]
+        alone += [*function.calls, *made[unchanged & (made >= 0)].tolist()]
+        plain, others = np.zeros((2, len(function.ops)), bool)
+        plain[order] = results[order] == 1
+        plain[alone] = False
+        others[order] = results[order] > 0
+        others[own] = True
+        gone = [*self.erased, *self.same]
+        plain[gone] = others[gone] = False
+        self.set_plain(np.nonzero((made >= 0) & plain[made])[0], made)
+        for node in order[(others & ~plain)[order]].tolist():
+            if node in function.calls:
                 self.set_call(node)
+            elif node in function.boundaries:
+                self.set_boundaries(node)
             else:
-                ranks = [len(shapes[types[v]] or ()) for v in results]
-                shardings = [
-                    written.sharding(base + int(place[v]), rank)
-                    for v, rank in zip(results, ranks, strict=True)
-                ]
-                if node in function.boundaries:
-                    self.set_boundaries(node)
-                elif node in own:
-                    if shardings[0] is not None:
-                        self.ops[node].attributes["sharding"] = written.attribute(shardings[0])
-                elif (attribute := written.per_value(shardings, ranks)) is not None:
-                    self.ops[node].attributes["sdy.sharding"] = attribute
+                self.set_results(node)
+
+    def set_plain(self, values: npt.NDArray[np.int64], made: npt.NDArray[np.int64]) -> None:
+        """The shardings of values, each of which is the only result of the op that ``made`` has for it."""
+        place, shapes = self.instance.place + self.instance.layout.place[values], self.shapes
+        held = self.written.contents[place].astype(np.int64)
+        keys = held * len(shapes) + np.asarray(self.function.types, np.int64)[values]
+        distinct, which = np.unique(keys, return_inverse=True)
+        attributes: list[ir.Attribute | None] = []
+        for content, type_ in (divmod(key, len(shapes)) for key in distinct.tolist()):
+            rank = len(shapes[type_] or ())
+            attributes.append(self.written.per_value([self.written.of(content, rank)], [rank]))
+        written = np.asarray([attribute is not None for attribute in attributes], bool)[which]
+        ops = self.ops
+        for node, at in zip(made[values][written].tolist(), which[written].tolist(), strict=True):
+            ops[node].attributes["sdy.sharding"] = attributes[at]
+
+    def set_results(self, node: int) -> None:
+        """The shardings of the results of an op."""
+        values, written = self.function.results[node], self.written
+        shardings, ranks = self.held(values), self.ranks(values)
+        attribute = written.per_value(shardings, ranks)
+        if attribute is None:
+            return
+        attributes = self.ops[node].attributes
+        label = _result_sharding(attributes) if self.function.names[node].startswith("sdy.") else None
+        if label is None:
+            attributes["sdy.sharding"] = attribute
+        elif shardings[0] is not None:
+            attributes[label] = written.attribute(shardings[0])
 
     def set_boundaries(self, node: int) -> None:
         """The shardings of what enters and leaves a computation with a body."""
@@ -423,13 +441,14 @@ class Body:
     def set_values(self, label: str, values: Any, shardings: list[Sharding | None]) -> None:
         attributes, old = self.func.attributes, boundary_attributes(self.func, label)
         shardings = shardings or [None] * len(values)
+        fitted: dict[tuple[int, int], ir.Attribute | None] = {}  # by the identity of a sharding, and a type
         new = []
         for value, entry, sharding in zip(values, old, shardings, strict=True):
-            fitted = self.written.fitted(
-                sharding, self.shapes[self.function.types[value]] or (), entry=self.entry
-            )
-            attribute = None if fitted is None else self.written.attribute(fitted)
-            known = sharding_of(entry)
+            key = (id(sharding), self.function.types[value])
+            if key not in fitted:
+                found = self.written.fitted(sharding, self.shapes[key[1]] or (), entry=self.entry)
+                fitted[key] = None if found is None else self.written.attribute(found)
+            attribute, known = fitted[key], sharding_of(entry)
             if self.root and (known is attribute or (known and attribute and known == attribute)):
                 new.append(entry)
                 continue

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..exporters.module import Bodies
+from ..exporters.module import Body
 from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
 from ..importers.program import Program
@@ -57,7 +57,7 @@ class RunData:
     program: Program
     fixpoint: Fixpoint
     written: Written
-    bodies: Bodies
+    bodies: tuple[Body, ...]
     options: Options
 
     @cached_property
@@ -71,9 +71,9 @@ class RunData:
         """The ops of the annotated module that were in the program as it was read, as items; what is written
         once for several calls stands for the first of them."""
         found: dict[Any, Item] = {}
-        for instance, ops in self.bodies:
-            for node, op in ops.items():
-                found.setdefault(op.operation, Item(instance.item + node))
+        for body in self.bodies:
+            for node, op in body.alive.items():
+                found.setdefault(op.operation, Item(body.instance.item + node))
         return found
 
     @cached_property
