@@ -230,9 +230,7 @@ class Body:
         took its op."""
         function, source = self.function, self.function.originals.get(node)
         value = function.operands[node][index]
-        maker = function.definer[value]
-        if maker in self.same:
-            return False
+        maker = function.definer[value]  # if it is merged, its op is replaced for all that use it
         if source is None:
             return maker in self.homes
         before = function.operands[source][index]
