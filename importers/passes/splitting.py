@@ -32,6 +32,9 @@ class _Splitter:
         for value, group, _ in function.groups:
             self.groups.setdefault(value, []).append(group)
         self.group_nodes = {node for _, _, node in function.groups}
+        self.copied: list[int] = []  # the node behind each copy
+        self.operands: list[tuple[int, ...]] = []  # of each copy
+        self.first, self.next = len(function.ops), len(function.types)  # the first copy, the next value
 
     def run(self) -> None:
         function, constants = self.function, self.constants
@@ -45,6 +48,7 @@ class _Splitter:
                 continue
             function.operands[node] = tuple([self.copy(v, {}) if v in shaped else v for v in operands])
             function.rewired[node] = {i for i, v in enumerate(operands) if v in shaped}
+        self.add_copies()
         self.remove_unused()
         self.put_in_order()
 
@@ -67,41 +71,47 @@ class _Splitter:
         if node < 0 or self.scalar[function.types[value]]:
             return value
         operands = tuple([self.copy(v, copies) for v in function.operands[node]])
-        twin = len(function.ops)
-        function.ops.append(function.ops[node])
-        function.names.append(function.names[node])
-        function.signature.append(function.signature[node])
-        function.operands.append(operands)
-        function.parent.append(function.parent[node])
-        function.region.append(function.region[node])
-        first = len(function.types)
+        self.copied.append(node)
+        self.operands.append(operands)
         for result in function.results[node]:
-            copies[result] = twin_value = function.new_value(function.types[result], twin)
-            if result in function.annotations:
-                function.annotations[twin_value] = function.annotations[result]
-            for group in self.groups.get(result, ()):
-                function.groups.append((twin_value, group, -1))
-        function.results.append(range(first, len(function.types)))
-        if node in function.calls:
-            function.calls[twin] = function.calls[node]
-        function.originals[twin] = node
+            copies[result] = self.next
+            self.next += 1
         return copies[value]
+
+    def add_copies(self) -> None:
+        """Adds the copies that were made to the function."""
+        function, copied = self.function, self.copied
+        for column in (function.ops, function.names, function.signature, function.parent, function.region):
+            column.extend([column[node] for node in copied])
+        function.operands.extend(self.operands)
+        function.originals.update(enumerate(copied, self.first))
+        calls = [
+            (twin, function.calls[node])
+            for twin, node in function.originals.items()
+            if node in function.calls
+        ]
+        function.calls.update(calls)
+        for twin, node in function.originals.items():
+            results, first = function.results[node], len(function.types)
+            for result in results:
+                value = function.new_value(function.types[result], twin)
+                if result in function.annotations:
+                    function.annotations[value] = function.annotations[result]
+                if result in self.groups:
+                    function.groups.extend([(value, group, -1) for group in self.groups[result]])
+            function.results.append(range(first, first + len(results)))
 
     def remove_unused(self) -> None:
         """Removes constants without uses other than by sharding groups, users before what they use."""
         function = self.function
-        uses = dict.fromkeys(self.values, 0)
-        for node in chain(self.users, function.originals):
-            if node not in self.group_nodes:
-                for value in function.operands[node]:
-                    if value in uses:
-                        uses[value] += 1
+        nodes = [n for n in chain(self.users, function.originals) if n not in self.group_nodes]
+        used = np.fromiter(chain.from_iterable([function.operands[n] for n in nodes]), np.int64)
+        uses = np.bincount(used, minlength=len(function.types)).tolist()
         for node in sorted(self.constants, reverse=True):
-            if not any(uses[value] for value in function.results[node]):
+            if not any(map(uses.__getitem__, function.results[node])):
                 function.removed.add(node)
                 for value in function.operands[node]:
-                    if value in uses:
-                        uses[value] -= 1
+                    uses[value] -= 1
         gone = {value for node in function.removed for value in function.results[node]}
         for value, _, node in function.groups:
             if value in gone:
