@@ -43,6 +43,7 @@ class Written:
         self._read: dict[tuple[int, int], Sharding | None] = {}
         self._fitted: dict[tuple[Sharding | None, Shape, bool], Sharding | None] = {}
         self._attributes: dict[Any, ir.Attribute] = {}
+        self._decided: dict[tuple[str, tuple[int | None, ...]], tuple[dict[int, int], set[int]]] = {}
 
     def sharding(self, place: int, rank: int) -> Sharding | None:
         """The sharding of a place whose tensor has this rank; None where it has none."""
@@ -106,8 +107,10 @@ class Written:
 
         ``rules/propagation/siblings.dl`` decides, and says what ``when`` can be.
         """
-        held = [None if s is None else s.mesh for s in shardings]
-        opened, lost = self._siblings(when, held, self.shardings.meshes.meshes)
+        held = tuple([None if s is None else s.mesh for s in shardings])
+        if (when, held) not in self._decided:
+            self._decided[when, held] = self._siblings(when, held, self.shardings.meshes.meshes)
+        opened, lost = self._decided[when, held]
         found = [
             Sharding.open(opened[i], rank) if i in opened else None if i in lost else sharding
             for i, (sharding, rank) in enumerate(zip(shardings, ranks, strict=True))

@@ -22,19 +22,17 @@ class Uses:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        order = function.order
-        self.position: list[float] = [-1.0] * len(function.ops)
-        for i, node in enumerate(order):
-            self.position[node] = float(i)
-        counts = np.fromiter((len(function.operands[n]) for n in order), np.int64, len(order))
+        order = np.asarray(function.order, np.int64)
+        position = np.full(len(function.ops), -1.0)
+        position[order] = np.arange(len(order))
+        self.position: list[float] = position.tolist()
+        operands = [function.operands[n] for n in function.order]
+        counts = np.fromiter(map(len, operands), np.int64, len(order))
         total = int(counts.sum())
-        self.value: Integers = np.fromiter(
-            chain.from_iterable([function.operands[n] for n in order]), np.int64, total
-        )
-        self.node: Integers = np.repeat(np.asarray(order, np.int64), counts)
+        self.value: Integers = np.fromiter(chain.from_iterable(operands), np.int64, total)
+        self.node: Integers = np.repeat(order, counts)
         self.index: Integers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        born = np.asarray(self.position)
-        self.age: npt.NDArray[np.float64] = born[self.node] + self.index * 1e-6
+        self.age: npt.NDArray[np.float64] = position[self.node] + self.index * 1e-6
         self._newest = 2.0 * len(order) + 1
 
     def end(self, node: int) -> float:

@@ -200,7 +200,7 @@ class RuleBook:
     def invalid(self, signature: Facts) -> tuple[Invalid, ...]:
         """The errors in the answer of a user's or a package's rules about a signature that was classified
         before."""
-        if _key(signature) not in self._invalid:
+        if not self._invalid or _key(signature) not in self._invalid:
             return ()
         from .users import places
 

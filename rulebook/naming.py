@@ -50,4 +50,6 @@ def naming(rules: Solver) -> Naming:
 
 def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bool:
     """Rules that are ``about`` some ops may say something about a signature: it has one of the names."""
-    return about is None or any(v in about for rows in facts.values() for row in rows for v in row)
+    if not about:
+        return about is None
+    return any(v in about for rows in facts.values() for row in rows for v in row)
