@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -48,6 +50,19 @@ class Program:
     grouped: tuple[tuple[int, ...], ...]  # the places of each sharding group, in program order
 
 
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Python looks for no cycles of objects: an import makes many objects, and none of them is garbage."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_no_collections()
 def import_program(
     module: ir.Module, rules: RuleBook, *, modes: Sequence[str] = (), separate_groups: bool = False
 ) -> Program:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import warnings
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,19 +30,6 @@ from .options import Options
 from .result import Result, UnknownOp
 
 
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Python does not look for cycles of objects: a run makes many objects, and none of them is garbage."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_no_collections()
 def run_with(
     source: Any,
     options: Options,
