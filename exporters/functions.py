@@ -38,10 +38,7 @@ def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] 
 
     def of(values: list[int] | tuple[int, ...]) -> tuple[Sharding, ...]:
         rank = [len(shapes[instance.function.types[v]] or ()) for v in values]
-        found = [
-            written.sharding(instance.place + int(instance.layout.place[v]), r)
-            for v, r in zip(values, rank, strict=True)
-        ]
+        found = written.held(instance, values, rank)
         return tuple(written.filled(found, rank, "call") or ())
 
     function = instance.function

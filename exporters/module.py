@@ -133,6 +133,7 @@ class Body:
         for copy in self.function.originals:
             self.ops[copy] = None
         self.same: dict[int, int] = {}  # node that is merged -> the node it is merged with
+        self.values: dict[int, Any] = {}  # MLIR's, by number
         self.homes: dict[int, int] = {}  # copy -> the node it is copied from, whose op it takes
 
     def write(self) -> None:
@@ -220,10 +221,10 @@ class Body:
             for index in range(len(operands)) if copied else sorted(function.rewired[node]):
                 if not self.stands(node, index):
                     self.ops[node].operands[index] = self.ir_value(operands[index])
-        for node, other in self.same.items():
+        for node in self.same:
             if self.ops[node] is not None:
-                for mine, theirs in zip(self.ops[node].results, self.ops[other].results, strict=True):
-                    mine.replace_all_uses_with(theirs)
+                for value, result in zip(function.results[node], self.ops[node].results, strict=True):
+                    result.replace_all_uses_with(self.ir_value(value))
 
     def stands(self, node: int, index: int) -> bool:
         """Whether an operand is what the op of ``node`` has already: what used an original uses the copy that
@@ -239,6 +240,11 @@ class Body:
 
     def ir_value(self, value: int) -> Any:
         value = self.representative(value)
+        if value not in self.values:
+            self.values[value] = self.ir_value_of(value)
+        return self.values[value]
+
+    def ir_value_of(self, value: int) -> Any:
         function = self.function
         node = function.definer[value]
         if node >= 0:
@@ -420,8 +426,7 @@ class Body:
             arguments = self.held(function.arguments)
         results = self.held(returned)
         if self.entry:
-            places, ranks = self.graph.result_places.tolist(), self.ranks(returned)
-            results = [written.sharding(p, rank) for p, rank in zip(places, ranks, strict=True)]
+            results = written.all(self.graph.result_places, self.ranks(returned))
         self.set_values("arg_attrs", function.arguments, arguments)
         self.set_values("res_attrs", returned, results)
         if not self.root:
@@ -429,8 +434,7 @@ class Body:
 
     def held(self, values: Sequence[int]) -> list[Sharding | None]:
         """The shardings of values of the function."""
-        places = (self.instance.place + int(self.instance.layout.place[v]) for v in values)
-        return [self.written.sharding(p, r) for p, r in zip(places, self.ranks(values), strict=True)]
+        return self.written.held(self.instance, values, self.ranks(values))
 
     def ranks(self, values: Sequence[int]) -> list[int]:
         """The rank of each value; 0 for what is no tensor."""
@@ -440,24 +444,31 @@ class Body:
         attributes, old = self.func.attributes, boundary_attributes(self.func, label)
         shardings = shardings or [None] * len(values)
         fitted: dict[tuple[int, int], ir.Attribute | None] = {}  # by the identity of a sharding, and a type
+        entries: dict[tuple[Any, ir.Attribute | None], Any] = {}
         new = []
         for value, entry, sharding in zip(values, old, shardings, strict=True):
             key = (id(sharding), self.function.types[value])
             if key not in fitted:
                 found = self.written.fitted(sharding, self.shapes[key[1]] or (), entry=self.entry)
                 fitted[key] = None if found is None else self.written.attribute(found)
-            attribute, known = fitted[key], sharding_of(entry)
-            if self.root and (known is attribute or (known and attribute and known == attribute)):
-                new.append(entry)
-                continue
-            kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"} if self.root else {}
-            if attribute is not None:
-                kept["sdy.sharding"] = attribute
-            new.append(ir.DictAttr.get(kept))
+            attribute = fitted[key]
+            if (entry, attribute) not in entries:
+                entries[entry, attribute] = self.entry_with(entry, attribute)
+            new.append(entries[entry, attribute])
         if any(len(entry) for entry in new):
             attributes[label] = ir.ArrayAttr.get(new)
         elif label in attributes:
             del attributes[label]
+
+    def entry_with(self, entry: Any, attribute: ir.Attribute | None) -> Any:
+        """The attributes of an argument or a result, with a sharding or without one."""
+        known = sharding_of(entry)
+        if self.root and (known is attribute or (known and attribute and known == attribute)):
+            return entry
+        kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"} if self.root else {}
+        if attribute is not None:
+            kept["sdy.sharding"] = attribute
+        return ir.DictAttr.get(kept)
 
 
 def _result_sharding(attributes: Any) -> str | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ..importers.graph.graph import Instance
 from ..program.meshes import Mesh
 from ..program.shardings import Facts, Sharding, Shardings
 
@@ -50,6 +51,17 @@ class Written:
         if place in self.unchanged:
             return self.unchanged[place]
         return self.of(int(self.contents[place]), rank)
+
+    def all(self, places: npt.NDArray[np.int32], ranks: Sequence[int]) -> list[Sharding | None]:
+        """The shardings of places whose tensors have these ranks."""
+        if self.unchanged:
+            return [self.sharding(place, rank) for place, rank in zip(places.tolist(), ranks, strict=True)]
+        contents = self.contents[places].tolist()
+        return [self.of(content, rank) for content, rank in zip(contents, ranks, strict=True)]
+
+    def held(self, instance: Instance, values: Sequence[int], ranks: Sequence[int]) -> list[Sharding | None]:
+        """The shardings of values of a function, which have these ranks."""
+        return self.all(instance.place + instance.layout.place[list(values)], ranks)
 
     def of(self, content: int, rank: int) -> Sharding | None:
         """The sharding that a content stands for."""

@@ -44,9 +44,9 @@ class _Kind:
 
     @property
     def special(self) -> bool:
-        """Whether there is anything to take down for each of them."""
+        """Whether there is more to take down for each of them than data."""
         of_sdy = self.name == "sdy.sharding_constraint" or self.group is not None
-        return bool(of_sdy or self.data or self.shardings or self.sharding is not None or self.callee)
+        return bool(of_sdy or self.shardings or self.sharding is not None or self.callee)
 
 
 @dataclass
@@ -264,10 +264,13 @@ class _Body:
     def read_special(self, kinds: dict[int, _Kind]) -> None:
         """What nodes say beyond their signatures."""
         function = self.function
+        with_data = self.nodes(kinds, lambda kind: bool(kind.data))
+        function.data = {
+            node: kinds[kind].data
+            for node, kind in zip(with_data, self.kinds[with_data].tolist(), strict=True)
+        }
         for node in self.nodes(kinds, lambda kind: kind.special):
             kind, results = kinds[int(self.kinds[node])], function.results[node]
-            if kind.data:
-                function.data[node] = kind.data
             function.attributes.update(zip(results, kind.shardings, strict=False))
             if kind.sharding is not None:
                 function.attributes[function.flow_edges.get(node, results.start)] = kind.sharding

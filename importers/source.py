@@ -40,6 +40,7 @@ def make_context() -> ir.Context:
     _chlo.register_dialect(context)
     _stablehlo.register_dialect(context)
     context.allow_unregistered_dialects = True
+    context.enable_multithreading(False)  # locks cost more than threads bring: most ops are in one function
     return context
 
 

@@ -111,7 +111,7 @@ class Result(RunData, Questions):
         With ``bind="needed"`` only values that XLA would decide otherwise have one.
         Raises ShardlogError for what GSPMD's notation cannot say.
         """
-        return str(self._in(notation, bind))
+        return str(self._in(notation, bind).operation.get_asm(assume_verified=True))
 
     def bytecode(self, notation: Notation = "sdy", bind: Bind = "none") -> bytes:
         """The annotated module as MLIR bytecode, as ``text``."""

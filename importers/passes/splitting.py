@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,8 @@ class _Splitter:
     def add_copies(self) -> None:
         """Adds the copies that were made to the function."""
         function, copied = self.function, self.copied
-        for column in (function.ops, function.names, function.signature, function.parent, function.region):
+        columns: list[list[Any]] = [function.ops, function.names, function.signature]
+        for column in (*columns, function.parent, function.region):
             column.extend([column[node] for node in copied])
         function.operands.extend(self.operands)
         function.originals.update(enumerate(copied, self.first))
