@@ -1,4 +1,4 @@
-"""``shardlog fmt`` and ``lsp``: what writing rules takes."""
+"""``shardlog fmt``, ``lsp`` and ``profile``: what writing rules takes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 from typing import Any
+
+from .running import add_json, print_json, warn
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -22,6 +24,21 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     lsp = commands.add_parser("lsp", help="serve editors: errors, definitions, renaming, over standard input")
     lsp.add_argument("--stdio", action="store_true", help="over standard input and output, as is done anyhow")
     lsp.set_defaults(carry_out=_lsp)
+
+    profile = commands.add_parser("profile", help="say what each rule of a Datalog program takes")
+    profile.add_argument("program", metavar="PROGRAM", help="a program in Soufflé's dialect")
+    about = "the folder of the files that .input reads; default: this one"
+    profile.add_argument("-F", "--fact-dir", metavar="DIR", default=".", help=about)
+    about = "a folder that .include may reach beside that of the program; may be repeated"
+    profile.add_argument(
+        "--allow-include", dest="include_from", metavar="DIR", action="append", default=[], help=about
+    )
+    about = "what the evaluation may take, as in tuples=5000000,memory=2G,seconds=10; default: no limit"
+    profile.add_argument("--limits", metavar="LIMITS", default="", help=about)
+    profile.add_argument("--html", metavar="FILE", help="write a page instead of tables")
+    profile.add_argument("--full", action="store_true", help="leave nothing out")
+    add_json(profile, "print JSON instead of tables")
+    profile.set_defaults(carry_out=_profile)
 
 
 def _fmt(options: argparse.Namespace) -> int:
@@ -52,3 +69,25 @@ def _lsp(options: argparse.Namespace) -> None:
     from ..authoring.editing.server import server
 
     server(__version__).start_io()
+
+
+def _profile(options: argparse.Namespace) -> None:
+    from ..authoring.profiles.text import profile_text
+    from ..datalog import Limits, Program
+    from ..outputs import refuse_loss, write
+
+    refuse_loss([("--html", options.html)], [options.program])
+    if options.html:
+        from ..authoring.profiles.page import page
+    limits = Limits().changed(options.limits)
+    program = Program(Path(options.program), include_from=options.include_from, limits=limits)
+    for warning in program.warnings():
+        warn(warning)
+    program.read_inputs(options.fact_dir)
+    found = program.profile(*program.outputs)
+    if options.html:
+        write(options.html, page(found, f"{options.program}: what rules took").encode())
+    elif options.json:
+        print_json(found.as_json())
+    else:
+        print(profile_text(found, full=options.full))

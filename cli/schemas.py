@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ..checks.lint import Finding
 from ..cost.ahead import Kept, Memory
 from ..cost.cost import Item
+from ..datalog.profile import Profile
 from ..explanations.explanation import Loss, Site
 from ..explanations.questions.collective import Because, Way
 from ..explanations.questions.diff import Tensor
@@ -202,6 +203,7 @@ _PROOF = _object(fact=_TEXT, height=_NUMBER, steps=_array(_STEP))
 _ATTEMPT = _object(rule=_RULE, found=_TEXTS, missing=_TEXT)
 
 _DOCUMENTS = {
+    "profile": _of(Profile),
     "datalog": {"anyOf": [_PROOF, _object(fact=_TEXT, attempts=_array(_ATTEMPT))]},  # with --explain-not
     "run": _object(
         {"priorities": _array(_of(stages.Account)), "findings": _FINDINGS},  # with --stages and --fail-on

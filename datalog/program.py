@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..engine.plan.cache import Request
 from . import directives, tables
 from .columns import added
 from .explanations import Explanation, WhyNot
+from .profile import Profile, profile_of
 from .readers import read
 from .values import fact_of, fact_text
 from .writers import write
@@ -66,6 +68,11 @@ class Program:
         found = self._program.relations.items()
         return {name: relation for name, relation in found if not {"(", "@"} & set(name)}
 
+    @property
+    def outputs(self) -> list[str]:
+        """The relations of ``.output`` and ``.printsize``, in the order of declaration."""
+        return self._program.outputs
+
     def add(self, relation: str, facts: Any) -> None:
         """Adds facts: all of them, or none where one does not fit, which raises EngineError.
 
@@ -85,6 +92,14 @@ class Program:
         names = [self._relation(name).name for name in relations] or list(self.relations)
         self._proofs = None
         self._store.evaluate(names, limits or self.limits)
+
+    def profile(self, *relations: str, limits: Limits | None = None) -> Profile:
+        """As ``run``; returns what it took, rule by rule and round by round."""
+        names = [self._relation(name).name for name in relations] or list(self.relations)
+        self._proofs = None
+        start = perf_counter()
+        noted = self._store.profile(names, limits or self.limits)
+        return profile_of(noted, self._program.plan, perf_counter() - start)
 
     def warnings(self) -> list[str]:
         """What its directives say that nobody heeds: a line each, with the place."""

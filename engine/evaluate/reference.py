@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import Any, cast
 
 from ..language.diagnostics import EngineError
@@ -75,6 +76,8 @@ class Evaluation:
         self._delta = [Table() for _ in plan.relations]
         self._taken: dict[int, list[set[Tuple]]] = {}  # by relation: what tuples have, per group of a choice
         self._next = 0
+        self.applied: list[tuple[int, int, int, float, int]] = []  # as ``Store.profile`` returns it
+        self._at = (0, 0)  # the stratum and the round
         if shared is None:
             for relation, arguments in plan.facts:
                 self.insert(relation, [tuple(evaluate(a, []) for a in arguments)])
@@ -105,7 +108,9 @@ class Evaluation:
     def run(self, strata: Sequence[Stratum], wanted: Iterable[int]) -> None:
         """Compute the strata that the ``wanted`` relations depend on, in order, each semi-naively."""
         self._budget = Budget(self._limits)
+        numbers = {id(stratum): number for number, stratum in enumerate(self._plan.strata)}
         for stratum in needed(self._plan, strata, wanted):
+            self._at = (numbers[id(stratum)], 0)
             new = self._fire_all(stratum, stratum.rules)
             for relation in stratum.relations:
                 self.insert(relation, list(new[relation]))
@@ -120,7 +125,11 @@ class Evaluation:
         heads = (*stratum.relations, *stratum.candidates, *stratum.superfluous)
         new: dict[int, dict[Tuple, None]] = {r: {} for r in heads}
         for index in rules:
-            self._fire(self._plan.rules[index], new)
+            rule, start = self._plan.rules[index], perf_counter()
+            before = len(new[rule.head])
+            self._fire(rule, new)
+            made = len(new[rule.head]) - before
+            self.applied.append((rule.source, *self._at, perf_counter() - start, made))
         for candidates in stratum.candidates:
             relation = self._plan.relations[candidates].gives
             assert relation is not None
@@ -160,6 +169,7 @@ class Evaluation:
             self._delta[r] = self._all[r]
         self._subsume(stratum)
         while any(self._delta[r].tuples for r in relations):
+            self._at = (self._at[0], self._at[1] + 1)
             new = self._fire_all(stratum, stratum.recursive)
             for r in relations:
                 for row in self._delta[r].tuples:

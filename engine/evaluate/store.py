@@ -15,6 +15,9 @@ from .limits import UNLIMITED, Limits
 from .reference import Evaluation, needed
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
+# What it took to apply a rule once: the number of its source, those of the stratum and the round, seconds,
+# and how many tuples it gave that were not there.
+Noted = tuple[int, int, int, float, int]
 # Numbers (unsigned ones as their bits), floats, texts, or numbers of texts and these texts.
 FactColumn = np.ndarray[Any, Any] | list[str] | tuple[Words, list[str]]
 
@@ -43,6 +46,10 @@ class Store(Protocol):
     def ask(self, plan: str, shared: Sequence[str], limits: Limits = UNLIMITED) -> dict[str, list[Any]]:
         """The sorted tuples of the outputs of another program, given by its plan, over the relations called
         ``shared``, which are not copied."""
+        ...
+
+    def profile(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> list[Noted]:
+        """As ``evaluate``; returns what each rule took that was applied, in the order of time."""
         ...
 
     def count(self, relation: str) -> int:
@@ -120,6 +127,12 @@ class ReferenceStore:
         evaluation.run(asked.strata, outputs)
         return {asked.relations[i].name: evaluation.rows(i) for i in outputs}
 
+    def profile(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> list[Noted]:
+        before = self._evaluation
+        self.evaluate(outputs, limits)
+        evaluation = self._evaluation
+        return [] if evaluation is None or evaluation is before else evaluation.applied
+
     def _evaluated(self, wanted: Iterable[str], limits: Limits) -> None:
         plan, evaluation = self._plan, Evaluation(self._plan, limits=limits)
         for name, rows in self._facts.items():
@@ -187,6 +200,7 @@ class BranchStore:
         # What has to do with no records is the same.
         self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
         self.complete, self.ask = inside.complete, inside.ask
+        self.profile = inside.profile
         self.columns, self.rounds, self.symbols = inside.columns, inside.rounds, inside.symbols
 
     def add(self, relation: str, rows: Rows) -> None:

@@ -27,6 +27,7 @@ DOCUMENTS = {
     "exec": ["exec exec.mlir"],
     "cost": ["cost m.mlir"],
     "compile": ["compile exec.mlir --target cpu"],
+    "profile": ["profile p.dl"],
     "datalog": ["datalog p.dl --explain", "b(1)"],
     "datalog why not": ["datalog p.dl --explain-not", "b(2)"],
     "why a collective": ["why m.mlir --collective 0"],

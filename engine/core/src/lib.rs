@@ -18,6 +18,7 @@ pub mod graph;
 mod index;
 pub mod machine;
 mod plan;
+pub mod profile;
 pub mod program;
 pub mod relation;
 mod rows;

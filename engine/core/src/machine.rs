@@ -2,6 +2,7 @@
 
 use crate::body::{Body, Run, Scratch};
 use crate::budget::{Budget, Limits};
+use crate::profile::Profile;
 use crate::program::Database;
 use crate::step::{RelationId, Rule};
 
@@ -15,12 +16,15 @@ pub struct Machine<'a> {
     /// How many tuples the rules of each source have derived.
     made: Vec<usize>,
     scratch: Scratch,
+    /// What each rule takes, if someone asks.
+    pub profile: Option<Profile>,
 }
 
 impl<'a> Machine<'a> {
     /// For rules of so many `sources`.
     pub fn new(database: &'a mut Database, limits: &'a Limits<'a>, sources: usize) -> Self {
-        Machine { database, budget: Budget::new(limits), made: vec![0; sources], scratch: Scratch::default() }
+        let (budget, made, scratch) = (Budget::new(limits), vec![0; sources], Scratch::default());
+        Machine { database, budget, made, scratch, profile: None }
     }
 
     /// Derive all tuples that a rule gives now.
@@ -39,6 +43,11 @@ impl<'a> Machine<'a> {
         self.database.relations[rule.head.0].sink = sink;
         self.made[rule.source] += self.budget.derived - before;
         result.map(|_| ())
+    }
+
+    /// How many tuples rules have derived.
+    pub fn derived(&self) -> usize {
+        self.budget.derived
     }
 
     /// Close a relation over its facts.

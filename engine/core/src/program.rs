@@ -1,5 +1,7 @@
 //! A program: compiled rules in strata, and the database that they fill.
 
+use std::time::Instant;
+
 use rustc_hash::FxHashSet;
 
 use crate::budget::Limits;
@@ -294,6 +296,9 @@ impl Program {
     /// Apply the recursive rules of a stratum, from the deltas that there are, until nothing is new.
     pub(crate) fn repeat(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
         loop {
+            if let Some(profile) = &mut machine.profile {
+                profile.begin_round();
+            }
             self.apply(machine, &stratum.recursive)?;
             self.choose(machine, stratum)?;
             for relation in &stratum.relations {
@@ -311,7 +316,12 @@ impl Program {
 
     pub(crate) fn apply(&self, machine: &mut Machine, rules: &[Rule]) -> Result<(), Error> {
         for rule in rules {
+            let (start, before) = (machine.profile.is_some().then(Instant::now), machine.derived());
             machine.apply(rule).map_err(|fault| self.error(fault, self.place(rule.source), machine))?;
+            let new = machine.derived() - before;
+            if let (Some(start), Some(profile)) = (start, &mut machine.profile) {
+                profile.note(rule.source, start.elapsed(), new);
+            }
         }
         Ok(())
     }

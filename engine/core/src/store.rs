@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::budget::Limits;
 use crate::error::Error;
 use crate::machine::Machine;
+use crate::profile::{Profile, Record};
 use crate::program::{Database, Program, Stratum, StratumId};
 use crate::relation::Relation;
 use crate::step::RelationId;
@@ -22,6 +23,8 @@ pub struct Store {
     seen: Vec<usize>,
     /// No fact has come since.
     settled: bool,
+    /// What the rules of this evaluation take, if someone asks.
+    profile: Option<Profile>,
 }
 
 #[derive(Default)]
@@ -49,7 +52,7 @@ impl Store {
         }
         let (database, done) = (program.database(), vec![false; program.strata.len()]);
         let seen = vec![0; given.len()];
-        Store { program, database, given, derived, done, seen, settled: true }
+        Store { program, database, given, derived, done, seen, settled: true, profile: None }
     }
 
     /// Add a fact.
@@ -136,10 +139,19 @@ impl Store {
         read
     }
 
+    /// As `evaluate`; returns what each rule took that was applied.
+    pub fn profile(&mut self, outputs: &[RelationId], limits: &Limits) -> Result<Vec<Record>, Error> {
+        self.profile = Some(Profile::default());
+        let result = self.evaluate(outputs, limits);
+        let records = self.profile.take().map(|profile| profile.records).unwrap_or_default();
+        result.map(|()| records)
+    }
+
     fn update(&mut self, wanted: &[bool], limits: &Limits) -> Result<(), Error> {
         let program = self.program.clone();
         let mut changes = vec![Change::None; self.given.len()];
         let mut machine = program.machine(&mut self.database, limits)?;
+        machine.profile = self.profile.take();
         for (relation, change) in changes.iter_mut().enumerate() {
             program.close(&mut machine, RelationId(relation))?;
             if machine.database.relations[relation].start_at(self.seen[relation])? {
@@ -147,6 +159,9 @@ impl Store {
             }
         }
         for (number, stratum) in program.strata.iter().enumerate().filter(|(number, _)| wanted[*number]) {
+            if let Some(profile) = &mut machine.profile {
+                profile.begin_stratum(number);
+            }
             let change = if self.done[number] { needed(stratum, &changes) } else { Change::Anew };
             let Some(rules) = stratum.updates.as_deref().filter(|_| change == Change::Grown) else {
                 if change != Change::None {
@@ -178,6 +193,7 @@ impl Store {
                 }
             }
         }
+        self.profile = machine.profile.take();
         for (relation, seen) in machine.database.relations.iter_mut().zip(&mut self.seen) {
             relation.settle()?;
             *seen = relation.len();

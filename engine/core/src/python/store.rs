@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 use super::order::order;
 use super::{convert, letting_go, EngineError, Limits};
 use crate::functor::float_word;
+use crate::profile;
 use crate::program::Program;
 use crate::store;
 use crate::values::Values;
@@ -20,6 +21,9 @@ pub struct Store {
     program: Arc<Program>,
     store: Mutex<store::Store>,
 }
+
+/// A `profile::Record`: the source of a rule, the stratum, the round, seconds, new tuples.
+type Noted = (usize, usize, usize, f64, usize);
 
 /// A column of facts.
 #[derive(FromPyObject)]
@@ -118,6 +122,18 @@ impl Store {
             })
         })?
         .map(|answers: Py<PyDict>| answers.into_bound(py))
+    }
+
+    /// As `evaluate`; returns what each rule took that was applied: its source, the stratum and the round, seconds,
+    /// and how many new tuples it gave.
+    #[pyo3(signature = (outputs, limits=Limits::default()))]
+    fn profile(&self, py: Python, outputs: Vec<String>, limits: Limits) -> PyResult<Vec<Noted>> {
+        let outputs = outputs.iter().map(|name| self.program.relation(name));
+        let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+        let store = &mut *self.lock(py);
+        let records = letting_go(py, limits, |limits| store.profile(&outputs, limits))?;
+        let record = |r: profile::Record| (r.source, r.stratum, r.round, r.time.as_secs_f64(), r.new);
+        Ok(records.into_iter().map(record).collect())
     }
 
     /// How many tuples a relation has.

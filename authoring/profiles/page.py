@@ -1,0 +1,47 @@
+"""A profile as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...datalog.profile import Profile, RuleProfile
+from ...errors import ShardlogError
+from .text import part_text, time_text
+
+try:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+except ImportError:
+    hint = "pip install 'shardlog[report]'"
+    raise ShardlogError("the page needs Jinja, which is not there", hint=hint) from None
+
+_FOLDER = Path(__file__).parent
+_BARS = 120  # of a rule: rounds beyond that are put together
+
+
+def page(profile: Profile, title: str) -> str:
+    """The page, which needs nothing but a browser."""
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER, encoding="utf-8"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals.update(time=time_text, part=part_text, bars=_bars)
+    return environment.get_template("page.html.j2").render(profile=profile, title=title)
+
+
+def _bars(rule: RuleProfile) -> list[tuple[float, float, str]]:
+    """A bar for each round, or for as many that follow each other as there must be: how high it is for the
+    time and for the tuples, in parts of the highest, and what it stands for."""
+    size = -(-len(rule.rounds) // _BARS)
+    groups = [rule.rounds[i : i + size] for i in range(0, len(rule.rounds), size)]
+    sums = [(sum(r.seconds for r in group), sum(r.tuples for r in group)) for group in groups]
+    longest, most = (max((each[i] for each in sums), default=0) or 1 for i in (0, 1))
+    found = []
+    for group, (seconds, tuples) in zip(groups, sums, strict=True):
+        first, last = group[0].number, group[-1].number
+        rounds = f"round {first}" if first == last else f"rounds {first} to {last}"
+        found.append((seconds / longest, tuples / most, f"{rounds}: {time_text(seconds)}, {tuples:,} tuples"))
+    return found

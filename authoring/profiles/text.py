@@ -1,0 +1,82 @@
+"""A profile as tables of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...datalog.profile import Profile, RuleProfile
+from ...runs.table import table
+
+_MOST = 20  # rows of a table that is not full
+_WIDEST = 80  # columns of a rule
+
+
+def time_text(seconds: float) -> str:
+    """A time in the largest unit that it reaches."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def part_text(part: float, whole: float) -> str:
+    """A part in percent."""
+    return f"{100 * part / whole:.0f} %" if whole else "-"
+
+
+def rule_text(rule: RuleProfile, widest: int = _WIDEST) -> str:
+    """A rule in one line, of which the end may be left out."""
+    text = " ".join(rule.text.split())
+    return text if len(text) <= widest else f"{text[: widest - 4]} ..."
+
+
+def profile_text(profile: Profile, *, full: bool = False) -> str:
+    """What all of it took; what each rule did; and what each round of the recursive ones did, in order."""
+    most = None if full else _MOST
+    in_rules = sum(rule.seconds for rule in profile.rules)
+    lines = [
+        f"{time_text(profile.seconds)}, {part_text(in_rules, profile.seconds)} of it in {len(profile.rules)}"
+        f" rules; {profile.tuples:,} new tuples"
+    ]
+    rows = [
+        (
+            rule.place,
+            time_text(rule.seconds),
+            part_text(rule.seconds, profile.seconds),
+            f"{rule.tuples:,}",
+            f"{len(rule.rounds):,}",
+            rule_text(rule),
+        )
+        for rule in profile.rules
+    ]
+    lines += _table(("place", "time", "of all", "tuples", "rounds", "rule"), rows, most)
+    for stratum, rules in _recursive(profile):
+        rounds = [
+            (f"{number:,}", rule.place, time_text(took), f"{made:,}")
+            for number, rule, took, made in _rounds(rules)
+        ]
+        lines += ["", f"Round by round, of the rules of stratum {stratum}:"]
+        lines += _table(("round", "place", "time", "tuples"), rounds, most)
+    return "\n".join(lines)
+
+
+def _recursive(profile: Profile) -> Iterator[tuple[int, list[RuleProfile]]]:
+    """The strata with rules that were applied in several rounds."""
+    strata: dict[int, list[RuleProfile]] = {}
+    for rule in profile.rules:
+        strata.setdefault(rule.stratum, []).append(rule)
+    for stratum, rules in sorted(strata.items()):
+        if any(len(rule.rounds) > 1 for rule in rules):
+            yield stratum, rules
+
+
+def _rounds(rules: list[RuleProfile]) -> list[tuple[int, RuleProfile, float, int]]:
+    """What rules did in each round, in the order of rounds."""
+    found = [(each.number, rule, each.seconds, each.tuples) for rule in rules for each in rule.rounds]
+    return sorted(found, key=lambda row: (row[0], row[1].place))
+
+
+def _table(names: tuple[str, ...], rows: Sequence[Sequence[str]], most: int | None) -> list[str]:
+    shown = rows[:most]
+    left = len(rows) - len(shown)
+    return ["", table(names, shown), *([f"{left:,} more: --full"] if left else [])]
