@@ -14,7 +14,8 @@ also hexadecimal (0x) and binary (0b) ones, floats a point and an exponent; anyt
 A float becomes an integer by truncation (saturating, NaN is 0). ``ord`` is the value itself as a ``number``;
 of a symbol it is the FNV-1a hash (64 bits) of its UTF-8 bytes, which is the same everywhere;
 equal records have equal numbers. ``match(pattern,
-text)`` matches the whole text; a pattern that is no regular expression matches nothing.
+text)`` matches the whole text; with a pattern that is no regular expression neither
+it nor its negation holds.
 """
 
 from __future__ import annotations
@@ -188,7 +189,9 @@ TESTS: dict[str, Callable[[Value, Value], bool]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
     "contains": lambda part, text: part in text,
-    "match": lambda pattern, text: _matches(pattern, text),
+    "!contains": lambda part, text: part not in text,
+    "match": lambda pattern, text: _matches(pattern, text) is True,
+    "!match": lambda pattern, text: _matches(pattern, text) is False,
 }
 
 
@@ -207,10 +210,10 @@ def is_pattern(pattern: str) -> bool:
     return _pattern(pattern) is not None
 
 
-def _matches(pattern: str, text: str) -> bool:
-    """Whether a pattern matches the whole text; what is no pattern matches nothing."""
+def _matches(pattern: str, text: str) -> bool | None:
+    """Whether a pattern matches the whole text; None where it is no regular expression."""
     compiled = _pattern(pattern)
-    return compiled is not None and compiled.fullmatch(text) is not None
+    return None if compiled is None else compiled.fullmatch(text) is not None
 
 
 def _pattern(pattern: str) -> re.Pattern[str] | None:

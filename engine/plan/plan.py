@@ -40,7 +40,7 @@ Expression = tuple[object, ...]
 # ("absent", relation, bound)
 #     go on if no tuple of the relation matches `bound`
 # ("test", operator, type, left, right)
-#     go on if left operator right: = != < <= > >= contains match
+#     go on if left operator right: = != < <= > >= contains match !contains !match
 # ("let", register, expression)
 #     register := expression
 # ("unpack", expression, registers)

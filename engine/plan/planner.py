@@ -291,11 +291,6 @@ class _Planner:
 
     def comparison(self, body: _Body, literal: Comparison) -> None:
         operator, left, right = literal.operator, literal.left, literal.right
-        if operator[0] == "!" and operator != "!=":
-            # The plan has no negated match: count the solutions of the positive one.
-            test = Comparison(operator[1:], left, right, literal.at)
-            right = Aggregate("count", None, (test,), literal.at, tuple(variables(left) | variables(right)))
-            operator, left = "=", Constant(0, "integer", literal.at)
         if operator == "=":
             known = self.registers.keys()
             for target, value in ((left, right), (right, left)):
@@ -308,7 +303,9 @@ class _Planner:
                     self.unpack(body, target, value)
                     return
         kind = (
-            "symbol" if operator in ("match", "contains") else self.kind(left) or self.kind(right) or "number"
+            "symbol"
+            if operator.endswith(("match", "contains"))
+            else self.kind(left) or self.kind(right) or "number"
         )
         body.steps.append(
             ("test", operator, plan_type(kind), self.value(body, left, kind), self.value(body, right, kind))

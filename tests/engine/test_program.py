@@ -114,8 +114,10 @@ def test_what_goes_wrong_while_running(rule: str, message: str, backend: Any) ->
 
 
 def test_a_pattern_that_is_none_matches_nothing(backend: Any) -> None:
-    rules = program('.decl r(x:symbol) .output r r("a") :- match("(", "a"). r("b") :- !match("[", "a").')
-    assert rules.evaluate({}, backend=backend) == {"r": [("b",)]}
+    rules = program(
+        '.decl r(x:symbol) .output r r("a") :- match("(", "a"). r("b") :- !match("[", "a"). r("c") :- !match("b", "a").'
+    )
+    assert rules.evaluate({}, backend=backend) == {"r": [("c",)]}
 
 
 def test_a_divisor_can_be_tested_first(backend: Any) -> None:

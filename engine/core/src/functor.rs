@@ -292,7 +292,9 @@ pub enum Comparison {
     Greater,
     GreaterEqual,
     Contains,
+    ContainsNot,
     Match,
+    MatchesNot,
 }
 
 impl Comparison {
@@ -305,7 +307,9 @@ impl Comparison {
             ">" => Comparison::Greater,
             ">=" => Comparison::GreaterEqual,
             "contains" => Comparison::Contains,
+            "!contains" => Comparison::ContainsNot,
             "match" => Comparison::Match,
+            "!match" => Comparison::MatchesNot,
             _ => return None,
         })
     }
@@ -323,12 +327,14 @@ impl Comparison {
             Comparison::Greater => order() == Some(Ordering::Greater),
             Comparison::GreaterEqual => order().is_some_and(Ordering::is_ge),
             Comparison::Contains => values.text(b).contains(&**values.text(a)),
-            Comparison::Match => matches(values.text(a), values.text(b)),
+            Comparison::ContainsNot => !values.text(b).contains(&**values.text(a)),
+            Comparison::Match => matches(values.text(a), values.text(b)) == Some(true),
+            Comparison::MatchesNot => matches(values.text(a), values.text(b)) == Some(false),
         }
     }
 }
 
-/// True if the pattern matches the whole text; what is no pattern matches nothing.
-fn matches(pattern: &str, text: &str) -> bool {
-    Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|pattern| pattern.is_match(text))
+/// Whether the pattern matches the whole text; None where it is no regular expression.
+fn matches(pattern: &str, text: &str) -> Option<bool> {
+    Regex::new(&format!("^(?:{pattern})$")).ok().map(|pattern| pattern.is_match(text))
 }
