@@ -114,9 +114,8 @@ def test_what_goes_wrong_while_running(rule: str, message: str, backend: Any) ->
 
 
 def test_a_pattern_that_is_none_matches_nothing(backend: Any) -> None:
-    rules = program(
-        '.decl r(x:symbol) .output r r("a") :- match("(", "a"). r("b") :- !match("[", "a"). r("c") :- !match("b", "a").'
-    )
+    text = 'r("a") :- match("(", "a"). r("b") :- !match("[", "a"). r("c") :- !match("b", "a").'
+    rules = program(f".decl r(x:symbol) .output r {text}")
     assert rules.evaluate({}, backend=backend) == {"r": [("c",)]}
 
 
