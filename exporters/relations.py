@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ def relations(program: Program, written: Written, names: Mapping[str, Names]) ->
         rows["mesh_axis"].extend((mesh.name, axis, size) for axis, size in mesh.axes)
     for instance in program.graph.instances:
         _instance(program, written, instance, names[instance.function.name], rows)
-    return {name: sorted(set(found)) for name, found in rows.items()}
+    # They are nearly in order, which a set would lose.
+    return {name: [row for row, _ in groupby(sorted(found))] for name, found in rows.items()}
 
 
 def value_names(program: Program, instance: Instance, names: Sequence[str]) -> list[str]:

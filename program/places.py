@@ -36,8 +36,8 @@ def frames(location: str) -> tuple[tuple[str, int], ...]:
 
 def source_location(location: Any) -> str:
     """The line of the user's program in an MLIR location, as ``file:line``; empty where it has none."""
-    found = frames(str(location))
-    return f"{shortened(found[0][0])}:{found[0][1]}" if found else ""
+    found = _FRAME.search(str(location))
+    return f"{shortened(found[1])}:{int(found[2])}" if found else ""
 
 
 def tell_apart(location: str, others: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...exporters.relations import value_names
 from ...importers.graph.graph import Instance
@@ -28,6 +28,18 @@ if TYPE_CHECKING:
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule")
 
 
+_NO_FACTS: Facts = {}
+
+
+class _Index(NamedTuple):
+    """Values of a function -> their numbers as arguments, the ops whose regions they are arguments of, and
+    the constraints on them, in order."""
+
+    arguments: dict[int, int]
+    around: dict[int, int]
+    constraints: dict[int, list[int]]
+
+
 class Live(LiveTurns):
     """The record of a ``Result``."""
 
@@ -38,7 +50,7 @@ class Live(LiveTurns):
         self._graph = graph = program.graph
         fixpoint = run.fixpoint
         self._values: dict[int, Value] = {}
-        self._arguments: dict[str, dict[int, int]] = {}
+        self._indices: dict[str, _Index] = {}
         self._places = [i.place for i in graph.instances]
         self._items = [i.item for i in graph.instances]
         self._first_result = int(graph.places) - len(graph.result_places)
@@ -181,9 +193,10 @@ class Live(LiveTurns):
         node = function.definer[v]
         if node >= 0:
             return self._where(instance, node)
-        if v not in function.arguments:  # what a computation is given comes from where that is
-            return self._where(instance, self._around(function)[v])
-        location = function.op.arguments[function.arguments.index(v)].location
+        index = self._index(function)
+        if v not in index.arguments:  # what a computation is given comes from where that is
+            return self._where(instance, index.around[v])
+        location = function.op.arguments[index.arguments[v]].location
         found = source_location(location)
         if found:
             return self.run.source.place(found)
@@ -196,12 +209,20 @@ class Live(LiveTurns):
         instances = self._graph.instances
         return {child.number: (i, node) for i in instances for node, child in i.children.items()}
 
-    def _around(self, function: Function) -> dict[int, int]:
-        """The ops that arguments of regions belong to."""
-        if function.name not in self._arguments:
+    def _index(self, function: Function) -> _Index:
+        """The index of a function, made once."""
+        if function.name not in self._indices:
             regions = ((node, region) for node, found in function.regions.items() for region in found)
-            self._arguments[function.name] = {v: node for node, region in regions for v in region.arguments}
-        return self._arguments[function.name]
+            constraints: dict[int, list[int]] = {}
+            for node in function.constraints:
+                for v in function.operands[node]:
+                    constraints.setdefault(v, []).append(node)
+            self._indices[function.name] = _Index(
+                {v: i for i, v in enumerate(function.arguments)},
+                {v: node for node, region in regions for v in region.arguments},
+                constraints,
+            )
+        return self._indices[function.name]
 
     def from_line(self, file: str, line: int) -> list[Value]:
         return [self.value(v) for v, (path, n) in self._lines if n == line and _is_file(path, file)]
@@ -282,10 +303,10 @@ class Live(LiveTurns):
             node, spec = function.specs[v]
             return names[v], self._told_apart(instance, node), spec
         if v not in function.attributes:
-            for node in function.constraints:
+            for node in self._index(function).constraints.get(v, ()):
                 result = function.results[node][0]
                 same = function.annotations.get(result) == function.annotations[v]
-                if v in function.operands[node] and same and node not in function.created:
+                if same and node not in function.created:
                     return names[result], self._told_apart(instance, node), "user"
         node = function.definer[v]
         if node in function.constraints and node not in function.created:
@@ -374,11 +395,11 @@ class Live(LiveTurns):
 
     def op_facts(self, item: Item) -> Facts:
         if item >= self.items - len(self._graph.result_items):
-            return {}
+            return _NO_FACTS
         instance = self._graph.instances[bisect_right(self._items, item) - 1]
         node = item - instance.item
         if node >= len(instance.function.ops):
-            return {}
+            return _NO_FACTS
         signature = instance.function.signature[node]
         if signature not in self._op_facts:
             facts = self._program.classes.facts(signature)

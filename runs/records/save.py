@@ -178,11 +178,14 @@ class _Tables:
         record, graph = self.record, self.result.fixpoint.graph
         classes, positions = graph.classes.tolist(), {item: i for i, item in enumerate(record.order())}
         ops, slots, known = list[Any](), list[Any](), dict[str, int]()
+        seen: dict[int, tuple[Any, int]] = {}  # facts by their id, which are many an op's, with their number
         for item in self.items():
             op, text = record.op(item), record.location(item) if item < record.items else ""
             source = self.sources.setdefault(text, len(self.sources)) if text else None
-            facts = known.setdefault(_json(record.op_facts(item)), len(known))
-            self.known[item] = facts
+            said = record.op_facts(item)
+            if id(said) not in seen:
+                seen[id(said)] = said, known.setdefault(_json(said), len(known))
+            facts = self.known[item] = seen[id(said)][1]
             ops.append((item, op.name, op.where, classes[item], source, facts, positions.get(item)))
             cells = graph.place_cell[record.slots(item)].tolist()
             slots += zip(repeat(item), count(), op.values, cells, op.roles)
