@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from subprocess import DEVNULL, PIPE, Popen
+from typing import IO
 
 from .interrupt import clearing
 
@@ -31,6 +32,20 @@ def end(process: Popen[bytes]) -> None:
                 stream.close()
     process.wait()
     clearing.pop(_name(process), None)
+
+
+def carry_out(command: Sequence[str], output: IO[bytes] | None = None) -> tuple[int, str]:
+    """Runs a command to its end: its exit status and what it says on standard error. It has this process's
+    standard input, and ``output``, by default standard output. Raises OSError where it cannot be started."""
+    process = Popen(command, stdout=output, stderr=PIPE)
+    clearing[_name(process)] = process.kill
+    try:
+        _, said = process.communicate()
+    finally:
+        process.kill()
+        process.wait()
+        del clearing[_name(process)]
+    return process.returncode, said.decode(errors="replace")
 
 
 def _name(process: Popen[bytes]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
@@ -30,6 +31,13 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     about = "what the evaluation may take, as in tuples=5000000,memory=2G,seconds=10; default: no limit"
     command.add_argument("--limits", metavar="LIMITS", default="", help=about)
+    about = "write the relations that were read or computed as tables of a DuckDB database, too"
+    command.add_argument("--duckdb", metavar="FILE", help=about)
+    about = "what evaluates: the core, the reference (slow), or stock Soufflé, where it is installed"
+    command.add_argument(
+        "--backend", choices=("auto", "core", "reference", "souffle"), default="auto", help=about
+    )
+    command.add_argument("-j", "--jobs", metavar="N", type=_jobs, default=1, help="threads; default: 1")
     explain = command.add_mutually_exclusive_group()
     about = "write nothing, and say why a tuple holds, as in 'path(1, 5)'"
     explain.add_argument("--explain", metavar="FACT", help=about)
@@ -48,9 +56,18 @@ def _datalog(options: argparse.Namespace) -> None:
     from ..datalog import Limits, Program
 
     limits = Limits().changed(options.limits)
-    program = Program(Path(options.program), include_from=options.include_from, limits=limits)
+    souffle = options.backend == "souffle"
+    program = Program(
+        Path(options.program),
+        include_from=options.include_from,
+        limits=limits,
+        backend="auto" if souffle else options.backend,
+    )
     for warning in program.warnings():
         warn(warning)
+    if souffle:
+        _souffle(options)
+        return
     program.read_inputs(options.fact_dir)
     if options.explain or options.explain_not:
         _explain(program, options)
@@ -58,7 +75,22 @@ def _datalog(options: argparse.Namespace) -> None:
     if options.json:
         raise ShardlogError("--json is of explanations", hint="add --explain FACT or --explain-not FACT")
     program.run_outputs()
+    if options.duckdb:
+        program.write_duckdb(options.duckdb)
     program.write_outputs(None if options.output_dir == "-" else options.output_dir)
+
+
+def _souffle(options: argparse.Namespace) -> None:
+    """Stock Soufflé carries out the program: its files take their places when all went well."""
+    from ..datalog.souffle import run_souffle
+
+    for name in ("explain", "explain_not", "duckdb", "limits"):
+        if getattr(options, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise ShardlogError(f"{flag} is not for --backend souffle", hint="leave one of them out")
+    folder = None if options.output_dir == "-" else options.output_dir
+    for line in run_souffle(options.program, options.fact_dir, folder, options.include_from, options.jobs):
+        warn(line)
 
 
 def _explain(program: Program, options: argparse.Namespace) -> None:
@@ -76,4 +108,12 @@ def _explain(program: Program, options: argparse.Namespace) -> None:
 def _depth(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"expected a number of steps, found {text!r}")
+    return int(text)
+
+
+def _jobs(text: str) -> int:
+    if text == "auto":
+        return os.cpu_count() or 1
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= 1024:
+        raise argparse.ArgumentTypeError(f"expected a number of threads or auto, found {text!r}")
     return int(text)

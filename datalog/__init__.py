@@ -13,6 +13,14 @@ knows of sharding.
 from __future__ import annotations
 
 from ..engine import DatalogError, EngineError, Limits
+from .databases import give_to_pydatalog, take_from_pydatalog
 from .program import Program
 
-__all__ = ["DatalogError", "EngineError", "Limits", "Program"]
+__all__ = [
+    "DatalogError",
+    "EngineError",
+    "Limits",
+    "Program",
+    "give_to_pydatalog",
+    "take_from_pydatalog",
+]

@@ -17,6 +17,7 @@ from ..engine.language.diagnostics import EngineError, did_you_mean
 from ..engine.plan.cache import Request
 from . import directives, tables
 from .columns import added
+from .databases import write_duckdb
 from .explanations import Explanation, WhyNot
 from .profile import Profile, profile_of
 from .readers import read
@@ -80,7 +81,7 @@ class Program:
         table or what exports one; columns count by their order. A column of symbols may be of texts,
         fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
         """
-        added(self._store, self._relation(relation), facts)
+        added(self._store, self.relation_named(relation), facts)
 
     def run(self, *relations: str, limits: Limits | None = None) -> None:
         """Computes all relations, or these ones and what they depend on.
@@ -89,17 +90,23 @@ class Program:
         negation of, or an aggregate over, what has changed. Raises EngineError for what goes wrong while
         running, as when a limit is reached. Other threads run meanwhile, and Ctrl-C stops it.
         """
-        names = [self._relation(name).name for name in relations] or list(self.relations)
+        names = [self.relation_named(name).name for name in relations] or list(self.relations)
         self._proofs = None
         self._store.evaluate(names, limits or self.limits)
 
     def profile(self, *relations: str, limits: Limits | None = None) -> Profile:
         """As ``run``; returns what it took, rule by rule and round by round."""
-        names = [self._relation(name).name for name in relations] or list(self.relations)
+        names = [self.relation_named(name).name for name in relations] or list(self.relations)
         self._proofs = None
         start = perf_counter()
         noted = self._store.profile(names, limits or self.limits)
         return profile_of(noted, self._program.plan, perf_counter() - start)
+
+    def write_duckdb(self, path: str | Path) -> None:
+        """Writes the relations as of the last run, those that it computed and those of facts, as tables of a
+        DuckDB database, which keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError."""
+        complete = set(self._store.complete())
+        write_duckdb(self, Path(path), [name for name in self.relations if name in complete])
 
     def warnings(self) -> list[str]:
         """What its directives say that nobody heeds: a line each, with the place."""
@@ -128,22 +135,22 @@ class Program:
     def relation(self, name: str) -> Array:
         """The tuples of a relation as of the last run, sorted: a structured array with a field per column of
         type int64, uint64, float64 or object, for texts and records (tuples and None)."""
-        relation = self._relation(name)
+        relation = self.relation_named(name)
         return tables.structured(relation, self._store, self._all_symbols)
 
     def table(self, name: str) -> pyarrow.Table:
         """The same as an Arrow table; symbols are dictionary-encoded texts, and so are records, written as in
         a program. Needs pyarrow."""
-        relation = self._relation(name)
+        relation = self.relation_named(name)
         return tables.arrow(relation, self._store, self._all_symbols, self._program.plan)
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         """The same as a list of tuples."""
-        return self._store.rows(self._relation(name).name)
+        return self._store.rows(self.relation_named(name).name)
 
     def count(self, name: str) -> int:
         """How many tuples a relation has as of the last run."""
-        return self._store.count(self._relation(name).name)
+        return self._store.count(self.relation_named(name).name)
 
     def query(self, body: str, limits: Limits | None = None) -> Array:
         """The solutions of the body of a rule, as in ``query("path(1, x), !blocked(x)")``: a structured array
@@ -215,7 +222,8 @@ class Program:
             self._symbols = np.concatenate([self._symbols, tables.objects(more)])
         return self._symbols
 
-    def _relation(self, name: str) -> Relation:
+    def relation_named(self, name: str) -> Relation:
+        """The declaration of a relation. Raises EngineError where there is none."""
         known = self.relations
         if name not in known:
             hint = did_you_mean(name, known)

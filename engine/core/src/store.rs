@@ -97,7 +97,7 @@ impl Store {
         result
     }
 
-    /// The relations that an evaluation would not change.
+    /// The relations of which all is known that follows from the facts: an evaluation would not change them.
     pub fn complete(&self) -> impl Iterator<Item = RelationId> + '_ {
         let waits = |relation: &usize| {
             self.program.strata.iter().zip(&self.done).any(|(stratum, done)| {

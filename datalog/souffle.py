@@ -1,0 +1,41 @@
+"""Programs carried out by stock Soufflé, where it is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+
+from ..children import carry_out
+from ..errors import ShardlogError
+from ..outputs import output_folder
+
+
+def run_souffle(
+    program: str, facts: str, folder: str | None, include_from: Sequence[str] = (), jobs: int = 1
+) -> list[str]:
+    """Runs a program with Soufflé's interpreter: the one that SOUFFLE names, or that on the PATH. Returns
+    what it warns of. Files of ``folder`` are all written or none; None: all goes to the standard output.
+    Raises ShardlogError where it is not installed, or where it fails.
+    """
+    souffle = os.environ.get("SOUFFLE") or shutil.which("souffle")
+    if souffle is None:
+        hint = "install it, or name it in SOUFFLE"
+        raise ShardlogError("Soufflé is not on the PATH", where="--backend souffle", hint=hint)
+    command = [souffle, "-F", facts, "-j", str(jobs), *(f"-I{include}" for include in include_from)]
+    if folder is None:
+        return _run([*command, "-D", "-", program], program)
+    with output_folder(folder) as written:
+        return _run([*command, "-D", str(written), program], program)
+
+
+def _run(command: list[str], program: str) -> list[str]:
+    try:
+        status, said = carry_out(command)
+    except OSError as error:
+        raise ShardlogError(f"cannot be run: {error.strerror}", where=command[0]) from None
+    lines = [line for line in said.splitlines() if line.strip()]
+    if status:
+        reason = next((line for line in lines if "rror" in line), f"exit status {status}")
+        raise ShardlogError(f"Soufflé says: {reason}", where=program)
+    return lines
