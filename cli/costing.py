@@ -14,17 +14,22 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "cost", parents=[common], help="say what the partitioned program costs on a machine"
     )
-    about = (
-        "the machine: v4, v5e, v5p, v6e (with a shape, as in v5e:4x8), h100, h200, b200, or a TOML file; "
-        "default: %(default)s"
-    )
-    command.add_argument("--topology", metavar="MACHINE", default="v5e", help=about)
+    add_topology(command)
     keep = argparse.BooleanOptionalAction
     about = "shard values as propagation decided, or as least moves in all; default: keep"
     command.add_argument("--keep-shardings", action=keep, default=True, help=about)
     command.add_argument("--full", action="store_true", help="leave nothing out")
     add_json(command, "print JSON instead of text")
     command.set_defaults(carry_out=_cost)
+
+
+def add_topology(parser: argparse.ArgumentParser) -> None:
+    """Adds the machine of costs."""
+    about = (
+        "the machine: v4, v5e, v5p, v6e (with a shape, as in v5e:4x8), h100, h200, b200, or a TOML file; "
+        "default: %(default)s"
+    )
+    parser.add_argument("--topology", metavar="MACHINE", default="v5e", help=about)
 
 
 def _cost(options: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
 from .colours import show
+from .costing import add_topology
 from .running import Progress, add_json, inputs, open_or_run, print_json, refuse_changes, result_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     conflicts.set_defaults(carry_out=_conflicts)
     report = commands.add_parser("report", parents=[common], help="write a page that shows all of a run")
     report.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
+    add_topology(report)
     report.set_defaults(carry_out=_report)
     diff = commands.add_parser("diff", parents=[common], help="say what differs between two runs, and why")
     about = "another module or saved run; options are for what is run, not for saved runs"
@@ -154,14 +156,16 @@ def _conflicts(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
+    from ..cost.machine import machine
     from ..explanations.report import report
     from ..outputs import output, refuse_loss
 
+    machine(options.topology)
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) as file:
         run = open_or_run(options)
         with Progress() as progress:
-            file.write_text(report(run, progress), encoding="utf-8")
+            file.write_text(report(run, progress, options.topology), encoding="utf-8")
 
 
 def _diff(options: argparse.Namespace) -> int:

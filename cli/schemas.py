@@ -183,8 +183,13 @@ _DIFF = _object(
     partings=_array(_PARTING),
 )
 
+_LIMITED = _object(compute=_SIZE, links=_SIZE, memory=_SIZE)
 _LAYER = _object(
-    label=_TEXT, times=_NUMBER, seconds=_SIZE, links=_SIZE, parts=_array({"$ref": "#/$defs/layer"})
+    label=_TEXT,
+    times=_NUMBER,
+    seconds=_SIZE,
+    limited=_LIMITED,
+    parts=_array({"$ref": "#/$defs/layer"}),
 )
 
 _RULE = _object(file=_TEXT, line=_NUMBER, text=_TEXT)
@@ -214,7 +219,7 @@ _DOCUMENTS = {
     "cost": _object(
         topology=_TEXT,
         seconds=_SIZE,
-        limited=_object(compute=_SIZE, links=_SIZE, memory=_SIZE),
+        limited=_LIMITED,
         flops=_SIZE,
         redundant=_SIZE,
         touched=_SIZE,

@@ -17,7 +17,7 @@ from ..program.modules import main_function, ops_in, symbols
 from ..program.places import source_location
 from ..rulebook.book import lowerings
 from .inlining import NUMBER, inlined
-from .layers import Layer, Line, layers
+from .layers import LIMITS, Layer, Line, layers
 from .machine import Machine
 from .memory import peak_memory
 from .pricing import Price, Pricing
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _FREE = frozenset({"constant", "iota", "loop", "branches", "call", "body", "nothing", "device"})
 _NO_WORK = ("func.", "sdy.")
-_LIMITS = ("compute", "links", "memory")
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Cost:
 
     def limited(self) -> dict[str, float]:
         """The seconds of items by what limits them."""
-        return {what: sum(i.seconds for i in self.items if i.limited == what) for what in _LIMITS}
+        return {what: sum(i.seconds for i in self.items if i.limited == what) for what in LIMITS}
 
     def collectives(self) -> list[Item]:
         """The collectives, longest first; those of a place that are for the same are one."""
@@ -168,8 +167,7 @@ class _Account:
             for i, amount in enumerate((1, price.seconds, price.flops, price.bytes)):
                 row[i] += amount * times
             self._limits[key] = price.limited
-        seconds = price.seconds * times
-        self.lines.append(Line(where, seconds, seconds if price.limited == "links" else 0.0, item))
+        self.lines.append(Line(where, price.seconds * times, price.limited, item))
 
     def items(self) -> tuple[Item, ...]:
         """The collectives in the order of the program, then its ops."""

@@ -3,45 +3,52 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from ..program.folding import REPEAT, Group
 from ..program.ids import Item
 from ..runs.groups import groups_of, in_order
 from ..runs.records.record import Record
 
+LIMITS = ("compute", "links", "memory")
 _LEAST = 0.01  # of the whole time, for a layer to be named
 _DEEPEST = 6
 
 
 @dataclass(frozen=True)
 class Line:
-    """An op that a device runs: its location, its seconds, those of them that go to links, and the op of the
-    program that it was written for, where that is known."""
+    """An op that a device runs: its location, its seconds, what it is limited by, and the op of the program
+    that it was written for, where that is known."""
 
     location: str
     seconds: float
-    links: float
+    limited: str
     item: Item | None = None
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A part of the program that stands ``times`` times in a row, the seconds of all times, those of them
-    that go to links, and its own parts, of the first time: those that take a hundredth of the time."""
+    """A part of the program that stands ``times`` times in a row, the seconds of all times by what they are
+    limited by, and its own parts, of the first time: those that take a hundredth of the time."""
 
     label: str
     times: int
-    seconds: float
-    links: float
+    limited: Mapping[str, float]
     parts: tuple[Layer, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of all times."""
+        return sum(self.limited.values())
 
     def as_json(self) -> dict[str, Any]:
         """The fields as JSON has them."""
-        own = {"label": self.label, "times": self.times, "seconds": self.seconds, "links": self.links}
-        return {**own, "parts": [part.as_json() for part in self.parts]}
+        own = {"label": self.label, "times": self.times, "seconds": self.seconds}
+        return {**own, "limited": {**self.limited}, "parts": [part.as_json() for part in self.parts]}
 
 
 def layers(lines: Sequence[Line], record: Record) -> tuple[Layer, ...]:
@@ -49,29 +56,26 @@ def layers(lines: Sequence[Line], record: Record) -> tuple[Layer, ...]:
     ops = dict(record.ops())
     items = list(in_order(record, ops))
     groups = groups_of(record, items, ops)
-    seconds, links = [0.0] * (len(items) + 1), [0.0] * (len(items) + 1)
+    seconds = np.zeros((len(LIMITS), len(items) + 1))
     for line, at in zip(lines, _followed(lines, items, record), strict=True):
-        seconds[at + 1] += line.seconds
-        links[at + 1] += line.links
-    for n in range(len(items)):
-        seconds[n + 1] += seconds[n]
-        links[n + 1] += links[n]
-    least = _LEAST * seconds[-1]
+        seconds[LIMITS.index(line.limited), at + 1] += line.seconds
+    until = seconds.cumsum(axis=1)
+    least = _LEAST * until[:, -1].sum()
 
     def read(groups: Sequence[Group], depth: int) -> tuple[Layer, ...]:
         found: list[Layer] = []
         for group in groups:
             repeats = group.kind == REPEAT
             inside = group.members[0].members if repeats else group.members
-            took = seconds[group.end] - seconds[group.first]
-            if took < least or depth > _DEEPEST:
+            took = until[:, group.end] - until[:, group.first]
+            if took.sum() < least or depth > _DEEPEST:
                 continue
             if not group.label:
                 found += read(inside, depth)
                 continue
-            sent = links[group.end] - links[group.first]
             times = len(group.members) if repeats else 1
-            found.append(Layer(group.label, times, took, sent, read(inside, depth + 1)))
+            limited = dict(zip(LIMITS, took.tolist(), strict=True))
+            found.append(Layer(group.label, times, limited, read(inside, depth + 1)))
         return tuple(found)
 
     return read(groups, 0)

@@ -64,7 +64,11 @@ def time_text(seconds: float) -> str:
 
 def _layers(layers: Iterable[Layer], total: float, depth: int = 0) -> Iterable[tuple[str, ...]]:
     for layer in layers:
-        row = time_text(layer.seconds), _part(layer.seconds, total), _part(layer.links, layer.seconds)
+        row = (
+            time_text(layer.seconds),
+            _part(layer.seconds, total),
+            _part(layer.limited["links"], layer.seconds),
+        )
         yield f"{'  ' * depth}{layer.label}", f"{layer.times:,}", *row
         yield from _layers(layer.parts, total, depth + 1)
 

@@ -195,15 +195,16 @@ class Questions:
         return picture_of(self._explainer.record, self._explainer.values.find(value)[0])
 
     @_asked
-    def report(self, path: str | Path, progress: Progress | None = None) -> None:
-        """Writes a page that shows all of the run. ``progress`` is that of ``shardlog.run``.
+    def report(self, path: str | Path, progress: Progress | None = None, *, topology: str = "v5e") -> None:
+        """Writes a page that shows all of the run, and what it costs on the machine ``topology``.
+        ``progress`` is that of ``shardlog.run``.
 
         Raises ShardlogError where the file cannot be written, and where Jinja is not installed.
         """
         from ..explanations.report import report
         from ..outputs import write
 
-        write(path, report(self._run, progress).encode())
+        write(path, report(self._run, progress, topology).encode())
 
     @_asked
     def save(self, path: str | Path, progress: Progress | None = None) -> None:

@@ -158,6 +158,12 @@ class Result(RunData, Questions):
             program = partition(self.module, shardings, self.book, options.modes, form, aim, refuse=refuse)
             return Partitioned(self, program)
 
+    @cached_property
+    def asked(self) -> Partitioned:
+        """The program that each device runs, for asking what it moves and costs: it may have ops that cannot
+        run there. Raises ShardlogError where it cannot be partitioned."""
+        return self.partition(refuse=False)
+
     def _in(self, notation: Notation, bind: Bind) -> ir.Module:
         module = self.module
         if bind != "none":

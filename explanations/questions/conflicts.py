@@ -60,7 +60,7 @@ def conflicts(run: Run, explainer: Explainer | None = None) -> list[Conflict]:
     Raises ShardlogError where the program cannot be partitioned.
     """
     result = run.result if isinstance(run, Record) else run
-    asked = Asked(explainer or Explainer(run), result.partition(refuse=False))
+    asked = Asked(explainer or Explainer(run), result.asked)
     alike: dict[Any, list[int]] = {}  # several collectives may serve one purpose
     for number, sent in enumerate(asked.program.sent):
         alike.setdefault(id(sent.purpose), []).append(number)

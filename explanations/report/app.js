@@ -1,7 +1,7 @@
 "use strict";
 // What is shown: a view, a tensor, a stage. The address of the page has it, so that it can be kept and sent.
 
-const VIEWS = { summary: "Summary", tensors: "Tensors", program: "Program", conflicts: "Conflicts" };
+const VIEWS = { summary: "Summary", tensors: "Tensors", program: "Program", conflicts: "Conflicts", cost: "Cost" };
 
 class App {
   constructor(run) {
@@ -17,6 +17,7 @@ class App {
       tensors: new Tensors(this),
       program: new Program(this),
       conflicts: new Conflicts(this),
+      cost: new Cost(this),
     };
     this.details = new Details(this);
     this.tabs = Object.entries(VIEWS).map(([view, title]) =>

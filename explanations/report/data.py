@@ -15,18 +15,24 @@ from ...program.meshes import axis_text
 from ...runs.groups import groups_of, in_order
 from ...runs.records.record import Op, Run, Value
 from ..questions.conflicts import Conflict, conflicts_or_error
+from .cost import cost_or_none
 from .steps import Kinds
 
 _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")  # of a conflict
 
 
-def collect(run: Run, tell: Callable[[str, float], None] = lambda what, done: None) -> dict[str, Any]:
-    """Everything about a run that the page needs; ``run.js`` reads it.
+def collect(
+    run: Run, tell: Callable[[str, float], None] = lambda what, done: None, topology: str = "v5e"
+) -> dict[str, Any]:
+    """Everything about a run that the page needs; ``run.js`` reads it. Costs are those on the machine
+    ``topology``.
 
     ``tell`` is called with the fraction of the page that is done.
     """
     tell("reading the run", 0.0)
-    return _Collector(run, tell).all()
+    found = _Collector(run, tell).all()
+    tell("counting costs", 0.8)
+    return {**found, "cost": cost_or_none(run, topology)}
 
 
 class _Numbers:

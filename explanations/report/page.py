@@ -20,15 +20,15 @@ except ImportError:
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
-    *("dom", "run", "ways", "layout", "graph", "nodes"),
+    *("dom", "run", "cost", "ways", "layout", "graph", "nodes"),
     *("derivation", "details", "tensors", "program", "conflicts", "summary", "app"),
 )
 
 
-def report(run: Run, progress: Callable[[str, float], None] | None = None) -> str:
+def report(run: Run, progress: Callable[[str, float], None] | None = None, topology: str = "v5e") -> str:
     """A run as an HTML page that needs nothing but a browser, not even a network.
 
-    ``progress`` is that of ``shardlog.run``.
+    ``progress`` is that of ``shardlog.run``; ``topology`` is the machine of costs (docs/cost.md).
     """
     tell = progress or (lambda what, done: None)
     environment = Environment(
@@ -39,7 +39,7 @@ def report(run: Run, progress: Callable[[str, float], None] | None = None) -> st
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    data = json.dumps(collect(run, tell), separators=(",", ":"), ensure_ascii=False).encode()
+    data = json.dumps(collect(run, tell, topology), separators=(",", ":"), ensure_ascii=False).encode()
     tell("writing", 0.95)
     return environment.get_template("page.html.j2").render(
         title=Path(record(run).name).name,

@@ -52,6 +52,7 @@ class Run {
       stages: data.stages,
       unknown: data.unknown,
       unpartitioned: data.unpartitioned,
+      cost: data.cost,
       groups: data.groups,
       log: data.log,
       strings: data.strings,

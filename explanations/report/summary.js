@@ -82,6 +82,16 @@ class Summary {
         run.conflicts.length > 0 ? `${bytesText(moved)} move to each device` : nothingMoves(run),
         () => app.show("conflicts"),
       ),
+      ...(run.cost
+        ? [
+            card(
+              "Time",
+              timeText(run.cost.seconds),
+              `on ${run.cost.topology}, ${percentText(run.cost.limited.links / (run.cost.seconds || 1))} of it on links`,
+              () => app.show("cost"),
+            ),
+          ]
+        : []),
       card(
         "Ops without a rule",
         countText(unknown),

@@ -159,6 +159,16 @@ def test_from_the_summary_to_the_annotation_that_caused_a_conflict(page: Page) -
     assert "value\n%arg2" in page.text("#details .facts")
 
 
+def test_where_the_time_goes(page: Page) -> None:
+    page.click(".card", "Time")
+    cards = page.text("#view-cost .cards")
+    assert "on TPU v5e, one after the other" in cards
+    assert "512 B\nby each device" in cards
+    row = page.text("#view-cost section[aria-label=Collectives] tbody tr").split()
+    assert row[:3] == ["all-reduce", "dot_general", "model.py:9"]
+    assert page.all("#view-cost .card .limits .limit-links")
+
+
 def test_a_derivation_opens_step_by_step(page: Page) -> None:
     page.click("#tabs button", "Tensors")
     page.click("#view-tensors .row", "model.py:9")

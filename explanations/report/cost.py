@@ -1,0 +1,47 @@
+"""What the page has of costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from ...cost.cost import Cost, Item
+from ...errors import ShardlogError
+from ...runs.records.record import Record, Run
+
+_MOST = 100  # rows of a table
+
+
+def cost_or_none(run: Run, topology: str) -> dict[str, Any] | None:
+    """The cost of a run's program on a machine as the page has it; None where it cannot be partitioned."""
+    result = run.result if isinstance(run, Record) else run
+    try:
+        program = result.asked
+    except ShardlogError:
+        return None
+    return _page(program.cost(topology))
+
+
+def _page(cost: Cost) -> dict[str, Any]:
+    found = cost.as_json()
+    del found["items"]
+    again = sorted((i for i in cost.items if i.redundant >= 1), key=lambda i: -i.redundant)
+    collectives = [{**asdict(item), "causes": list(item.causes)} for item in cost.collectives()]
+    return {
+        **found,
+        "collectives": collectives[:_MOST],
+        "ops": _by((item.serves or item.op, item) for item in cost.items),
+        "places": _by((item.where, item) for item in cost.items),
+        "redundant": [(i.op, i.where, i.redundant, i.redundant / i.flops) for i in again][:_MOST],
+    }
+
+
+def _by(items: Iterable[tuple[str, Item]]) -> list[dict[str, Any]]:
+    """Rows by name, longest first, with their seconds by what limits them."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, item in items:
+        row = found.setdefault(name, {"name": name, "seconds": 0.0, "limited": {}})
+        row["seconds"] += item.seconds
+        row["limited"][item.limited] = row["limited"].get(item.limited, 0.0) + item.seconds
+    return sorted(found.values(), key=lambda row: (-row["seconds"], row["name"]))[:_MOST]
