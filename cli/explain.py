@@ -29,6 +29,11 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     why.add_argument(
         "--depth", type=int, default=0, metavar="N", help="show N levels of the proof of every step"
     )
+    keep = argparse.BooleanOptionalAction
+    about = "say too why the program whose values are sharded as least moves has it otherwise; default: keep"
+    why.add_argument("--keep-shardings", action=keep, default=True, help=about)
+    about = "with --no-keep-shardings: the machine on which time is to be least, and not what moves"
+    why.add_argument("--topology", metavar="MACHINE", help=about)
     why.add_argument(
         "--verify", action="store_true", help="check the proofs, and run again with only what is needed"
     )
@@ -65,6 +70,10 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     about = "drop the annotation of a value, by name, JAX path or pattern; may be repeated"
     what_if.add_argument("--drop", metavar="VALUE", action="append", default=[], help=about)
+    about = """shard a value so in the program whose values are sharded as costs least, as in
+    '%%2=[{"data"}, {}]': what that costs or saves; may be repeated"""
+    what_if.add_argument("--pin", metavar="VALUE=SHARDING", action="append", default=[], help=about)
+    add_topology(what_if)
     _output(what_if)
     what_if.set_defaults(carry_out=_what_if)
 
@@ -81,6 +90,7 @@ def _output(parser: argparse.ArgumentParser) -> None:
 
 
 def _why(options: argparse.Namespace) -> None:
+    from ..explanations.questions.pins import chosen
     from ..explanations.questions.why import Explainer
 
     if (options.collective is None) == (options.value is None):
@@ -92,18 +102,24 @@ def _why(options: argparse.Namespace) -> None:
     explainer = Explainer(open_or_run(options))
     found = explainer.why(options.value, options.dim, options.axis)
     verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
+    otherwise = () if options.keep_shardings else chosen(explainer.record, options.value, options.topology)
     if options.json:
-        print_json([e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)])
+        said = [e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)]
+        whole = {"why": said, "chosen": [each.as_json() for each in otherwise]}
+        print_json(said if options.keep_shardings else whole)
         return
     if options.dot or options.mermaid:
         from ..explanations.answers.graphs import dot, mermaid
 
         print(dot(found) if options.dot else mermaid(found))
         return
+    from ..explanations.answers.pinned_text import chosen_text
     from ..explanations.answers.text import folded, why_text
 
     if note := explainer.values.note(options.value):
         show(f"{note}\n")
+    for each in otherwise:
+        show(f"{chosen_text(each, full=options.full)}\n")
     if not found:
         show(_nothing(explainer, options))
         return
@@ -198,11 +214,28 @@ def _what_if(options: argparse.Namespace) -> None:
     from ..explanations.questions.what_if import what_if
 
     annotate, options.annotate = options.annotate, []
+    if options.pin:
+        _pin(options, annotate)
+        return
     found = what_if(open_or_run(options), annotate, options.drop)
     if options.json:
         print_json(found.as_json())
     else:
         show(what_if_text(found, full=options.full))
+
+
+def _pin(options: argparse.Namespace, annotate: Any) -> None:
+    from ..explanations.answers.pinned_text import pinned_text
+    from ..explanations.questions.pins import pin
+
+    if annotate or options.drop:
+        hint = "ask one after the other"
+        raise ShardlogError("--pin together with --annotate or --drop", where="what-if", hint=hint)
+    found = pin(open_or_run(options), options.pin, options.topology)
+    if options.json:
+        print_json(found.as_json())
+    else:
+        show(pinned_text(found, full=options.full))
 
 
 def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:

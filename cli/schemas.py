@@ -16,6 +16,7 @@ from ..datalog.profile import Profile
 from ..explanations.explanation import Loss, Site
 from ..explanations.questions.collective import Because, Way
 from ..explanations.questions.diff import Tensor
+from ..explanations.questions.pins import Chosen, Pinned
 from ..propagation.fixpoint import Stage as Statistics
 from ..runs import accounts as stages
 from ..runs.collectives import Collective
@@ -243,13 +244,17 @@ _DOCUMENTS = {
         results=_array(_object(name=_TEXT, type=_TEXT, off=_or_null(_SIZE), allowed=_SIZE, right=_FLAG)),
     ),
     "query": _array({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
-    "why": {"anyOf": [_array(_WHY), _MOVED]},  # the latter with --collective
+    # The second with --collective, the third with --no-keep-shardings.
+    "why": {"anyOf": [_array(_WHY), _MOVED, _object(why=_array(_WHY), chosen=_array(_of(Chosen)))]},
     "why-not": _array(_WHY_NOT),
     "conflicts": _array(_CONFLICT),
     "diff": _DIFF,
-    "what-if": _object(
-        bytes=_or_null(_object(before=_NUMBER, after=_NUMBER)), unpartitioned=_TEXT, diff=_DIFF
-    ),
+    "what-if": {
+        "anyOf": [
+            _object(bytes=_or_null(_object(before=_NUMBER, after=_NUMBER)), unpartitioned=_TEXT, diff=_DIFF),
+            _of(Pinned),  # with --pin
+        ]
+    },
     "expect": _object(differences=_array(_DIFFERENCE), findings=_FINDINGS),
     "ops": _array(_object(op=_TEXT, signatures=_NUMBER, rule=_TEXT, says=_TEXT)),
 }

@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from ..program.elements import size_of
 from ..program.modules import boundary_attributes, main_function, symbols
 from ..rulebook.book import lowerings
-from .storing import memory_of, storing
+from .storing import Storing
 
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 
@@ -35,13 +35,14 @@ def peak_memory(module: ir.Module) -> int:
         size for size, entry in zip(taken, entries, strict=True) if any(label in entry for label in _DONATED)
     )
     shared = sum((donated & Counter(given)).elements())
-    lives = _lives(block, block.arguments)
-    returned = {memory_of(value) for value in end.operands}
+    storing = Storing()
+    lives = _lives(block, storing, block.arguments)
+    returned = {storing.memory_of(value) for value in end.operands}
     ends = len(block.operations)
     results = [_Room(life.size, [(life.start, ends)]) for life in lives if life.values & returned]
     others = sorted((life for life in lives if not life.values & returned), key=lambda life: -life.size)
     left = [life for life in others if not any(room.takes(life) for room in results)]
-    return sum(taken) + sum(given) - shared + _peak(block, left)
+    return sum(taken) + sum(given) - shared + _peak(block, left, storing)
 
 
 @dataclass(eq=False)
@@ -75,7 +76,7 @@ class _Room:
         return True
 
 
-def _peak(block: Any, lives: Sequence[_Life]) -> int:
+def _peak(block: Any, lives: Sequence[_Life], storing: Storing) -> int:
     """The most bytes that are live at once in a block."""
     made, freed = Counter[int](), Counter[int]()
     for life in lives:
@@ -85,25 +86,25 @@ def _peak(block: Any, lives: Sequence[_Life]) -> int:
     most = 0
     for n, op in enumerate(block.operations):
         live += made[n]
-        most = max(most, live + _inside(op))
+        most = max(most, live + _inside(op, storing))
         live -= freed[n]
     return most
 
 
-def _inside(op: Any) -> int:
+def _inside(op: Any, storing: Storing) -> int:
     """What an op needs beside its operands and results: in its regions, beside their arguments."""
     if lowerings().get(op.operation.name) not in ("loop", "branches", "body"):
         return 0
     blocks = [block for region in op.regions for block in region]
-    return max((_beside(block) for block in blocks), default=0)
+    return max((_beside(block, storing) for block in blocks), default=0)
 
 
-def _beside(block: Any) -> int:
-    whole = _peak(block, _lives(block))
+def _beside(block: Any, storing: Storing) -> int:
+    whole = _peak(block, _lives(block, storing), storing)
     return max(whole - sum(map(_size, block.arguments)), 0)
 
 
-def _lives(block: Any, kept: Collection[Any] = ()) -> list[_Life]:
+def _lives(block: Any, storing: Storing, kept: Collection[Any] = ()) -> list[_Life]:
     """The memory that values of a block have; its arguments too, unless they are ``kept`` throughout."""
     kept = set(kept)
     operations = list(block.operations)
@@ -123,7 +124,7 @@ def _lives(block: Any, kept: Collection[Any] = ()) -> list[_Life]:
         for use in value.uses:
             end = max(end, number(use.owner))
             for result in use.owner.results if use.owner.operation in numbers else ():
-                how = storing(result)
+                how = storing.of(result)
                 if how.same == use.operand_number or (not how.stored and how.same is None):
                     end = max(end, last[result])
         return end
@@ -137,8 +138,8 @@ def _lives(block: Any, kept: Collection[Any] = ()) -> list[_Life]:
             found[argument] = _Life(_size(argument), -1, max(read(argument, -1), 0), {argument})
     for n, op in enumerate(operations):
         for value in op.results:
-            how, size = storing(value), _size(value)
-            if not how.stored or memory_of(value) != value:
+            how, size = storing.of(value), _size(value)
+            if not how.stored or storing.memory_of(value) != value:
                 continue
             dying = (found.get(operand) for operand in op.operands) if how.in_place else ()
             if place := next((life for life in dying if life and life.end == n and life.size == size), None):

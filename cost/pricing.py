@@ -15,7 +15,7 @@ from ..rulebook.book import family
 from ..rulebook.shipped import shipped
 from ..runs.collectives import Collective
 from .machine import Link, Machine
-from .storing import memory_of, reading, storing
+from .storing import Storing, reading
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ class Pricing:
         }
         self._solver = shipped("cost/cost").solver(shared)
         self._known: dict[Any, Price] = {}
+        self._storing = Storing()
 
     def of_op(self, op: Any) -> Price:
         """The price of an op; what is not stored it neither reads nor writes."""
-        return self._price(op.name, self.reader.knowledge(op), _touched(op))
+        return self._price(op.name, self.reader.knowledge(op), _touched(op, self._storing))
 
     def flops(self, op: Any) -> float:
         """The operations of an op."""
@@ -64,7 +65,7 @@ class Pricing:
                 "taken": [(float(taken),)],
                 "made": [(float(made),)],
                 "touched": [(float(touched),)],
-                "multiplied": [(float(prod(known.sizes.values())),)] if known.multiplies else [],
+                "multiplied": [(float(_multiplied(known)),)] if known.multiplies else [],
             }
             self._known[key] = self._solved(facts, touched)
         return self._known[key]
@@ -94,11 +95,23 @@ class Pricing:
         return Price(seconds, flops, float(amount), limited)
 
 
-def _touched(op: Any) -> int:
+def _multiplied(known: Knowledge) -> int:
+    """The multiplications of a contraction: for each element of the result as many as the second operand has
+    elements in the dimensions that the result does not have, such as the window of a convolution."""
+    result = known.roles.index("result")
+    kept = {factor for dim in known.maps[result] for factor in dim}
+    shape, maps = known.shapes[1] or (), known.maps[1]
+    inside = (n for n, factors in zip(shape, maps, strict=True) if not kept.intersection(factors))
+    return prod(known.shapes[result] or ()) * prod(inside)
+
+
+def _touched(op: Any, storing: Storing) -> int:
     """The bytes that an op reads from memory and writes there."""
     results = list(op.results)
-    stored = [storing(value) for value in results]
-    if all(how.same is not None and memory_of(v) != v for v, how in zip(results, stored, strict=True)):
+    stored = [storing.of(value) for value in results]
+    if all(
+        how.same is not None and storing.memory_of(v) != v for v, how in zip(results, stored, strict=True)
+    ):
         return 0
     made = sum(size_of(str(value.type)) for value in results)
     parts = reading(op.name)
@@ -108,7 +121,7 @@ def _touched(op: Any) -> int:
         return 2 * size_of(str(update.type)) if written else 0
     read = 0
     for operand in op.operands:
-        if isinstance(operand.owner, ir.Block) or storing(operand).stored:
+        if isinstance(operand.owner, ir.Block) or storing.of(operand).stored:
             size = size_of(str(operand.type))
             read += min(size, made) if parts == "reads" else size
     times = 1 if written else max(sum(1 for value in results for _ in value.uses), 1)

@@ -22,27 +22,36 @@ class Stored:
     in_place: bool
 
 
-def storing(value: Any) -> Stored:
-    """How a value that an op makes is stored."""
-    users = [use.owner.operation.name for use in value.uses]
-    maker = value.owner
-    said = _storing(maker.name, frozenset(users), len(users) > 1)
-    if lowerings().get(maker.name) == "loop" and _unchanged(maker, value.result_number):
-        return Stored(True, value.result_number, False)
-    return said
+class Storing:
+    """How the values of one module are stored."""
 
+    def __init__(self) -> None:
+        self._known: dict[Any, Stored] = {}
 
-def memory_of(value: Any) -> Any:
-    """The value whose memory a value is: itself, or one that its op takes."""
-    while not isinstance(value.owner, ir.Block):
-        same = storing(value).same
-        if same is None:
-            break
-        operand = value.owner.operands[same]
-        if not (isinstance(operand.owner, ir.Block) or storing(operand).stored):
-            break
-        value = operand
-    return value
+    def of(self, value: Any) -> Stored:
+        """How a value that an op makes is stored."""
+        if value not in self._known:
+            self._known[value] = self._of(value)
+        return self._known[value]
+
+    def memory_of(self, value: Any) -> Any:
+        """The value whose memory a value is: itself, or one that its op takes."""
+        while not isinstance(value.owner, ir.Block):
+            same = self.of(value).same
+            if same is None:
+                break
+            operand = value.owner.operands[same]
+            if not (isinstance(operand.owner, ir.Block) or self.of(operand).stored):
+                break
+            value = operand
+        return value
+
+    @staticmethod
+    def _of(value: Any) -> Stored:
+        maker, users = value.owner, [use.owner.operation.name for use in value.uses]
+        if lowerings().get(maker.name) == "loop" and _unchanged(maker, value.result_number):
+            return Stored(True, value.result_number, False)
+        return _storing(maker.name, frozenset(users), len(users) > 1)
 
 
 def _unchanged(loop: Any, number: int) -> bool:

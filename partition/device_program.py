@@ -24,12 +24,19 @@ from .program import Partitioner
 
 class DeviceProgram:
     """The program that each device runs. ``sent`` are its collectives, in order; ``found`` is what the choice
-    of homes found, where there was one."""
+    of homes found, where there was one, and ``homes`` those that values have instead of propagation's."""
 
     def __init__(
-        self, module: ir.Module, sent: list[Sent], axes: Axes, form: Form, found: Found | None = None
+        self,
+        module: ir.Module,
+        sent: list[Sent],
+        axes: Axes,
+        form: Form,
+        found: Found | None = None,
+        homes: Mapping[Any, Layout] | None = None,
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
+        self.homes = homes or {}
 
     def text(self) -> str:
         """The module as MLIR text."""
@@ -63,19 +70,21 @@ def partition(
     aim = aim or Aim()
     with module.context, ir.Location.unknown():
         used, channel = _used(module, shardings)
-        axes = Axes(shardings.meshes, used)
+        axes = Axes(shardings.meshes, [*used, *aim.pins.values()])
+        pinned = {value: axes.layout(given, tuple(value.type.shape)) for value, given in aim.pins.items()}
         planner = Planner(axes, aim.prices)
         chooser = Chooser(book, axes, planner, modes)
 
         def write(moved: Mapping[Any, Layout] | None = None, **options: bool) -> Partitioner:
-            walk = Partitioner(module, shardings, axes, chooser, planner, form, channel, moved, **options)
+            homes = {**(moved or {}), **pinned}
+            walk = Partitioner(module, shardings, axes, chooser, planner, form, channel, homes, **options)
             walk.refuses = refuse
             return walk
 
         best = Improving(write(recording=aim.move), write, aim).best()
         made = best.module
         made.operation.verify()
-    return DeviceProgram(made, best.sent, axes, form, best.found)
+    return DeviceProgram(made, best.sent, axes, form, best.found, best.walk.moved)
 
 
 def _used(module: ir.Module, shardings: Shardings) -> tuple[Sequence[Sharding], int]:

@@ -10,8 +10,8 @@ long as that helps. Layers that are alike are laid out alike, and so decided onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -58,11 +58,14 @@ class Need:
 @dataclass(frozen=True)
 class Found:
     """Values that get another home than propagation gave them, and these homes; what everything costs so by
-    the sum that is made least, in bytes, and a lower bound of it."""
+    the sum that is made least, in bytes, and a lower bound of it. ``others`` are, for each of these values,
+    the layouts that it does not have, and what everything would cost more if it alone (and what is laid out
+    alike) had them."""
 
     homes: Mapping[Any, Layout]
     cost: float
     bound: float
+    others: Mapping[Any, tuple[tuple[Layout, float], ...]] = field(default_factory=dict)
 
 
 def never() -> bool:
@@ -74,7 +77,12 @@ class Homes:
     """Finds homes for the results of ops."""
 
     def __init__(
-        self, chooser: Chooser, planner: Planner, spots: Sequence[Spot], needs: Sequence[Need]
+        self,
+        chooser: Chooser,
+        planner: Planner,
+        spots: Sequence[Spot],
+        needs: Sequence[Need],
+        pinned: Collection[Any] = (),
     ) -> None:
         self.chooser, self.planner = chooser, planner
         number: dict[Any, int] = {}
@@ -92,10 +100,14 @@ class Homes:
         slots = [tuple(number.get(value, -1) for value in spot.values) for spot in spots]
         alike, self.of = classes(
             [(spot.known, spot.held, spot.free, spot.weight) for spot in spots],
-            [(*kind, tuple(asked.items())) for kind, asked in zip(kinds, wanted, strict=True)],
+            [
+                (*kind, tuple(asked.items()), value in pinned)
+                for value, kind, asked in zip(number, kinds, wanted, strict=True)
+            ],
             slots,
         )
         self.values = list(number)
+        self.pinned = {int(self.of[number[value]]) for value in pinned if value in number}
         self.size = np.bincount(self.of).astype(np.float64)
         first = np.unique(self.of, return_index=True)[1]
         self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
@@ -131,12 +143,14 @@ class Homes:
         if bound:
             total.pass_messages(_BOUNDING, shared=True, stop=stop)
             lowest = min(self._bound(total), least)
-        homes = {
-            value: self.domains[n][best[n]]
-            for value, n in zip(self.values, self.of.tolist(), strict=True)
-            if best[n]
-        }
-        return Found(homes, least, lowest)
+        more = total.gains(best)
+        homes, others = {}, {}
+        for value, n in zip(self.values, self.of.tolist(), strict=True):
+            if best[n]:
+                homes[value] = self.domains[n][best[n]]
+                rest = [(home, float(more[n, i])) for i, home in enumerate(self.domains[n]) if i != best[n]]
+                others[value] = tuple(sorted(rest, key=lambda pair: pair[1]))
+        return Found(homes, least, lowest, others)
 
     # ---- Layouts that a value may have ------------------------------------------------------------------
 
@@ -146,7 +160,7 @@ class Homes:
             slots = self.slots[number]
             for t, layouts in self._wanted_by(number):
                 n = slots[t]
-                if n >= 0:
+                if n >= 0 and n not in self.pinned:
                     domain = self.domains[n]
                     new = [layout for layout in layouts if layout not in domain]
                     if new:

@@ -3,7 +3,7 @@ within a bound on memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from time import monotonic
@@ -13,6 +13,7 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from ..program.elements import bytes_text
+from ..program.shardings import Sharding
 from .building import Sent
 from .executions import Executions
 from .homes import Found, Homes, Spot
@@ -29,13 +30,15 @@ _LARGEST = 3  # values that a message about memory names
 class Aim:
     """What a program is to be like. With ``move``, values that no constraint binds may get other homes than
     propagation chose, if it costs less by the ``prices``. ``memory`` are the bytes that a device may need at
-    most, as ``peak`` finds them for a module. After so many ``seconds`` the best homes so far are taken."""
+    most, as ``peak`` finds them for a module. After so many ``seconds`` the best homes so far are taken.
+    ``pins`` are homes that ops' results have whatever that costs."""
 
     move: bool = False
     prices: Prices = field(default_factory=Prices)
     memory: int | None = None
     peak: Callable[[ir.Module], int] | None = None
     seconds: float | None = None
+    pins: Mapping[Any, Sharding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Improving:
             for op, known, held, free in first.spots
         ]
         needs = [replace(need, weight=often(op)) for op, need in first.needs]
-        return Homes(first.chooser, first.planner, spots, needs)
+        return Homes(first.chooser, first.planner, spots, needs, self.aim.pins)
 
     def _with(self, found: Found, *, again: bool = False) -> Program:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it

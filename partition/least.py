@@ -124,7 +124,7 @@ class Sum:
         without a common term at once."""
         energy, numbers = self.energy(chosen), np.arange(len(chosen))
         for _ in range(_MOVES):
-            gains = self._gains(chosen)
+            gains = self.gains(chosen)
             better, to = gains.min(axis=1), gains.argmin(axis=1)
             wants = better < -1e-6
             if not wants.any() or stop():
@@ -143,7 +143,7 @@ class Sum:
             chosen, energy = moved, less
         return chosen, energy
 
-    def _gains(self, chosen: Integers) -> Floats:
+    def gains(self, chosen: Integers) -> Floats:
         """The change of the sum if one variable alone had each of its values."""
         now = self.alone[np.arange(len(chosen)), chosen]
         found = np.where(self.alone < FAR, (self.alone - now[:, None]) * self.size[:, None], inf)

@@ -19,7 +19,9 @@ class Partitioned(DeviceProgram):
     """The program that each device runs; see ``docs/partitioning.md``."""
 
     def __init__(self, result: Result, program: DeviceProgram) -> None:
-        super().__init__(program.module, program.sent, program.axes, program.form, program.found)
+        super().__init__(
+            program.module, program.sent, program.axes, program.form, program.found, program.homes
+        )
         self.result = result
 
     @cached_property

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..explanations.explanation import WhyNot
     from ..explanations.questions.collective import Moved
     from ..explanations.questions.diff import Diff
+    from ..explanations.questions.pins import Chosen, Pinned
     from ..explanations.questions.what_if import WhatIf
     from ..explanations.questions.why import Explainer
     from ..partition.improving import Aim
@@ -168,6 +169,22 @@ class Questions:
         from ..explanations.questions.what_if import what_if
 
         return what_if(self._run, annotate, (drop,) if isinstance(drop, str) else drop)
+
+    @_asked
+    def pin(self, pins: str | Sequence[str], topology: str = "v5e") -> Pinned:
+        """What changes in the program whose values are sharded as costs least on a machine, if values are
+        sharded as ``pins`` say in any case: a value and its sharding, as in ``'%2=[{"data"}, {}]'``."""
+        from ..explanations.questions.pins import pin
+
+        return pin(self._run, (pins,) if isinstance(pins, str) else pins, topology)
+
+    @_asked
+    def chosen(self, value: str, topology: str | None = None) -> tuple[Chosen, ...]:
+        """Why a value is sharded otherwise than propagation said in the program whose values are sharded as
+        least moves, or on a machine as costs least time; nothing where it is not."""
+        from ..explanations.questions.pins import chosen
+
+        return chosen(self._run, value, topology)
 
     @_asked
     def query(self, body: str) -> Rows:

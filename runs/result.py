@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,7 @@ from ..importers.program import Program
 from ..importers.source import Text
 from ..program.ids import Item
 from ..program.modules import bytecode_of
+from ..program.shardings import Sharding
 from ..propagation.fixpoint import Fixpoint, Stage
 from ..propagation.schedules.schedule import Applied
 from ..rulebook.book import RuleBook
@@ -135,6 +136,7 @@ class Result(RunData, Questions):
         topology: str | None = None,
         memory: int | None = None,
         seconds: float | None = None,
+        pins: Mapping[Any, Sharding] | None = None,
         refuse: bool = True,
     ) -> Partitioned:
         """The program that each device runs, with these shardings; see ``docs/partitioning.md``.
@@ -142,7 +144,8 @@ class Result(RunData, Questions):
         Without ``keep_shardings`` values between the boundary and constraints may be sharded otherwise, where
         less moves then in all. With a ``topology``, a machine by its name or as a TOML file describes it,
         what is least is time. ``memory`` are the bytes that a device may need at most. After so many
-        ``seconds`` the best shardings so far are taken.
+        ``seconds`` the best shardings so far are taken. ``pins`` are the shardings that values of the module
+        have in any case, results of ops.
 
         ``form`` is how XLA takes it: as one manual computation, or as a program per device for its partitions
         ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device;
@@ -155,6 +158,7 @@ class Result(RunData, Questions):
         shardings, options = self.program.shardings, self.options
         with self.source.places():
             aim = self.aim_of(self, not keep_shardings, topology, memory, seconds)
+            aim = replace(aim, pins=pins or {})
             program = partition(self.module, shardings, self.book, options.modes, form, aim, refuse=refuse)
             return Partitioned(self, program)
 

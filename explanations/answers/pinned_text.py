@@ -1,0 +1,66 @@
+"""What pins cost, and why shardings were chosen, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...cost.text import time_text
+from ...program.elements import bytes_text
+from ..questions.pins import Change, Chosen, Move, Pinned
+from .text import dims_text
+
+_MOST = 6
+
+
+def pinned_text(found: Pinned, *, full: bool = False) -> str:
+    """What pins change: shardings, costs, and what moves."""
+    lines = []
+    for pin in found.pins:
+        chosen = _sharding(pin.chosen, pin.partial)
+        lines.append(f"{pin.value} pinned to {dims_text(pin.pinned)}, otherwise {chosen}")
+        if pin.propagated != pin.chosen:
+            lines[-1] += f" (propagation says {dims_text(pin.propagated)})"
+    return "\n".join([*lines, *_change(found.change, found.topology, "with it", full=full)])
+
+
+def chosen_text(found: Chosen, *, full: bool = False) -> str:
+    """Why a value is sharded otherwise than propagation said."""
+    said = f"{found.value} is sharded {_sharding(found.dims, found.partial)}"
+    lines = [f"{said}, and not {dims_text(found.propagated)} as propagation says: that costs less"]
+    lines += _change(found.otherwise, found.topology, "as propagation says", full=full)
+    for other in found.lost:
+        lines.append(
+            f"  lost: {_sharding(other.dims, other.partial)}: {round(other.more):+,} bytes, it alone"
+        )
+    return "\n".join(lines)
+
+
+def _sharding(dims: Sequence[str], partial: str) -> str:
+    return f"{dims_text(dims)}{f', partial sums over {partial}' if partial else ''}"
+
+
+def _change(change: Change, topology: str, then: str, *, full: bool) -> list[str]:
+    before, after = change.before, change.after
+    more = after.bytes - before.bytes
+    seconds = after.seconds - before.seconds
+    sign = "-" if seconds < 0 else "+"
+    lines = [
+        f"  sent by each device: {before.bytes:,} bytes, {after.bytes:,} {then}: {more:+,}",
+        f"  time on {topology}: {time_text(before.seconds)}, {time_text(after.seconds)} {then}: "
+        f"{sign}{time_text(abs(seconds))}",
+        f"  memory: {bytes_text(before.memory)}, {bytes_text(after.memory)} {then}",
+    ]
+    for moves, what in ((change.new, f"moves only {then}"), (change.gone, "moves otherwise")):
+        lines += _moves(moves, what, full=full)
+    return lines
+
+
+def _moves(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:
+    shown = moves if full else moves[:_MOST]
+    found = []
+    for m in shown:
+        count, at = f"{m.count} x " if m.count > 1 else "", f" at {m.where}" if m.where else ""
+        said = f"{count}{m.collective} of {m.value or '-'} for {m.slot} of {m.op}{at}"
+        found.append(f"  {what}: {said}, {m.bytes:,} bytes")
+    left = len(moves) - len(shown)
+    return [*found, f"  ... {left} more (--full shows all)"] if left else found

@@ -1,0 +1,95 @@
+"""Pins, and why the choice shards values otherwise than propagation said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import shardlog
+from shardlog.cli import main
+from shardlog.errors import ShardlogError
+
+# Two sums that are subtracted: summed once, if the products stay partial sums.
+SUMS = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #columns}, %b: tensor<16x8xf32> {sdy.sharding = #rows},
+                %c: tensor<8x16xf32> {sdy.sharding = #columns}, %d: tensor<16x8xf32> {sdy.sharding = #rows})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.dot_general %c, %d, contracting_dims = [1] x [0]
+     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.subtract %0, %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+"""
+ONCE = 2 * 4 * 8 * 8 * 3 // 4  # bytes of an all-reduce
+
+
+def test_a_pin_costs_what_the_choice_had_saved() -> None:
+    found = shardlog.run(SUMS).pin("%0=[{}, {}]")
+    (pin,) = found.pins
+    assert (pin.value, pin.pinned, pin.chosen, pin.partial) == ("%0", ("", ""), ("", ""), "x")
+    assert (found.change.before.bytes, found.change.after.bytes) == (ONCE, 2 * ONCE)
+    assert found.change.before.seconds < found.change.after.seconds
+    assert {(m.collective, m.value, m.bytes) for m in found.change.new} == {
+        ("all-reduce", "%0", ONCE),
+        ("all-reduce", "%1", ONCE),
+    }
+    assert [(m.collective, m.op) for m in found.change.gone] == [("all-reduce", "stablehlo.subtract")]
+
+
+def test_a_pin_holds_whatever_it_costs() -> None:
+    result = shardlog.run(SUMS)
+    found = result.pin('%2=[{"x"}, {}]')
+    # The sum is scattered, and then gathered for the result.
+    assert {m.collective for m in found.change.new} == {"reduce-scatter", "all-gather"}
+    assert found.change.after.bytes == ONCE
+
+
+def test_why_the_choice_took_another_sharding() -> None:
+    result = shardlog.run(SUMS)
+    (found,) = result.chosen("%0")
+    assert (found.dims, found.partial, found.propagated) == (("", ""), "x", ("", ""))
+    assert found.otherwise.after.bytes - found.otherwise.before.bytes == ONCE
+    assert [(other.dims, other.partial, other.more) for other in found.lost] == [(("", ""), "", ONCE)]
+    assert result.chosen("%2") == ()
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "sums.mlir"
+    file.write_text(SUMS)
+    assert main(["what-if", str(file), "--pin", "%0=[{}, {}]"]) == 0
+    said = capsys.readouterr().out
+    assert "%0 pinned to [{}, {}], otherwise [{}, {}], partial sums over x\n" in said
+    assert f"sent by each device: {ONCE} bytes, {2 * ONCE} with it: +{ONCE}" in said
+    assert main(["why", str(file), "%0", "--no-keep-shardings"]) == 0
+    said = capsys.readouterr().out
+    assert "%0 is sharded [{}, {}], partial sums over x, and not [{}, {}] as propagation says" in said
+    assert f"lost: [{{}}, {{}}]: +{ONCE} bytes, it alone" in said
+    assert main(["why", str(file), "%0", "--no-keep-shardings", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["chosen"][0]["partial"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("%0", "not a value and a sharding"),
+        ("%7=[{}, {}]", "there is no value %7"),
+        ("%arg0=[{}, {}]", "%arg0 is not computed by an op"),
+        ("%0=[{}]", "1 dimensions for %0 : tensor<8x8xf32>"),
+        ('%0=[{"y"}, {}]', "y"),
+    ],
+)
+def test_pins_that_are_none(text: str, said: str) -> None:
+    with pytest.raises(ShardlogError, match=said):
+        shardlog.run(SUMS).pin(text)
+
+
+def test_a_pin_alone(tmp_path: Path) -> None:
+    file = tmp_path / "sums.mlir"
+    file.write_text(SUMS)
+    assert main(["what-if", str(file), "--pin", "%0=[{}, {}]", "--drop", "%a"]) == 2
