@@ -96,13 +96,18 @@ class Relation:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule (or one semi-naive variant of it): ``head(args) :- steps``."""
+    """A rule (or one semi-naive variant of it): ``head(args) :- steps``.
+
+    ``orders`` are the same rule with its joins in other orders. An evaluator may run one of them in its place,
+    each time that which looks at the fewest tuples then.
+    """
 
     head: int  # index of the relation
     args: tuple[Expression, ...]
     steps: tuple[Step, ...]
     registers: int  # how many registers the rule uses
     source: int  # index into Plan.sources: variants of a rule share it
+    orders: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -195,9 +200,7 @@ class Plan:
                 Relation(**{**r, "columns": _columns(r["columns"]), "choices": _tuples(r.get("choices", []))})
                 for r in plan["relations"]
             ),
-            tuple(
-                Rule(**{**r, "args": _tuples(r["args"]), "steps": _tuples(r["steps"])}) for r in plan["rules"]
-            ),
+            tuple(map(_rule, plan["rules"])),
             tuple(Stratum(**{name: _tuples(numbers) for name, numbers in s.items()}) for s in plan["strata"]),
             tuple(Source(**{**s, "types": _tuples(s["types"])}) for s in plan["sources"]),
             plan["key"],
@@ -212,6 +215,11 @@ class Plan:
                 for name, branches in plan.get("branches", {}).items()
             },
         )
+
+
+def _rule(rule: dict[str, Any]) -> Rule:
+    orders = tuple(map(_rule, rule["orders"]))
+    return Rule(**{**rule, "args": _tuples(rule["args"]), "steps": _tuples(rule["steps"]), "orders": orders})
 
 
 def _columns(columns: list[dict[str, Any]]) -> tuple[Column, ...]:

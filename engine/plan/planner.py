@@ -11,12 +11,15 @@ Join order is greedy. At each point the first of these that is possible comes ne
 Ties keep the order of the text. What can fail, such as a division, waits for all that is written before it,
 so that a rule can test its divisor first. A variant of a recursive rule starts with its delta atom, but tests
 on constants alone come before it: they skip the rule at once where it does not apply.
+
+Which start is best depends on the tuples: a variant that joins three atoms or more is planned from each of
+them, and the evaluator chooses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import islice
 
@@ -43,6 +46,7 @@ from ..language.syntax import (
 from .plan import Expression, Rule, Step, Version
 
 _SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_FEWEST, _MOST = 3, 8  # atoms of a rule that is planned in several orders
 _BAGS = ("count", "sum", "mean")  # aggregates for which every solution counts
 
 
@@ -53,6 +57,7 @@ class Schema:
     index: Mapping[str, int]
     kinds: Mapping[str, tuple[str, ...]]
     types: Types
+    orders: bool = False  # whether recursive rules are planned in several orders
 
 
 def plan_clause(
@@ -71,8 +76,22 @@ def plan_clause(
         versions: dict[int, Version] = {
             i: "delta" if i == delta else "old" if i < delta else "all" for i in deltas
         }
-        rules.append(_Planner(clause, kinds, schema).rule(versions, delta, source))
+        rule = _Planner(clause, kinds, schema).rule(versions, delta, source)
+        orders = tuple(
+            _Planner(clause, kinds, schema).rule(versions, start, source)
+            for start in _starts(clause, schema)
+            if start != delta
+        )
+        rules.append(replace(rule, orders=orders))
     return rules
+
+
+def _starts(clause: Clause, schema: Schema) -> list[int]:
+    """The atoms from which a recursive clause is planned besides that of the delta."""
+    atoms = [i for i, literal in enumerate(clause.body) if isinstance(literal, Atom)]
+    parts = [*clause.head.args, *(term for literal in clause.body for term in terms(literal))]
+    fixed = not schema.orders or any(_can_fail(term) or holds_generator(term) for term in parts)
+    return [] if fixed or not _FEWEST <= len(atoms) <= _MOST else atoms
 
 
 def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...] | None:
@@ -95,7 +114,7 @@ class _Item:
     names: set[str]
     slow: bool
     fails: bool
-    delta: bool = False
+    start: bool = False
     rank: tuple[int, int] = (10, 0)
     placed: bool = False
 
@@ -127,10 +146,11 @@ class _Planner:
         for term in (*clause.head.args, *(t for x in clause.body for t in terms(x))):
             _count(term, self.occurrences)
 
-    def rule(self, versions: Mapping[int, Version], delta: int | None, source: int) -> Rule:
+    def rule(self, versions: Mapping[int, Version], start: int | None, source: int) -> Rule:
+        """The rule with its atoms in these versions. It begins with the literal ``start``."""
         body = _Body()
         for i, literal in enumerate(self.clause.body):
-            body.items.append(self.item(literal, versions.get(i, "all"), i == delta))
+            body.items.append(self.item(literal, versions.get(i, "all"), i == start))
         self.place_all(body)
         if self.clause.subsumes:
             self.different(body)
@@ -158,13 +178,13 @@ class _Planner:
 
     # ---- Order ------------------------------------------------------------------------------------------
 
-    def item(self, literal: Literal, version: Version = "all", delta: bool = False) -> _Item:
+    def item(self, literal: Literal, version: Version = "all", start: bool = False) -> _Item:
         parts = terms(literal)
         names = set().union(*map(variables, parts))
         fails = any(map(_can_fail, parts)) or (
             isinstance(literal, Comparison) and literal.operator.endswith("match")
         )
-        return _Item(literal, version, names, any(map(holds_generator, parts)), fails, delta)
+        return _Item(literal, version, names, any(map(holds_generator, parts)), fails, start)
 
     def place_all(self, body: _Body) -> None:
         """Place the items, those too that steps add: each time one of the least rank, the first of those."""
@@ -215,7 +235,7 @@ class _Planner:
         asked = sum(1 for term in atom.args if not self.is_ignored(term, body))
         if known == asked and (known or not atom.args):
             return (1, 0)
-        if item.delta:
+        if item.start:
             return (2, 0)
         return (4, -known) if known else (6, 0)
 

@@ -109,15 +109,17 @@ impl Compiler<'_> {
         patterns(&steps, &mut |pattern| {
             searches.extend(pattern.index.map(|index| (pattern.relation, pattern.version, index)));
         });
+        let registers = self.registers;
         Ok(Rule {
             head: RelationId(rule.head),
             emit: emitted(&args, &steps),
             cut: cut(&args, &steps),
+            orders: rule.orders.iter().map(|order| self.rule(order)).collect::<Compiled<_>>()?,
             searches: searches.into(),
             args,
             needs: needs.collect(),
             steps,
-            registers: self.registers,
+            registers,
             source: rule.source,
         })
     }

@@ -6,6 +6,8 @@ use crate::rows::{narrow, pack, Rows};
 use crate::set::hash;
 
 const LEAST: usize = 32;
+/// So many rows tell how many have the same key.
+const SAMPLE: usize = 1 << 10;
 
 /// A key and where its entries are: a single one in `start` itself, more of them in the pool from there on.
 #[derive(Clone, Copy)]
@@ -29,6 +31,8 @@ pub struct Index {
     free: Vec<Vec<u32>>,
     covered: usize,
     form: Form,
+    /// Of how many rows the share of a key was estimated, and what it was of them.
+    sampled: (usize, f64),
 }
 
 /// How keys and entries are written.
@@ -60,6 +64,7 @@ impl Index {
             free: Vec::new(),
             covered: 0,
             form: Form::Row,
+            sampled: (0, 0.0),
         }
     }
 
@@ -84,6 +89,29 @@ impl Index {
         let free = self.free.iter().map(Vec::capacity).sum::<usize>();
         self.groups.capacity() * size_of::<Group>()
             + (self.slots.capacity() + self.pool.capacity() + free) * size_of::<u32>()
+    }
+
+    /// How many of the rows up to `end` are not covered.
+    pub fn uncovered(&self, end: usize) -> usize {
+        end - self.covered.min(end)
+    }
+
+    /// About how many of the rows up to `end` have the key of one of them, from how often two rows of a sample
+    /// have the same.
+    pub fn share(&mut self, rows: &Rows, arity: usize, end: usize) -> f64 {
+        if end < self.sampled.0 || end >= self.sampled.0 * 2 {
+            let size = end.min(SAMPLE);
+            let key = |i: usize| {
+                let tuple = i * end / size * arity;
+                hash(self.columns.iter().map(|&column| rows.word(tuple + column)))
+            };
+            let mut keys: Vec<u64> = (0..size).map(key).collect();
+            keys.sort_unstable();
+            let groups = keys.chunk_by(|a, b| a == b);
+            let pairs: usize = groups.map(|group| group.len() * (group.len() - 1)).sum();
+            self.sampled = (end, pairs as f64 / (size * (size - 1)).max(1) as f64);
+        }
+        (self.sampled.1 * end as f64).max(1.0)
     }
 
     /// Index the rows up to `end`; those from `delta` on are the delta.

@@ -9,6 +9,7 @@ mod body;
 pub mod budget;
 pub mod bytecode;
 mod compile;
+mod cost;
 mod equivalence;
 pub mod error;
 pub mod facts;

@@ -2,6 +2,7 @@
 
 use crate::body::{Body, Run, Scratch};
 use crate::budget::{Budget, Limits};
+use crate::cost::cheapest;
 use crate::profile::Profile;
 use crate::program::Database;
 use crate::step::{RelationId, Rule};
@@ -33,6 +34,7 @@ impl<'a> Machine<'a> {
         if rule.needs.iter().any(|&(relation, version)| relations[relation.0].count(version) == 0) {
             return Ok(());
         }
+        let rule = if rule.orders.is_empty() { rule } else { cheapest(rule, relations) };
         for &(relation, version, index) in &rule.searches {
             relations[relation.0].prepare(version, index)?;
         }

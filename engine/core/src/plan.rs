@@ -41,6 +41,8 @@ pub struct Rule {
     pub steps: Vec<Value>,
     pub registers: usize,
     pub source: usize,
+    #[serde(default)]
+    pub orders: Vec<Rule>,
 }
 
 #[derive(Deserialize)]

@@ -314,6 +314,16 @@ impl Relation {
         end - start
     }
 
+    /// How many tuples an index has yet to be made of.
+    pub fn uncovered(&self, IndexId(index): IndexId) -> usize {
+        self.indexes[index].uncovered(self.end)
+    }
+
+    /// About how many tuples have the key of one of them.
+    pub fn share(&mut self, IndexId(index): IndexId) -> f64 {
+        self.indexes[index].share(&self.rows, self.arity, self.end)
+    }
+
     /// Bring the index up to date that a search needs.
     pub fn prepare(&mut self, version: Version, IndexId(index): IndexId) -> Result<(), Fault> {
         if self.count(version) >= FEW {

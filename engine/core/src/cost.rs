@@ -1,0 +1,49 @@
+//! How many tuples a rule looks at, estimated from how many there are and how many share a key.
+
+use crate::relation::{Relation, Version};
+use crate::step::{Pattern, Rule, Step};
+
+/// The rule or that of its orders which looks at the fewest tuples now; the first of those.
+pub fn cheapest<'r>(rule: &'r Rule, relations: &mut [Relation]) -> &'r Rule {
+    let mut best = (cost(rule, relations), rule);
+    for order in &rule.orders {
+        let cost = cost(order, relations);
+        if cost < best.0 {
+            best = (cost, order);
+        }
+    }
+    best.1
+}
+
+/// The tuples that the body looks at, and those that it puts into indexes first.
+fn cost(rule: &Rule, relations: &mut [Relation]) -> f64 {
+    let (mut cost, mut ways) = (0.0, 1.0);
+    for step in &rule.steps {
+        match step {
+            Step::Scan(pattern, _) => {
+                let found = expected(pattern, relations);
+                cost += ways * (1.0 + found);
+                ways *= found;
+            }
+            Step::Exists(pattern) => {
+                cost += ways;
+                ways *= expected(pattern, relations).min(1.0);
+            }
+            _ => cost += ways,
+        }
+    }
+    for &(relation, _, index) in &rule.searches {
+        cost += relations[relation.0].uncovered(index) as f64;
+    }
+    cost
+}
+
+/// How many tuples a search finds.
+fn expected(pattern: &Pattern, relations: &mut [Relation]) -> f64 {
+    let relation = &mut relations[pattern.relation.0];
+    let count = relation.count(pattern.version) as f64;
+    match pattern.index {
+        Some(index) if count > 0.0 => count * relation.share(index) / relation.count(Version::All) as f64,
+        _ => count,
+    }
+}
