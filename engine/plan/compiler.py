@@ -249,7 +249,9 @@ class _Compiler:
         if keyed:
             clauses = [(drop_key(clause, keyed), variables) for clause, variables in clauses]
         index = {name: i for i, name in enumerate(declared)}
-        return self.assembled(relations, clauses, _ordered(groups, keyed), Schema(index, kinds, types, not keyed))
+        return self.assembled(
+            relations, clauses, _ordered(groups, keyed), Schema(index, kinds, types, not keyed)
+        )
 
     def written_out(self) -> Written:
         """The clauses that give tuples, in the order of the text."""

@@ -98,8 +98,8 @@ class Relation:
 class Rule:
     """A rule (or one semi-naive variant of it): ``head(args) :- steps``.
 
-    ``orders`` are the same rule with its joins in other orders. An evaluator may run one of them in its place,
-    each time that which looks at the fewest tuples then.
+    ``orders`` are the same rule with its joins in other orders. An evaluator may run one of them in its
+    place, each time that which looks at the fewest tuples then.
     """
 
     head: int  # index of the relation

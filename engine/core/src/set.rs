@@ -1,5 +1,6 @@
-//! A hash set of the tuples of a relation. Tuples of one or two narrow words are kept in the table themselves,
-//! others as the number of their row beside a part of their hash.
+//! A hash set of the tuples of a relation. Tuples of one or two narrow words are kept in the table themselves or,
+//! where most of them differ from another only in the last bits, as bits of blocks. Others are kept as the number of
+//! their row beside a part of their hash.
 
 use crate::error::Fault;
 use crate::rows::{narrow, pack};
@@ -9,11 +10,28 @@ const NONE: u64 = 0x8000_0000_8000_0000;
 /// Tuples that differ only in the last bits of their last word lie side by side.
 const LINE: u64 = 8;
 const LEAST: usize = 32;
+/// The last bits of a key, which say where it is in a block.
+const BITS: u32 = 6;
+const LAST: u64 = (1 << BITS) - 1;
+
+/// Fewer keys never are bits of blocks.
+const MANY: usize = 1 << 10;
 
 #[derive(Clone, Default)]
 pub struct Set {
     slots: Vec<u64>,
     keys: usize,
+    /// In place of the slots, where keys are dense.
+    blocks: Vec<Block>,
+    /// How many blocks have a key.
+    taken: usize,
+}
+
+/// The keys that differ only in the last six bits. A block without keys is a free slot.
+#[derive(Clone, Copy, Default)]
+struct Block {
+    key: u64,
+    bits: u64,
 }
 
 #[inline]
@@ -53,7 +71,7 @@ fn row_home(entry: u64, bits: u32) -> usize {
 
 impl Set {
     pub fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<u64>()
+        self.slots.capacity() * size_of::<u64>() + self.blocks.capacity() * size_of::<Block>()
     }
 
     pub fn clear(&mut self) {
@@ -62,19 +80,32 @@ impl Set {
         } else if self.keys > 0 {
             self.slots.fill(NONE);
         }
-        self.keys = 0;
+        self.blocks = Vec::new();
+        (self.keys, self.taken) = (0, 0);
     }
 
     /// Add a packed tuple; false if it is there.
     #[inline]
     pub fn insert(&mut self, key: u64) -> Result<bool, Fault> {
-        self.reserve(packed_home)?;
+        if !self.blocks.is_empty() {
+            return self.set_bit(key);
+        }
+        if self.keys * 2 >= self.slots.len() {
+            if self.keys >= MANY && self.is_dense() {
+                self.make_blocks()?;
+                return self.set_bit(key);
+            }
+            self.grow(packed_home)?;
+        }
         Ok(self.add(packed_home, key, |found| found == key))
     }
 
     /// Whether a packed tuple is there.
     #[inline]
     pub fn contains(&self, key: u64) -> bool {
+        if !self.blocks.is_empty() {
+            return self.blocks[self.block(key)].bits >> (key & LAST) & 1 == 1;
+        }
         self.find(packed_home, key, |found| found == key)
     }
 
@@ -129,6 +160,81 @@ impl Set {
         }
     }
 
+    /// The slot of the block of a key, or the free slot where it would go.
+    #[inline]
+    fn block(&self, key: u64) -> usize {
+        let mask = self.blocks.len() - 1;
+        let mut slot = (mix(key >> BITS) >> (64 - mask.count_ones())) as usize;
+        loop {
+            let Block { key: found, bits } = self.blocks[slot & mask];
+            if bits == 0 || found == key >> BITS {
+                return slot & mask;
+            }
+            slot += 1;
+        }
+    }
+
+    #[inline]
+    fn set_bit(&mut self, key: u64) -> Result<bool, Fault> {
+        let slot = self.block(key);
+        let (block, bit) = (&mut self.blocks[slot], 1 << (key & LAST));
+        if block.bits & bit != 0 {
+            return Ok(false);
+        }
+        self.taken += usize::from(block.bits == 0);
+        *block = Block { key: key >> BITS, bits: block.bits | bit };
+        self.keys += 1;
+        if self.taken * 2 >= self.blocks.len() {
+            self.grow_blocks()?;
+        }
+        Ok(true)
+    }
+
+    /// Whether blocks with a key have four and more, by a sample of blocks.
+    fn is_dense(&self) -> bool {
+        let sampled = |key: &u64| *key != NONE && mix(*key >> BITS) % 32 == 0;
+        let mut blocks: Vec<u64> =
+            self.slots.iter().copied().filter(sampled).map(|key| key >> BITS).collect();
+        let keys = blocks.len();
+        blocks.sort_unstable();
+        blocks.dedup();
+        keys >= 4 * blocks.len()
+    }
+
+    #[cold]
+    fn make_blocks(&mut self) -> Result<(), Fault> {
+        self.blocks = free_blocks(self.slots.len() / 8)?;
+        (self.keys, self.taken) = (0, 0);
+        for key in std::mem::take(&mut self.slots).into_iter().filter(|&key| key != NONE) {
+            self.set_bit(key)?;
+        }
+        Ok(())
+    }
+
+    /// Make room for more blocks or, where they have few keys, keep the keys themselves.
+    #[cold]
+    fn grow_blocks(&mut self) -> Result<(), Fault> {
+        let count = self.blocks.len() * 2;
+        let old = std::mem::take(&mut self.blocks);
+        if self.keys < self.taken * 2 {
+            (self.keys, self.taken) = (0, 0);
+            for Block { key, bits } in old {
+                for bit in (0..=LAST).filter(|bit| bits >> bit & 1 == 1) {
+                    self.reserve(packed_home)?;
+                    let key = key << BITS | bit;
+                    self.add(packed_home, key, |found| found == key);
+                }
+            }
+            return Ok(());
+        }
+        self.blocks = free_blocks(count)?;
+        for block in old.into_iter().filter(|block| block.bits != 0) {
+            let slot = self.block(block.key << BITS);
+            self.blocks[slot] = block;
+        }
+        Ok(())
+    }
+
     /// Make room for one more: at most half of the slots are taken.
     #[inline]
     fn reserve(&mut self, home: fn(u64, u32) -> usize) -> Result<(), Fault> {
@@ -151,5 +257,52 @@ impl Set {
         });
         self.keys = keys;
         Ok(())
+    }
+}
+
+fn free_blocks(count: usize) -> Result<Vec<Block>, Fault> {
+    let mut blocks = Vec::new();
+    blocks.try_reserve_exact(count).map_err(|_| Fault::OutOfMemory)?;
+    blocks.resize(count, Block::default());
+    Ok(blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Inserts keys twice, into a set and into one of the standard library.
+    fn agrees(keys: impl Iterator<Item = u64> + Clone) -> Set {
+        let (mut set, mut expected) = (Set::default(), HashSet::new());
+        for key in keys.clone().chain(keys.clone()) {
+            assert_eq!(set.insert(key).unwrap(), expected.insert(key));
+        }
+        assert!(keys.clone().all(|key| set.contains(key)));
+        assert!(keys.map(|key| key ^ 1 << 40).all(|key| set.contains(key) == expected.contains(&key)));
+        set
+    }
+
+    #[test]
+    fn keys_that_lie_apart_are_kept_themselves() {
+        assert!(agrees((0..5000).map(mix)).blocks.is_empty());
+    }
+
+    #[test]
+    fn keys_that_lie_together_are_bits() {
+        assert_eq!(agrees(0..5000).taken, 5000 / 64 + 1);
+    }
+
+    #[test]
+    fn keys_are_kept_themselves_again_where_they_no_longer_lie_together() {
+        assert!(agrees((0..2000).chain((0..50_000).map(mix))).blocks.is_empty());
+    }
+
+    #[test]
+    fn an_emptied_set_has_nothing() {
+        let mut set = agrees(0..5000);
+        set.clear();
+        assert!((0..5000).all(|key| !set.contains(key)));
+        assert!(set.insert(7).unwrap());
     }
 }
