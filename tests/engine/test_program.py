@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from shardlog.engine import DatalogError, EngineError, Program, load
+from shardlog.engine.plan.plan import Plan
 
 
 @pytest.fixture(params=["reference", "core"])
@@ -253,3 +254,37 @@ def test_directives() -> None:
     assert found == [("input", "a", file, 3), ("input", "b", file, 3), ("limitsize", "a", {"n": "10"}, 4)]
     with pytest.raises(DatalogError, match=r"t\.dl:3:8: .*names a file, but these rules read and write none"):
         load(texts={"t.dl": DIRECTIVES}, files=False)
+
+
+POINTERS = """
+    .decl load(a:number, b:number)
+    .decl start(a:number, b:number)
+    .input load, start
+    .decl points(a:number, b:number)
+    .output points
+    points(a, b) :- start(a, b).
+    points(a, c) :- load(a, b), points(b, p), points(p, c).
+"""
+
+
+def test_recursive_rules_of_three_atoms_are_planned_in_several_orders() -> None:
+    plan = program(POINTERS).plan
+    starts = [
+        [order.steps[0][1:3] for order in (rule, *rule.orders)]
+        for rule in plan.rules[plan.strata[0].recursive[0] :]
+    ]
+    load_, points = plan.index("load"), plan.index("points")
+    assert starts == [
+        [(points, "delta"), (load_, "all"), (points, "all")],
+        [(points, "delta"), (load_, "all"), (points, "old")],
+    ]
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize("loads", [1, 300])
+def test_every_order_gives_the_same(loads: int) -> None:
+    """One load or many, with pointers that all lead to one or are spread."""
+    facts = {"load": [(i, i % 7) for i in range(loads)], "start": [(i % 40, i % 11) for i in range(400)]}
+    pytest.importorskip("shardlog.engine._core")
+    pointers = program(POINTERS)
+    assert pointers.evaluate(facts, backend="core") == pointers.evaluate(facts, backend="reference")
