@@ -98,12 +98,25 @@ def _words(comment: Comment) -> str:
     return " ".join(line.strip().lstrip("/*").strip() for line in text.split("\n")).strip()
 
 
+def _without_annotations(pieces: list[Piece]) -> list[Piece]:
+    """The pieces without annotations, as in ``@[name = value]``."""
+    found: list[Piece] = []
+    depth = 0  # of the brackets of an annotation
+    for piece, after in zip(pieces, [*pieces[1:], None], strict=True):
+        if depth or (piece.kind in ("@", "@!") and after is not None and after.kind == "["):
+            depth += (piece.kind in ("@", "@!", "[", "(", "{")) - (piece.kind in ("]", ")", "}"))
+            depth -= depth == 1 and piece.kind == "]"
+        else:
+            found.append(piece)
+    return found
+
+
 class _Statement:
     """Reads the names of one statement."""
 
     def __init__(self, names: Names, text: str, statement: Statement, comment: str, scope: int) -> None:
         self.names, self.text, self.comment, self.scope = names, text, comment, scope
-        self.statement, self.pieces = statement, statement.pieces
+        self.statement, self.pieces = statement, _without_annotations(statement.pieces)
 
     def add(
         self, kind: str, piece: Piece, *, declares: bool = False, argument: tuple[str, int] | None = None

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ...rulebook.einsum import FACTS, Line, parse_lines
 from .layout import formatted as formatted_datalog
+from .layout import unspaced
 from .statements import STEP
 
 _NAME = re.compile(r'(@?(?:"[^"\\\n]+"|[\w$.\-]+))\s*:')
@@ -24,8 +25,8 @@ def formatted(text: str, file: str = "<text>") -> str:
     kept = [line for line, last in zip(lines, ["", *lines], strict=False) if line or last]
     found = "".join(f"{line}\n" for line in kept).rstrip("\n")
     found += "\n" * bool(found)
-    after = parse_lines(file, found)
-    assert [*map(_said, before)] == [*map(_said, after)], f"the layout of {file} changes its meaning"
+    same = [*map(_said, before)] == [*map(_said, parse_lines(file, found))]
+    assert same and unspaced(text) == unspaced(found), f"the layout of {file} changes it"
     return found
 
 

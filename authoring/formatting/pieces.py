@@ -93,7 +93,7 @@ def tokens_of(text: str, file: str, *, strict: bool = True) -> Tokens:
     def hidden(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0]) if match["line"] else match[0]
 
-    tokens = tokenize(_PREPROCESSED.sub(hidden, text), sources.add(file, text), reporter)
+    tokens = tokenize(_PREPROCESSED.sub(hidden, text), sources.add(file, text), reporter, as_written=True)
     for kind, word, at in zip(tokens.kinds, tokens.texts, tokens.places, strict=True):
         if kind == "string" and (len(word) == 1 or word[-1] != '"'):
             reporter.error("E0101", at, "this string is not closed", 'close it with " on the same line')
@@ -108,11 +108,6 @@ def statements_of(text: str, file: str, *, strict: bool = True) -> tuple[list[St
     tokens, if ``strict``."""
     *pieces, end = _pieces(text, tokens_of(text, file, strict=strict))
     return list(_statements(pieces)), end.comments
-
-
-def comments_of(text: str, file: str) -> list[str]:
-    """The comments of a text."""
-    return [comment.text for piece in _pieces(text, tokens_of(text, file)) for comment in piece.comments]
 
 
 def _pieces(text: str, tokens: Tokens) -> Iterator[Piece]:
@@ -175,7 +170,7 @@ def _starts_statement(piece: Piece, before: Piece, directive: str, depth: int, l
         return level > 0
     return (
         bool(directive)
-        and piece.kind == "identifier"
+        and piece.kind in ("identifier", "@", "@!")
         and (before.kind not in _GOES_ON or before.kind == ".once")
     )
 

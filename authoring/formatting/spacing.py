@@ -26,7 +26,7 @@ _BEFORE_TERM = (
     | _ARITHMETIC
     | _WORDS
 )
-_TIGHT_BEHIND = frozenset(["(", "[", "@", "!"])
+_TIGHT_BEHIND = frozenset(["(", "[", "@", "@!", "!"])
 _TIGHT_BEFORE = frozenset([",", ".", ")", "]"])
 _PUNCTUATION = frozenset([":-", "<=", ">=", "!=", "<:", "->", "::", "//", "/*"])
 _OWN_IN_DIRECTIVES = frozenset([":", "=", "<", ">"])

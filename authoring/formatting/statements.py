@@ -90,7 +90,8 @@ def _comments(lines: list[Line], piece: Piece, column: int, breaks: bool) -> boo
     alone = False  # whether the last line is a comment's own
     for comment, after in zip(piece.comments, [*piece.comments[1:], None], strict=True):
         above = lines[-1].comment
-        goes_on = above is not None and above.column == comment.column and not comment.is_sentence
+        is_line = comment.text.startswith("//") and not comment.is_sentence
+        goes_on = is_line and above is not None and above.column == comment.column
         if comment.own_line and goes_on:
             lines.append(Line("", Comment(comment.text, comment.column, True, False)))
         elif comment.own_line or "\n" in comment.text:

@@ -64,8 +64,9 @@ class Tokens:
     sentences: dict[int, str]
 
 
-def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
-    """The tokens of a text whose first character has position ``start``."""
+def tokenize(text: str, start: int, reporter: Reporter, *, as_written: bool = False) -> Tokens:
+    """The tokens of a text whose first character has position ``start``; ``as_written``: with annotations,
+    and with ``__LINE__`` as a name."""
     kinds: list[str] = []
     texts: list[str] = []
     places: list[int] = []
@@ -76,7 +77,7 @@ def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
         assert kind is not None
         word = match[kind]
         if kind == "identifier":
-            if word in ("__LINE__", "__FILE__"):
+            if word in ("__LINE__", "__FILE__") and not as_written:
                 at = start + match.start(kind)
                 place, is_line = reporter.place(at), word == "__LINE__"
                 file = place.file.replace("\\", "\\\\").replace('"', '\\"')
@@ -108,7 +109,7 @@ def tokenize(text: str, start: int, reporter: Reporter) -> Tokens:
         add_place(start + match.start(kind))
     add_kind(kinds[-1]), add_text(texts[-1]), add_place(places[-1])
     tokens = Tokens(kinds, texts, places, {index: " ".join(lines) for index, lines in sentences.items()})
-    return _without_annotations(tokens) if "@" in kinds or "@!" in kinds else tokens
+    return tokens if as_written or not ("@" in kinds or "@!" in kinds) else _without_annotations(tokens)
 
 
 def _without_annotations(tokens: Tokens) -> Tokens:

@@ -80,6 +80,11 @@ LAYOUTS = {
         '#ifdef X\n  #define A(x) \\\n   b(x)\n#endif\na("\\\\").',
         '#ifdef X\n#define A(x) \\\n   b(x)\n#endif\na("\\\\").',
     ),
+    "annotations": (
+        "@[x(M)]  @[y]\na( x ) :- @![z=1]\n b(x).",
+        "@[x(M)] @[y]\na(x) :- @![z = 1]\n        b(x).",
+    ),
+    "macros": ("a(__LINE__,N(x)).", "a(__LINE__, N(x))."),
     "names of several parts": ("a.b( 1 ).\n.output a.b", "a.b(1).\n.output a.b"),
     "nothing": ("", ""),
 }
