@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from .colours import show
-from .partitioning import add_form
+from .partitioning import add_form, check_topology, program_of
 from .running import add_json, inputs, print_json, result_of
 
 
@@ -36,8 +36,8 @@ def _compile(options: argparse.Namespace) -> None:
     read_target(options.target)  # what is wrong with it is said before anything runs
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
-        partitioned = result_of(options).partition(options.form, keep_shardings=options.keep_shardings)
-        found = partitioned.compile_ahead(options.target)
+        check_topology(options)
+        found = program_of(options, result_of(options)).compile_ahead(options.target)
         if file is not None:
             file.write_text(found.hlo, encoding="utf-8")
     if options.json:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from .colours import show
+from .partitioning import add_choice
 from .running import add_json, print_json, result_of
 
 
@@ -15,9 +16,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         "cost", parents=[common], help="say what the partitioned program costs on a machine"
     )
     add_topology(command)
-    keep = argparse.BooleanOptionalAction
-    about = "shard values as propagation decided, or as least moves in all; default: keep"
-    command.add_argument("--keep-shardings", action=keep, default=True, help=about)
+    add_choice(command)
     command.add_argument("--full", action="store_true", help="leave nothing out")
     add_json(command, "print JSON instead of text")
     command.set_defaults(carry_out=_cost)
@@ -37,7 +36,13 @@ def _cost(options: argparse.Namespace) -> None:
     from ..cost.text import cost_text
 
     machine(options.topology)  # what is wrong with it is said before anything runs
-    found = result_of(options).partition(keep_shardings=options.keep_shardings).cost(options.topology)
+    program = result_of(options).partition(
+        keep_shardings=options.keep_shardings,
+        topology=None if options.keep_shardings else options.topology,
+        memory=options.memory,
+        seconds=options.seconds,
+    )
+    found = program.cost(options.topology)
     if options.json:
         print_json(found.as_json())
     else:

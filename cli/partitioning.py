@@ -63,16 +63,21 @@ def add_form(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--as", dest="form", choices=FORMS, default=FORMS[0], help=about)
     about = (
-        "shard values as propagation decided, or, between the boundary and constraints, as least "
-        "moves in all; default: keep"
-    )
-    keep = argparse.BooleanOptionalAction
-    parser.add_argument("--keep-shardings", action=keep, default=True, help=about)
-    about = (
         "make least the time on a machine, and not the bytes: v4, v5e, v5p, v6e, h100, h200, b200, or a "
         "TOML file"
     )
-    parser.add_argument("--topology", metavar="NAME|FILE", help=about)
+    parser.add_argument("--topology", metavar="MACHINE", help=about)
+    add_choice(parser)
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """Adds how shardings are chosen."""
+    about = (
+        "shard values as propagation decided, or, between the boundary and constraints, as costs least "
+        "in all; default: keep"
+    )
+    keep = argparse.BooleanOptionalAction
+    parser.add_argument("--keep-shardings", action=keep, default=True, help=about)
     about = "the memory that a device may need at most, as 16GiB or 500MiB"
     parser.add_argument("--memory", type=_bytes, metavar="SIZE", help=about)
     about = "take the best shardings found after so long, and say how far from a lower bound they are"
@@ -96,7 +101,7 @@ def _seconds(text: str) -> float:
     return found
 
 
-def _partitioned(options: argparse.Namespace, result: Result) -> Partitioned:
+def program_of(options: argparse.Namespace, result: Result) -> Partitioned:
     """The program that the options ask for."""
     return result.partition(
         options.form,
@@ -107,7 +112,7 @@ def _partitioned(options: argparse.Namespace, result: Result) -> Partitioned:
     )
 
 
-def _check_topology(options: argparse.Namespace) -> None:
+def check_topology(options: argparse.Namespace) -> None:
     """What is wrong with the machine is said before anything runs."""
     if options.topology is not None:
         from ..cost.machine import machine
@@ -120,8 +125,8 @@ def _partition(options: argparse.Namespace) -> None:
 
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
-        _check_topology(options)
-        partitioned = _partitioned(options, result_of(options))
+        check_topology(options)
+        partitioned = program_of(options, result_of(options))
         if file is not None:
             bytecode = options.output.endswith(".mlirbc")
             file.write_bytes(partitioned.bytecode() if bytecode else partitioned.text().encode())
@@ -148,9 +153,9 @@ def _execute(options: argparse.Namespace) -> int:
 
     refuse_loss([("-o", options.output)], [*inputs(options), options.inputs])
     with output(options.output) if options.output else nullcontext() as file:
-        _check_topology(options)
+        check_topology(options)
         result = result_of(options)
-        partitioned = _partitioned(options, result)
+        partitioned = program_of(options, result)
         arguments, results = execution.boundary(result)
         if options.inputs:
             arrays = execution.read_inputs(options.inputs, arguments)

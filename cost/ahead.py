@@ -11,6 +11,7 @@ from .cost import cost
 from .hlo import KINDS, hlo_collectives
 from .machine import machine, names
 from .targets import compile_for, read_target
+from .text import counted
 
 if TYPE_CHECKING:
     from ..runs.partitioned import Partitioned
@@ -83,6 +84,9 @@ class Ahead:
             + ", ".join(f"{name} {bytes_text(size)}" for name, size in parts)
             + shared,
         ]
+        compiled = self.compiled_flops
+        theirs = f", {counted(compiled)} as XLA counts them, loops once" if compiled is not None else ""
+        lines.append(f"{counted(self.flops)} operations{theirs}")
         if not self.collectives:
             return "\n".join([*lines, "it moves nothing"])
         rows = [

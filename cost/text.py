@@ -22,7 +22,7 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     touched, sent = bytes_text(round(cost.touched)), bytes_text(round(cost.sent))
     lines = [
         f"{time_text(total)} on {machine.name}, one after the other, limited by: {parts or 'nothing'}",
-        f"{_counted(cost.flops)} operations{redundant}; {touched} of memory read or written; {sent} sent",
+        f"{counted(cost.flops)} operations{redundant}; {touched} of memory read or written; {sent} sent",
         f"{bytes_text(cost.peak)} of {bytes_text(machine.memory)} memory at most",
     ]
     most = None if full else _MOST
@@ -49,7 +49,7 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         rows = [(key or "-", time_text(seconds), f"{100 * part:.0f} %") for key, seconds, part in found]
         lines += _table((title, "time", "of all"), rows, most)
     again = sorted((i for i in cost.items if i.redundant >= 1), key=lambda i: -i.redundant)
-    work = [(i.op, i.where, _counted(i.redundant), _part(i.redundant, i.flops)) for i in again]
+    work = [(i.op, i.where, counted(i.redundant), _part(i.redundant, i.flops)) for i in again]
     lines += _table(("redundant", "place", "operations", "of its own"), work, most)
     return "\n".join(lines)
 
@@ -85,7 +85,8 @@ def _part(some: float, whole: float) -> str:
     return f"{100 * some / whole:.0f} %" if whole else "0 %"
 
 
-def _counted(number: float) -> str:
+def counted(number: float) -> str:
+    """A number in the largest unit that it reaches."""
     power = 0
     while number >= 1000 and power < len(_UNITS) - 1:
         number, power = number / 1000, power + 1

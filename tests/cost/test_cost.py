@@ -125,6 +125,30 @@ func.func @main(%x: tensor<1024xf32>) -> (tensor<1024xf32>, tensor<f32>) {
     assert peaks == [2 * 4096 + 4, 3 * 4096 + 4]
 
 
+def test_a_transpose_before_a_product_is_not_stored() -> None:
+    product = """\
+func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.transpose %y, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>
+  %1 = stablehlo.dot_general %x, %0, contracting_dims = [1] x [0]
+     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+"""
+    assert shardlog.run(product).partition().cost("v5e").peak == 4 * (2 * 8 * 16 + 8 * 8)
+
+
+def test_a_convolution_multiplies_by_its_window() -> None:
+    convolution = """\
+func.func @main(%x: tensor<8x16x16x4xf32>, %k: tensor<3x3x4x8xf32>) -> tensor<8x16x16x8xf32> {
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<8x16x16x4xf32>, tensor<3x3x4x8xf32>) -> tensor<8x16x16x8xf32>
+  return %0 : tensor<8x16x16x8xf32>
+}
+"""
+    assert shardlog.run(convolution).partition().cost("v5e").flops == 2 * (8 * 16 * 16 * 8) * (3 * 3 * 4)
+
+
 def test_donated_arguments_have_the_results() -> None:
     plain = """\
 func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {
