@@ -59,6 +59,7 @@ class Program:
         self._inside = self._program.store(backend)
         plan = self._program.plan
         self._store: Store = BranchStore(self._inside, plan) if plan.branches else self._inside
+        self._given: set[str] = set()  # relations to which facts were added
         self._symbols: Array = np.empty(0, object)
         self._written: Written | None = None
         self._proofs: Search | None = None  # over the last run
@@ -82,6 +83,7 @@ class Program:
         fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
         """
         added(self._store, self.relation_named(relation), facts)
+        self._given.add(relation)
 
     def run(self, *relations: str, limits: Limits | None = None) -> None:
         """Computes all relations, or these ones and what they depend on.
@@ -118,6 +120,7 @@ class Program:
         plan = self._program.plan
         for transfer in directives.inputs(plan, Path(folder)):
             read(self._store, transfer, plan)
+            self._given.add(transfer.relation.name)
 
     def run_outputs(self) -> None:
         """Computes the relations of ``.output`` and ``.printsize`` and what they depend on, as ``run``."""
@@ -163,7 +166,7 @@ class Program:
         from ..engine.plan.querying import compile_query
 
         names = self._program.relations
-        plan, shared = compile_query(self._request, body, names, self._store.complete())
+        plan, shared = compile_query(self._request, body, names, self._store.complete(), self._given)
         ((_, rows),) = self._store.ask(plan.to_json(), shared, limits or self.limits).items()
         (answer,) = (relation for relation in plan.relations if relation.output)
         return tables.from_rows(answer, list(Branches(plan).outward(answer, rows)) if plan.branches else rows)

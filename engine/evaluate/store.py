@@ -123,6 +123,9 @@ class ReferenceStore:
         evaluation = Evaluation(asked, limits=limits)
         for name in shared:
             evaluation.insert(asked.index(name), self.rows(name))
+        known = {relation.name for relation in asked.relations}.difference(shared)
+        for name in known.intersection(self._facts):
+            evaluation.insert(asked.index(name), self._facts[name])
         outputs = [i for i, relation in enumerate(asked.relations) if relation.output]
         evaluation.run(asked.strata, outputs)
         return {asked.relations[i].name: evaluation.rows(i) for i in outputs}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from ..language.syntax import Call, Clause, Module, RelationDeclaration, Text
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
 from ..transform.inlining import inline
+from ..transform.magic import ask
 from ..transform.numbers import number_solutions
 from ..transform.records import fold_records
 from ..transform.walk import all_terms
@@ -49,6 +50,16 @@ def compile_program(request: Request) -> tuple[Plan, Sources]:
     plan = compiler.plan()
     compiler.reporter.finish()
     return plan, compiler.sources
+
+
+def compile_goal(request: Request, goal: str, full: Collection[str]) -> Plan:
+    """The plan of what a program has to compute for the relation ``goal``; of those in ``full`` all, where
+    something of them is needed. Raises DatalogError."""
+    compiler = _compiler(request)
+    compiler.goal = goal, full
+    plan = compiler.plan()
+    compiler.reporter.finish()
+    return plan
 
 
 def written_clauses(request: Request) -> Written:
@@ -196,6 +207,9 @@ class _Compiler:
         self.reporter = reporter
         self.key = key
         self.named: dict[Text, dict[str, str]] = {}  # rule with a sentence -> variable in it -> type
+        self.goal: tuple[str, Collection[str]] | None = (
+            None  # what is asked for, and what is computed in full
+        )
         self.types: Types
         self.written: list[tuple[Clause, dict[str, str]]] = []  # with the kinds of their variables
 
@@ -218,7 +232,11 @@ class _Compiler:
         clauses = self.checked_clauses(declared, columns, types, self.keyed(declared))
         if not len(self.reporter):
             self.types, self.written = types, [(lower_branches(c, types), kinds) for c, kinds in clauses]
-            clauses = self.numbered(declared, self.written)
+            clauses = self.written
+            if self.goal is not None:
+                clauses, copies = ask(clauses, declared, *self.goal)
+                declared |= copies
+            clauses = self.numbered(declared, clauses)
         clauses += self.projected(declared, clauses, types)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
         self.reporter.finish()

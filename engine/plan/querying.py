@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ..language.diagnostics import DatalogError
 from .cache import Request
-from .compiler import compile_program, written_clauses
+from .compiler import compile_goal, written_clauses
 from .plan import Plan
 
 _T = TypeVar("_T")
@@ -16,13 +16,14 @@ _FILE = "query"
 
 
 def compile_query(
-    request: Request, body: str, relations: Collection[str], complete: Collection[str]
+    request: Request, body: str, relations: Collection[str], complete: Collection[str], given: Collection[str]
 ) -> tuple[Plan, list[str]]:
     """A plan whose only output holds the solutions of ``body``, with a column for each of its variables; and
     the names of the relations that it takes as they are: those that are ``complete``.
 
-    ``relations`` are all that the program has. Where the body is a disjunction the columns are the variables
-    that all alternatives have. Raises DatalogError; its places are in the body, in a file called "query".
+    ``relations`` are all that the program has, ``given`` those to which facts were added. Where the body is a
+    disjunction the columns are the variables that all alternatives have. Raises DatalogError; its places are
+    in the body, in a file called "query".
     """
     body = body.strip().removesuffix(".").rstrip()
     answer = "answer"
@@ -35,7 +36,8 @@ def compile_query(
         if clause.head.name == answer
     ]
     columns = {n: kind for n, kind in found[0].items() if "@" not in n and all(n in kinds for kinds in found)}
-    plan, _ = _in_query(lambda: compile_program(_asking(request, answer, columns, body)))
+    full = {*complete, *given}
+    plan = _in_query(lambda: compile_goal(_asking(request, answer, columns, body), answer, full))
     names = [relation.name for relation in plan.relations]
     shared = [name for name in names if name in complete]
     known = {names.index(name) for name in shared}

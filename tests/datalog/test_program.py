@@ -270,3 +270,48 @@ def test_going_on_gives_what_starting_anew_gives(steps: list[tuple[dict[str, Any
         facts.run()
         names = asked or list(program.relations)
         assert {n: program.rows(n) for n in names} == {n: facts.rows(n) for n in names}
+
+
+TERMS = st.sampled_from(["0", "1", "2", "x", "y", "_"])
+QUERIES = st.one_of(
+    st.builds("{}({}, {})".format, st.sampled_from(["path", "same", "open", "degree"]), TERMS, TERMS),
+    st.builds("{}({})".format, st.sampled_from(["far", "even", "odd"]), TERMS),
+    st.builds("path({}, x), {}(x), !mark(x)".format, TERMS, st.sampled_from(["even", "odd", "far"])),
+)
+
+
+@pytest.mark.parametrize("backend", ["core", "reference"])
+@given(facts=FACTS, queries=st.lists(QUERIES, min_size=1, max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_a_query_gives_what_a_run_gives(backend: Any, facts: dict[str, Any], queries: list[str]) -> None:
+    if backend == "core":
+        pytest.importorskip("shardlog.engine._core")
+    program = Program(ALL, backend=backend)
+    for name, rows in facts.items():
+        program.add(name, rows)
+    before = [program.query(query).tolist() for query in queries]
+    program.run()
+    assert before == [program.query(query).tolist() for query in queries]
+
+
+def test_a_query_computes_what_it_needs(backend: Any) -> None:
+    program = Program(
+        """
+.decl parent(x: number, y: number)
+.decl same(x: number, y: number)
+same(x, x) :- parent(x, _).
+same(x, y) :- parent(x, p), same(p, q), parent(y, q).
+.decl path(x: number, y: number)
+path(x, z) :- parent(x, y), path(y, z).
+path(x, y) :- parent(x, y).
+""",
+        backend=backend,
+    )
+    program.add("parent", [(i, i // 2) for i in range(2, 500)])
+    few = Limits(tuples=1000)
+    assert program.query("path(257, x)", few)["x"].tolist() == [1, 2, 4, 8, 16, 32, 64, 128]
+    with pytest.raises(EngineError):
+        program.run("path", limits=few)
+    assert program.query("same(9, x)", few)["x"].tolist() == [8, 9, 10, 11]
+    with pytest.raises(EngineError):
+        program.run("same", limits=few)

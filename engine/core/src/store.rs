@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::budget::Limits;
 use crate::error::Error;
 use crate::machine::Machine;
@@ -125,12 +127,24 @@ impl Store {
         let pairs = shared.iter().zip(&ids).map(|(name, &mine)| Ok((program.relation(name)?, mine)));
         let pairs = pairs.collect::<Result<Vec<_>, Error>>()?;
         let mut database = program.database();
+        let schemas = self.program.schemas.iter().map(|schema| schema.name.as_str());
+        let given: FxHashMap<&str, &Given> = schemas
+            .zip(&self.given)
+            .filter(|(name, _)| !shared.iter().any(|shared| shared == name))
+            .collect();
         let mut swap = |database: &mut Database| {
             std::mem::swap(&mut self.database.values, &mut database.values);
             for &(its, mine) in &pairs {
                 std::mem::swap(&mut self.database.relations[mine.0], &mut database.relations[its.0]);
             }
         };
+        for (its, schema) in program.schemas.iter().enumerate() {
+            let Some(Given { words, count }) = given.get(schema.name.as_str()) else { continue };
+            for fact in 0..*count {
+                database.relations[its]
+                    .give(&words[fact * schema.columns.len()..][..schema.columns.len()])?;
+            }
+        }
         swap(&mut database);
         let strata = program.strata_of(&program.outputs());
         let result = program.evaluate(&mut database, &strata, limits);

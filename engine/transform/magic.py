@@ -1,0 +1,183 @@
+"""Magic sets: the part of a program that a goal asks for.
+
+``path(1, x)`` asks for the paths from 1 alone. So the relation gets a copy for calls whose first argument is
+known (b, the others are free, f), and a relation of the values that are wanted there:
+
+    path@bf@wanted(1).
+    path@bf(x, z) :- path@bf@wanted(x), path@bf(x, y), edge(y, z).
+
+Arguments are known from left to right; the atom with the most known arguments comes next.
+What is denied, aggregated over, closed, chosen from, numbered or subsumed is computed in full, and so is all
+that it depends on: the copies depend on such relations and not the other way, so that what was stratified
+stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from ..analysis.scopes import holds_generator, holds_wildcard, terms, variables
+from ..analysis.strata import clause_uses
+from ..language.syntax import (
+    Atom,
+    Clause,
+    Comparison,
+    Constant,
+    Literal,
+    Nil,
+    Record,
+    RelationDeclaration,
+    Term,
+    Variable,
+)
+from .numbers import counts
+
+Kinds = dict[str, str]
+Clauses = list[tuple[Clause, Kinds]]
+_T = TypeVar("_T")
+
+
+def ask(
+    clauses: Clauses, declared: Mapping[str, RelationDeclaration], goal: str, full: Collection[str]
+) -> tuple[Clauses, dict[str, RelationDeclaration]]:
+    """The clauses that give the relation ``goal``, and the declarations of the relations that are new.
+
+    ``full`` are relations that are to be computed in full where they are needed.
+    """
+    return _Magic(clauses, declared, full).ask(goal)
+
+
+class _Magic:
+    def __init__(
+        self, clauses: Clauses, declared: Mapping[str, RelationDeclaration], full: Collection[str]
+    ) -> None:
+        self.declared = declared
+        self.clauses: dict[str, Clauses] = {}
+        for clause, kinds in clauses:
+            self.clauses.setdefault(clause.head.name, []).append((clause, kinds))
+        self.whole = set(full) | {name for name in self.clauses if self.is_whole(name)}
+        self.found: Clauses = []
+        self.new: dict[str, RelationDeclaration] = {}
+        self.in_full: set[str] = set()
+        self.waiting: list[tuple[str, str]] = []  # relations, each with what is known in a call
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a relation has more to it than its rules."""
+        declaration = self.declared[name]
+        return (
+            "eqrel" in declaration.qualifiers
+            or bool(declaration.choices)
+            or any(c.subsumes or any(map(counts, (c.head, *c.body))) for c, _ in self.clauses[name])
+        )
+
+    def ask(self, goal: str) -> tuple[Clauses, dict[str, RelationDeclaration]]:
+        for clause, kinds in self.clauses.get(goal, ()):
+            self.rewrite(clause, kinds, goal, None)
+        for name, known in self.waiting:  # which grows
+            for clause, kinds in self.clauses[name]:
+                wanted = Atom(_wanted(name, known), _bound(clause.head.args, known), clause.head.at)
+                self.rewrite(clause, kinds, _copy(name, known), wanted)
+        return self.found, self.new
+
+    def rewrite(self, clause: Clause, kinds: Kinds, head: str, wanted: Atom | None) -> None:
+        before: list[Literal] = [] if wanted is None else [wanted]
+        known = {
+            name for term in (wanted.args if wanted else ()) if _is_pattern(term) for name in variables(term)
+        }
+        body = list(before)
+        self.compute(use.relation for use in clause_uses(clause) if use.strict)
+        for literal in _in_order(clause.body, known):
+            if isinstance(literal, Atom) and literal.name in self.clauses and literal.name not in self.whole:
+                pattern = "".join("b" if _is_known(term, known) else "f" for term in literal.args)
+                if "b" in pattern:
+                    literal = self.call(literal, pattern, before, clause, kinds)
+                else:
+                    self.compute([literal.name])
+            elif isinstance(literal, Atom):
+                self.compute([literal.name])
+            body.append(literal)
+            if isinstance(literal, Atom) or _is_plain(literal):
+                before.append(literal)
+                known |= set().union(*map(variables, terms(literal)))
+        self.found.append((clause._replace(head=clause.head._replace(name=head), body=tuple(body)), kinds))
+
+    def call(self, atom: Atom, pattern: str, before: Sequence[Literal], clause: Clause, kinds: Kinds) -> Atom:
+        """The atom of the copy of a relation; what it wants follows from the literals before it."""
+        copy, wanted = _copy(atom.name, pattern), _wanted(atom.name, pattern)
+        if copy not in self.new:
+            declaration = self.declared[atom.name]
+            columns = _bound(declaration.columns, pattern)
+            self.new[copy] = declaration._replace(name=copy, qualifiers=frozenset())
+            self.new[wanted] = declaration._replace(name=wanted, qualifiers=frozenset(), columns=columns)
+            self.waiting.append((atom.name, pattern))
+        head = Atom(wanted, _bound(atom.args, pattern), atom.at)
+        if [(head.name, head.args)] != [(x.name, x.args) for x in before if isinstance(x, Atom)]:
+            self.found.append((Clause(head, tuple(before), clause.text), kinds))
+        return atom._replace(name=copy)
+
+    def compute(self, names: Iterable[str]) -> None:
+        """Keep the rules of relations and of all that they depend on."""
+        waiting = [name for name in names if name in self.clauses]
+        while waiting:
+            name = waiting.pop()
+            if name in self.in_full:
+                continue
+            self.in_full.add(name)
+            for clause, kinds in self.clauses[name]:
+                self.found.append((clause, kinds))
+                waiting += [use.relation for use in clause_uses(clause) if use.relation in self.clauses]
+
+
+def _copy(name: str, pattern: str) -> str:
+    return f"{name}@{pattern}"
+
+
+def _wanted(name: str, pattern: str) -> str:
+    return f"{name}@{pattern}@wanted"
+
+
+def _bound(parts: Sequence[_T], pattern: str) -> tuple[_T, ...]:
+    return tuple(part for part, known in zip(parts, pattern, strict=True) if known == "b")
+
+
+def _is_pattern(term: Term) -> bool:
+    return isinstance(term, Variable | Constant | Nil | Record)
+
+
+def _is_known(term: Term, known: set[str]) -> bool:
+    return variables(term) <= known and not holds_wildcard(term) and not holds_generator(term)
+
+
+def _is_plain(literal: Literal) -> bool:
+    """Whether a literal only compares what is known, or gives a variable its value."""
+    return isinstance(literal, Comparison) and not any(map(holds_generator, terms(literal)))
+
+
+def _in_order(body: Iterable[Literal], known: set[str]) -> list[Literal]:
+    """Comparisons as soon as they can be made, then the atom with the most known arguments; at the end what
+    is denied or aggregated over."""
+    known, waiting = set(known), list(body)
+    found: list[Literal] = []
+    while waiting:
+        ready = [literal for literal in waiting if _is_plain(literal) and _is_ready(literal, known)]
+        atoms = [literal for literal in waiting if isinstance(literal, Atom)]
+        if ready:
+            chosen = ready[0]
+        elif atoms:
+            chosen = max(atoms, key=lambda atom: sum(_is_known(term, known) for term in atom.args))
+        else:
+            return found + waiting
+        waiting = [literal for literal in waiting if literal is not chosen]
+        found.append(chosen)
+        known |= set().union(*map(variables, terms(chosen)))
+    return found
+
+
+def _is_ready(literal: Literal, known: set[str]) -> bool:
+    """Whether a comparison can be made, or gives a variable its value."""
+    assert isinstance(literal, Comparison)
+    left, right = (_is_known(term, known) for term in (literal.left, literal.right))
+    if literal.operator != "=":
+        return left and right
+    return (left and (right or _is_pattern(literal.right))) or (right and _is_pattern(literal.left))
