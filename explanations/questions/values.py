@@ -42,11 +42,9 @@ class Values:
 
     def _parts(self, name: str) -> list[Value]:
         """The results of an op that ``name`` is the name of, or the copies of a constant."""
-        known = self._record.names()
-        if "%" not in name or name in known:
+        if "%" not in name or self._record.named(name):
             return []
-        part = re.compile(re.escape(name) + r"[#']\d+")
-        found = [number for other, number in known.items() if part.fullmatch(other)]
+        found = [n for mark in ("#", "'") for n in self._record.numbered(f"{name}{mark}")]
         return [self._record.value(number) for number in sorted(found)]
 
     def note(self, name: str) -> str:

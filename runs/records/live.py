@@ -146,6 +146,10 @@ class Live(LiveTurns):
     def names(self) -> dict[str, int]:
         return {name: numbers[0] for name, numbers in self.by_name.items()}
 
+    def numbered(self, start: str) -> list[int]:
+        found = ((name, n[0]) for name, n in self.by_name.items() if name.startswith(start))
+        return sorted(number for name, number in found if name[len(start) :].isdecimal())
+
     # ---- Values -----------------------------------------------------------------------------------------
 
     def value(self, number: int) -> Value:

@@ -133,6 +133,10 @@ class Record(Questions, ABC):
         """The numbers of tensors by name and by JAX path; of those with one name, the first."""
 
     @abstractmethod
+    def numbered(self, start: str) -> list[int]:
+        """The numbers of the tensors whose names are ``start`` and a number behind it, in order."""
+
+    @abstractmethod
     def value(self, number: int) -> Value:
         """The value with a number."""
 

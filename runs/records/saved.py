@@ -101,6 +101,12 @@ class Saved(Record):
     def names(self) -> Mapping[str, int]:
         return dict(self._all("SELECT name, min(value) FROM name GROUP BY name ORDER BY min(rank)"))
 
+    def numbered(self, start: str) -> list[int]:
+        # The texts that start so are those up to it with its last character raised by one.
+        query = "SELECT name, min(value) FROM name WHERE name >= ? AND name < ? GROUP BY name"
+        found = self._all(query, start, f"{start[:-1]}{chr(ord(start[-1]) + 1)}")
+        return sorted(number for name, number in found if name[len(start) :].isdecimal())
+
     def value(self, number: int) -> Value:
         return self._value(number)[0]
 
