@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ..language.diagnostics import Reporter
-from ..language.syntax import Aggregate, Atom, Clause, Comparison, Term, Variable
+from ..language.syntax import Aggregate, Atom, Cast, Clause, Comparison, Term, Variable
 from .scopes import literals, own_name
 from .types import Types
 
@@ -33,6 +33,9 @@ def check_subtypes(
     _meet_in_atoms(clause, columns, types, held, reporter)
     _meet_in_comparisons(clause, held, reporter)
     for term, type_name in zip(clause.head.args, columns[clause.head.name], strict=True):
+        if isinstance(term, Cast) and term.type_name not in types.below[type_name]:
+            given = term.type_name
+            reporter.error("E0306", term.at, f"this is a `{given}`, but a `{type_name}` is expected here")
         variable = _variable(term)
         if variable is not None and not held.common.get(variable.name, frozenset()) <= types.below[type_name]:
             plain = held.common[variable.name] == types.below.get(types.kinds[type_name])

@@ -202,6 +202,9 @@ class _Kinds:
             if kind is None:
                 return None
             found.setdefault(kind, member)
+        if declaration.form == "subtype" and next(iter(found)) not in PRIMITIVES:
+            base = declaration.names[0][0]
+            error("E0304", declaration.at, f"the record type `{base}` has no subtypes", f"write: = {base}")
         if len(found) > 1:
             mixed = " and ".join(f"`{member}` (a {kind})" for kind, member in found.items())
             error("E0304", declaration.at, f"the type `{name}` mixes {mixed}")
@@ -370,6 +373,8 @@ class Inference:
                 hint = partial(did_you_mean, term.type_name, self._types.kinds)
                 self._reporter.error("E0201", term.at, f"unknown type `{term.type_name}`", hint)
                 return expected
+            if self._final and isinstance(term.value, Constant) and kind not in PRIMITIVES:
+                self._mismatch(term.value.at, f"`{term.value.value}`", term.value.kind, kind)
             return self._agree(term.at, f"`as(..., {term.type_name})`", kind, expected)
         if isinstance(term, Aggregate):
             return self._visit_aggregate(term, expected)

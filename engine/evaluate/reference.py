@@ -183,6 +183,13 @@ class Evaluation:
                     for row in self._delta[r].tuples:
                         self._all[r].add(row)
             self._subsume(stratum)
+            if any(self._is_full(r) for r in relations):
+                return
+
+    def _is_full(self, relation: int) -> bool:
+        """Whether a relation has as many tuples as it may."""
+        most = self._plan.relations[relation].most
+        return most is not None and len(self._all[relation].tuples) >= most
 
     def _closed(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
         """The rows that are new, and what makes an eqrel an equivalence again."""

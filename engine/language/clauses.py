@@ -87,7 +87,7 @@ class ClauseParser:
         subsumes = len(heads) == 1 and self.accept("<=")
         if subsumes:
             heads[0] = _named(heads[0])
-            before: list[Literal] = [heads[0], self.atom()]
+            before: list[Literal] = [heads[0], _named(self.atom())]
             self.take(":-", "`:-` and when the tuple before `<=` is superfluous")
             bodies = [before + body for body in self.disjunction()]
             self.take(".", "`,` or `.` after the literal")
@@ -101,31 +101,31 @@ class ClauseParser:
         if self.i - first > DEEPEST:
             self.check_size(heads, bodies, start)
         text = Text(start, self.places[self.i - 1] + 1, sentence)
+        plans = self.query_plan(bodies) if self.kinds[self.i] == ".plan" else ()
         for head, body in product(heads, bodies):
-            self.module.clauses.append(Clause(head, tuple(body), text, self.nested, subsumes))
-        if self.kinds[self.i] == ".plan":
-            self.query_plan(bodies)
+            self.module.clauses.append(Clause(head, tuple(body), text, self.nested, subsumes, plans))
 
-    def query_plan(self, bodies: list[list[Literal]]) -> None:
+    def query_plan(self, bodies: list[list[Literal]]) -> tuple[tuple[int, int], ...]:
         """``.plan`` gives orders of the atoms for versions of a rule. They are checked, and not followed."""
+        found: list[tuple[int, int]] = []
         while True:
             self.i += 1
             at = self.places[self.i]
-            self.take("number", "the number of a version of the rule")
+            found.append((int(self.take("number", "the number of a version of the rule")[:9]), at))
             self.take(":", "`:` and an order of the atoms")
             self.take("(", "`(`")
             order: list[int] = []
             while not self.accept(")"):
                 if order:
                     self.take(",", "`,` or `)`")
-                order.append(int(self.take("number", "the number of an atom")))
+                order.append(int(self.take("number", "the number of an atom")[:9]))
             for body in bodies:
                 atoms = sum(isinstance(literal, Atom) for literal in body)
                 if sorted(order) != list(range(1, atoms + 1)):
                     hint = f"there are {atoms}, from 1 on"
                     self.reporter.error("E0102", at, "this is no order of the rule's atoms", hint)
             if self.kinds[self.i] != ",":
-                return
+                return tuple(found)
 
     def check_size(self, heads: list[Atom], bodies: list[list[Literal]], at: int) -> None:
         """Report a clause that is too long or too deep for what works on it."""

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from .clauses import DEEPEST, ClauseParser, ReportedError
 from .diagnostics import Reporter, did_you_mean
-from .lexer import DIRECTIVES, unescape
+from .lexer import DIRECTIVES, KEYWORDS, unescape
 from .syntax import (
     BranchDeclaration,
     ColumnDeclaration,
@@ -30,6 +30,7 @@ _QUALIFIERS = frozenset(
         "output", "overridable", "printsize",
     ]
 )  # fmt: skip
+_STORAGE = frozenset(["brie", "btree", "btree_delete", "eqrel"])
 _DIRECTIVE_KINDS = frozenset(f".{name}" for name in DIRECTIVES)
 
 Include = Callable[[str, int, Module], None]
@@ -88,6 +89,8 @@ class _Parser(ClauseParser):
                 statements[kind]()
             elif kind[0] == "." or kind == "$":
                 self.not_a_statement(kind)
+            elif kind != "identifier" and self.i and kind not in KEYWORDS:
+                self.error("E0102", self.places[self.i], f"expected an atom, found `{self.texts[self.i]}`")
             else:
                 self.clause()
         except ReportedError:
@@ -245,6 +248,9 @@ class _Parser(ClauseParser):
                 self.reporter.error("E0102", self.places[self.i], message)
             found.add(self.kinds[self.i])
             self.i += 1
+        if len(found & _STORAGE) > 1:
+            both = " and ".join(f"`{name}`" for name in sorted(found & _STORAGE))
+            self.reporter.error("E0102", self.places[self.i - 1], f"a relation cannot be {both}")
         return found
 
     def choices(self) -> tuple[tuple[tuple[str, ...], int], ...]:

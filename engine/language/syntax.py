@@ -143,6 +143,7 @@ class Clause(NamedTuple):
     text: Text
     nested: bool = False
     subsumes: bool = False
+    plans: tuple[tuple[int, int], ...] = ()  # the versions that `.plan` gives orders for, and where
 
 
 class ColumnDeclaration(NamedTuple):

@@ -20,7 +20,7 @@ from ..language.diagnostics import DatalogError, Diagnostic, EngineError, Report
 from ..language.parser import NoRulesError, parse
 from ..language.preprocessor import Preprocessor
 from ..language.sources import Sources, UnreadableError, line_starts, read_text
-from ..language.syntax import Call, Clause, Module, RelationDeclaration, Text
+from ..language.syntax import Atom, Call, Clause, Module, RelationDeclaration, Text
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
 from ..transform.inlining import inline
@@ -214,7 +214,8 @@ class _Compiler:
         self.written: list[tuple[Clause, dict[str, str]]] = []  # with the kinds of their variables
 
     def plan(self) -> Plan:
-        instantiate(self.module, self.reporter)
+        if not instantiate(self.module, self.reporter):
+            self.reporter.finish()
         if not inline(self.module, self.reporter):
             self.reporter.finish()
         types = declared_types(self.module.types, self.reporter)
@@ -231,7 +232,8 @@ class _Compiler:
         flags = self.directives(declared)
         clauses = self.checked_clauses(declared, columns, types, self.keyed(declared))
         if not len(self.reporter):
-            self.types, self.written = types, [(lower_branches(c, types), kinds) for c, kinds in clauses]
+            lowered = [(x, kinds) for c, kinds in clauses for x in _lowered(c, types)]
+            self.types, self.written = types, lowered
             clauses = self.written
             if self.goal is not None:
                 clauses, copies = ask(clauses, declared, *self.goal)
@@ -239,6 +241,7 @@ class _Compiler:
             clauses = self.numbered(declared, clauses)
         clauses += self.projected(declared, clauses, types)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
+        self.check_recursion(groups, declared, clauses)
         self.reporter.finish()
         index = {name: i for i, name in enumerate(declared)}
         gives = self.helpers(declared, clauses)
@@ -258,6 +261,7 @@ class _Compiler:
                 "sorted" in declaration.qualifiers,
                 _choices(declaration, name in keyed),
                 index.get(gives.get(name, "")),
+                self.most(name),
             )
             for name, declaration in declared.items()
         )
@@ -286,6 +290,27 @@ class _Compiler:
                         kinds_of_calls[term.at, term.name] = plan_type(kind)
         return Written(tuple(found), tuple(kinds_of_clauses), kinds_of_calls)
 
+    def check_recursion(
+        self,
+        groups: list[list[str]],
+        declared: Mapping[str, RelationDeclaration],
+        clauses: list[tuple[Clause, dict[str, str]]],
+    ) -> None:
+        """Report counters in recursive rules, and plans for versions that a rule does not have."""
+        group_of = {name: group for group in groups for name in group}
+        for name, relation in declared.items():
+            if "sorted" in relation.qualifiers and len(group_of[name]) > 1:
+                message = "a recursive rule cannot count: its solutions come round by round"
+                self.reporter.error("E0403", relation.at, message)
+        for clause, _ in clauses:
+            members = group_of[clause.head.name]
+            versions = sum(isinstance(x, Atom) and x.name in members for x in clause.body)
+            for version, at in clause.plans:
+                if version >= max(versions, 1) or (not versions and not clause.subsumes):
+                    has = f"{versions}, from 0 on" if versions else "none, for it is not recursive"
+                    message = f"this rule has no version {version} to plan: it has {has}"
+                    self.reporter.error("E0102", at, message)
+
     def numbered(
         self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]
     ) -> list[tuple[Clause, dict[str, str]]]:
@@ -300,6 +325,11 @@ class _Compiler:
                 declared[relation.name] = relation
                 found += [(solutions, kinds), (counting, kinds)]
         return found
+
+    def most(self, name: str) -> int | None:
+        """The number of tuples after which a relation takes no more rounds, by ``.limitsize``."""
+        limits = [d for d in self.module.directives if d.kind == "limitsize" and d.name == name]
+        return min((int(dict(d.parameters)["n"][:18]) for d in limits), default=None)
 
     def helpers(
         self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]
@@ -359,7 +389,11 @@ class _Compiler:
                     f"`{declaration.name}` is a type already",
                     "give the relation another name",
                 )
+            names: set[str] = set()
             for column in declaration.columns:
+                if column.name in names:
+                    self.reporter.error("E0202", column.at, f"the column `{column.name}` is declared twice")
+                names.add(column.name)
                 if column.type_name not in types.kinds:
                     hint = partial(did_you_mean, column.type_name, types.kinds)
                     self.reporter.error("E0201", column.at, f"unknown type `{column.type_name}`", hint)
@@ -370,7 +404,34 @@ class _Compiler:
                 self.reporter.error(
                     "E0303", declaration.at, f"the eqrel `{declaration.name}` needs two columns of one type"
                 )
+            known = {column.name for column in declaration.columns}
+            for group, at in declaration.choices:
+                for name in group:
+                    if name not in known:
+                        hint = partial(did_you_mean, name, known)
+                        message = f"`{declaration.name}` has no column `{name}`"
+                        self.reporter.error("E0201", at, message, hint)
+        self.check_subsuming(declared)
         return declared
+
+    def check_subsuming(self, declared: Mapping[str, RelationDeclaration]) -> None:
+        """Report relations whose tuples cannot be deleted, and rules that compare tuples of two relations."""
+        for name in dict.fromkeys(clause.head.name for clause in self.module.clauses if clause.subsumes):
+            declaration = declared.get(name)
+            if declaration is not None and not declaration.columns:
+                message = f"`{name}` has one tuple at most, which nothing makes superfluous"
+                self.reporter.error("E0303", declaration.at, message)
+            elif declaration is not None and "btree_delete" not in declaration.qualifiers:
+                message = f"tuples of `{name}` are deleted, and it is not declared so"
+                self.reporter.error("E0303", declaration.at, message, "add: btree_delete")
+        for clause in self.module.clauses:
+            if (
+                clause.subsumes
+                and isinstance(clause.body[1], Atom)
+                and clause.body[1].name != clause.head.name
+            ):
+                message = "the tuples before and after `<=` are of two relations"
+                self.reporter.error("E0303", clause.head.at, message)
 
     def checked_clauses(
         self,
@@ -416,6 +477,9 @@ class _Compiler:
         flags: dict[str, set[str]] = {name: set() for name in declared}
         for directive in self.module.directives:
             if directive.name in declared:
+                if directive.kind in flags[directive.name] & {"input", "printsize", "limitsize"}:
+                    message = f"`.{directive.kind}` of `{directive.name}` stands here a second time"
+                    self.reporter.error("E0202", directive.at, message)
                 flags[directive.name].add(directive.kind)
             elif directive.name not in self.module.broken:
                 hint = partial(did_you_mean, directive.name, declared)
@@ -513,6 +577,11 @@ def _records(types: Types) -> dict[str, tuple[Column, ...]]:
         for name, kind in sorted(types.kinds.items())
         if kind in types.columns
     }
+
+
+def _lowered(clause: Clause, types: Types) -> list[Clause]:
+    """The clauses that have records in place of the branches of a clause."""
+    return fold_records(lower_branches(clause, types)) if types.branches else [clause]
 
 
 class _Taken:

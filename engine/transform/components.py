@@ -31,10 +31,12 @@ DEEPEST = 100  # instances within instances
 Binding = Mapping[str, str]
 
 
-def instantiate(module: Module, reporter: Reporter) -> None:
-    """Replace the components of a module and their instances by what they stand for."""
+def instantiate(module: Module, reporter: Reporter) -> bool:
+    """Replace the components of a module and their instances by what they stand for. False after errors."""
+    errors = len(reporter)
     if module.components or module.instances:
         _Instantiation(module, reporter).run()
+    return len(reporter) == errors
 
 
 class _Instantiation:

@@ -17,6 +17,7 @@ from ..language.diagnostics import Reporter
 from ..language.syntax import (
     Aggregate,
     Atom,
+    Branch,
     Call,
     Clause,
     Comparison,
@@ -28,7 +29,7 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
-from .walk import all_terms, rewrite_clause, rewrite_literal
+from .walk import all_terms, rewrite_clause, rewrite_literal, rewrite_term
 
 MOST = 10_000  # rules that one rule becomes
 
@@ -198,7 +199,8 @@ class _Inliner:
         number = next(self._numbers)
         given: dict[str, Term] = {}
         equations: list[tuple[Term, Term]] = []
-        for head, arg in zip(rule.head.args, atom.args, strict=False):
+        named = (_without_wildcards(arg, number) for arg in atom.args)
+        for head, arg in zip(rule.head.args, named, strict=False):
             if isinstance(head, Variable) and head.name not in given and not isinstance(arg, Wildcard):
                 given[head.name] = arg
             else:
@@ -215,6 +217,15 @@ class _Inliner:
                 head = rewrite_literal(Comparison("=", head, head, atom.at), change).left  # type: ignore[union-attr]
                 body += _equal(arg, head, atom.at)
         return body + [rewrite_literal(literal, change) for literal in rule.body]
+
+
+def _without_wildcards(term: Term, number: int) -> Term:
+    """A record with names for the unnamed variables in it."""
+
+    def change(part: Term) -> Term:
+        return Variable(f"_{part.at}@in{number}", part.at) if isinstance(part, Wildcard) else part
+
+    return rewrite_term(term, change) if isinstance(term, Record | Branch) else term
 
 
 def _equal(left: Term, right: Term, at: int) -> Body:

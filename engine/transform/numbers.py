@@ -36,7 +36,7 @@ def number_solutions(
         return None
     for literal in (*rest, clause.head):
         later.update(*map(variables, terms(literal)))
-    at = clause.head.at
+    at = min(place for literal in (*rest, clause.head) for place in counts(literal))
     shared = sorted(known & later)
     name = f"{clause.head.name}@{number}"
     columns = tuple(ColumnDeclaration(n, kinds.get(n, "number"), at) for n in shared)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..language.syntax import Clause, Comparison, Literal, Record, Term, Truth, Variable
+from ..language.syntax import Clause, Comparison, Constant, Literal, Record, Term, Truth, Variable, Wildcard
 from .walk import all_terms, rewrite_literal
 
 MOST = 1_000  # clauses that one becomes
@@ -18,14 +18,25 @@ def fold_records(clause: Clause) -> list[Clause]:
     """The clause without comparisons of two records: several clauses where fields may differ."""
     if not any(isinstance(x, Comparison) and _compares(x) for x in clause.body):
         return [clause]
-    clause = _without_aliases(clause)
-    found: list[list[Literal]] = [[]]
-    for literal in clause.body:
-        ways = _folded(literal) if isinstance(literal, Comparison) else [[literal]]
-        if len(found) * len(ways) > MOST:
+    while True:
+        before = clause
+        clause = _without_aliases(clause)
+        found: list[list[Literal]] = [[]]
+        for literal in clause.body:
+            ways = _folded(literal) if isinstance(literal, Comparison) else [[literal]]
+            if len(found) * len(ways) > MOST:
+                return [clause]
+            found = [[*start, *way] for start in found for way in ways]
+        if len(found) != 1:
+            return [folded for body in found for folded in _again(clause, body)]
+        clause = clause._replace(body=tuple(found[0]))
+        if clause == before:
             return [clause]
-        found = [[*before, *way] for before in found for way in ways]
-    return [clause._replace(body=tuple(body)) for body in found]
+
+
+def _again(clause: Clause, body: list[Literal]) -> list[Clause]:
+    folded = clause._replace(body=tuple(body))
+    return [folded] if folded == clause else fold_records(folded)
 
 
 def _compares(literal: Comparison) -> bool:
@@ -75,11 +86,15 @@ def _alias(literal: Literal) -> tuple[str, Record, Literal] | None:
 def _folded(literal: Comparison) -> list[list[Literal]]:
     """The alternatives that a comparison of two records stands for."""
     left, right = literal.left, literal.right
+    if literal.operator == "=" and isinstance(left, Wildcard) and isinstance(right, Record | Constant):
+        return [[]]
+    if literal.operator == "=" and isinstance(right, Wildcard) and isinstance(left, Record | Constant):
+        return [[]]
     if not (isinstance(left, Record) and isinstance(right, Record)) or literal.operator not in ("=", "!="):
         return [[literal]]
     equal = literal.operator == "="
     if len(left.args) != len(right.args):
-        return [[Truth(not equal, literal.at)]]
+        return [[literal]]  # reported later
     ways: list[list[Literal]] = [[]] if equal else []
     for one, other in zip(left.args, right.args, strict=True):
         inner = _folded(Comparison(literal.operator, one, other, literal.at))

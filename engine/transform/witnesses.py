@@ -10,7 +10,7 @@ from itertools import count
 
 from ..analysis.checks import grounded_by
 from ..analysis.scopes import parts, resolve, terms
-from ..language.syntax import Aggregate, Clause, Comparison, Literal, Term, Variable
+from ..language.syntax import Aggregate, Clause, Comparison, Literal, Term, Variable, Wildcard
 from .walk import all_terms, rewrite_literal, rewrite_term
 
 
@@ -18,12 +18,22 @@ def write_out_witnesses(clause: Clause) -> Clause:
     """The clause with a copy of the body of every aggregate that has witnesses."""
     if not clause.nested:
         return clause
+    clause = clause._replace(body=tuple(map(_without_wildcard, clause.body)))
     numbers = count(1)
     while True:
         found = next(((a, names) for a in _aggregates(clause) if (names := _witnesses(clause, a))), None)
         if found is None:
             return clause
         clause = _written_out(clause, *found, next(numbers))
+
+
+def _without_wildcard(literal: Literal) -> Literal:
+    """An equation of an unnamed variable and an aggregate with a name for it."""
+    if not (isinstance(literal, Comparison) and literal.operator == "="):
+        return literal
+    if not (isinstance(literal.left, Wildcard) and isinstance(literal.right, Aggregate)):
+        return literal
+    return literal._replace(left=Variable(f"_@{literal.left.at}", literal.left.at))
 
 
 def _aggregates(clause: Clause) -> list[Aggregate]:

@@ -146,7 +146,12 @@ def rejected(case: Case, error: DatalogError) -> tuple[str, str]:
     text = next(case.program.parent.glob("*.err")).read_text(errors="replace")
     theirs = {int(n) for n in re.findall(r"^Error.* at line (\d+)$", text, re.MULTILINE)}
     theirs = theirs or {int(n) for n in re.findall(r"^Error:? .*line (\d+)", text, re.MULTILINE)}
-    ours = {d.line for d in error.diagnostics}
+    said_without_line = {"E0403": "Unable to stratify", "E0202": "is defined multiple times"}
+    ours = {
+        d.line
+        for d in error.diagnostics
+        if d.line in theirs or said_without_line.get(d.code, "\0") not in text
+    }
     if theirs and ours != theirs:
         said = {d.line: f"{d.code} {d.message}" for d in error.diagnostics}
         only = [f"{n}: {said[n]}" for n in sorted(ours - theirs)][:3]

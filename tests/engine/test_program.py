@@ -53,7 +53,7 @@ def test_facts_and_outputs(backend: Any) -> None:
 def test_every_type(backend: Any) -> None:
     copy = program("""
         .type pair = [a:symbol, b:pair]
-        .type child <: pair
+        .type child = pair
         .decl given(n:number, u:unsigned, f:float, s:symbol, p:child)
         .decl r(n:number, u:unsigned, f:float, s:symbol, p:child)
         r(n, u, f, s, p) :- given(n, u, f, s, p).

@@ -32,6 +32,8 @@ pub struct Relation {
     pub choices: Vec<Vec<usize>>,
     #[serde(default)]
     pub gives: Option<usize>,
+    #[serde(default)]
+    pub most: Option<usize>,
 }
 
 #[derive(Deserialize)]

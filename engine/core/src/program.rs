@@ -22,6 +22,8 @@ pub struct Schema {
     sorted: bool,
     /// The relation that this one has candidates or superfluous tuples of.
     gives: Option<RelationId>,
+    /// The number of tuples after which its stratum takes no more rounds.
+    most: Option<usize>,
 }
 
 pub struct Column {
@@ -108,6 +110,7 @@ impl Program {
                 keyed: relation.keyed,
                 sorted: relation.sorted,
                 gives: relation.gives.map(RelationId),
+                most: relation.most,
             });
             relations.push(Relation::new(relation.columns.len(), relation.eqrel).choosing(&relation.choices));
         }
@@ -308,10 +311,15 @@ impl Program {
             let relations = &machine.database.relations;
             let grown =
                 stratum.relations.iter().any(|relation| relations[relation.0].count(Version::Delta) > 0);
-            if !grown {
+            if !grown || stratum.relations.iter().any(|&relation| self.is_full(relation, relations)) {
                 return Ok(());
             }
         }
+    }
+
+    fn is_full(&self, relation: RelationId, relations: &[Relation]) -> bool {
+        let most = self.schema(relation).most;
+        most.is_some_and(|most| relations[relation.0].count(Version::All) >= most)
     }
 
     pub(crate) fn apply(&self, machine: &mut Machine, rules: &[Rule]) -> Result<(), Error> {
