@@ -76,6 +76,21 @@ def check_grounded(clause: Clause, reporter: Reporter) -> None:
         )
 
 
+def check_aggregates(clause: Clause, reporter: Reporter) -> None:
+    """Report aggregates each of which has a variable that only the other gives a value."""
+    found: list[tuple[Aggregate, set[str], set[str]]] = []
+    for literal in clause.body:
+        for term in terms(literal):
+            if isinstance(term, Aggregate):
+                names = set().union(*(variables(t) for x in term.body for t in terms(x)))
+                found.append((term, names, grounded_by(term.body, set())))
+    for one, names, own in found:
+        for _, others, given in found:
+            if (names & others & given) - own and (names & others & own) - given:
+                message = "two aggregates of this rule each use a variable of the other"
+                reporter.error("E0405", one.at, message, "give the variables of one of them other names")
+
+
 def grounded_by(body: Iterable[Literal], known: set[str]) -> set[str]:
     """The variables that have a value once ``body`` holds, given those that are ``known`` before."""
     grounded = set(known)

@@ -202,8 +202,8 @@ class _Kinds:
             if kind is None:
                 return None
             found.setdefault(kind, member)
-        if declaration.form == "subtype" and next(iter(found)) not in PRIMITIVES:
-            base = declaration.names[0][0]
+        base = declaration.names[0][0]
+        if declaration.form == "subtype" and base in by_name and not by_name[base].names:
             error("E0304", declaration.at, f"the record type `{base}` has no subtypes", f"write: = {base}")
         if len(found) > 1:
             mixed = " and ".join(f"`{member}` (a {kind})" for kind, member in found.items())

@@ -122,7 +122,7 @@ class ClauseParser:
             for body in bodies:
                 atoms = sum(isinstance(literal, Atom) for literal in body)
                 if sorted(order) != list(range(1, atoms + 1)):
-                    hint = f"there are {atoms}, from 1 on"
+                    hint = f"it has {atoms}, which are numbered from 1 on"
                     self.reporter.error("E0102", at, "this is no order of the rule's atoms", hint)
             if self.kinds[self.i] != ",":
                 return tuple(found)

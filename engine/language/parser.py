@@ -94,6 +94,7 @@ class _Parser(ClauseParser):
             else:
                 self.clause()
         except ReportedError:
+            self.module.unread = True
             self.recover()
 
     def not_a_statement(self, kind: str) -> NoReturn:

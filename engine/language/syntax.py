@@ -233,3 +233,4 @@ class Module:
     instances: list[Instance] = field(default_factory=list)
     pragmas: list[tuple[str, str]] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
+    unread: bool = False  # whether a statement could not be read

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ..analysis.checks import check_atoms, check_grounded
+from ..analysis.checks import check_aggregates, check_atoms, check_grounded
 from ..analysis.domains import check_domains, declared_domains
 from ..analysis.keys import check_key, drop_key
 from ..analysis.projections import Projections
@@ -241,7 +241,8 @@ class _Compiler:
             clauses = self.numbered(declared, clauses)
         clauses += self.projected(declared, clauses, types)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
-        self.check_recursion(groups, declared, clauses)
+        if not self.module.unread:
+            self.check_recursion(groups, declared, clauses)
         self.reporter.finish()
         index = {name: i for i, name in enumerate(declared)}
         gives = self.helpers(declared, clauses)
@@ -421,9 +422,6 @@ class _Compiler:
             if declaration is not None and not declaration.columns:
                 message = f"`{name}` has one tuple at most, which nothing makes superfluous"
                 self.reporter.error("E0303", declaration.at, message)
-            elif declaration is not None and "btree_delete" not in declaration.qualifiers:
-                message = f"tuples of `{name}` are deleted, and it is not declared so"
-                self.reporter.error("E0303", declaration.at, message, "add: btree_delete")
         for clause in self.module.clauses:
             if (
                 clause.subsumes
@@ -447,6 +445,7 @@ class _Compiler:
         checked = []
         for written in [clause for each in self.module.clauses for clause in fold_records(each)]:
             try:
+                check_aggregates(written, self.reporter)
                 clause = resolve(write_out_witnesses(written))
                 if check_atoms(clause, self.module, declared, self.reporter):
                     errors = len(self.reporter)
@@ -477,7 +476,7 @@ class _Compiler:
         flags: dict[str, set[str]] = {name: set() for name in declared}
         for directive in self.module.directives:
             if directive.name in declared:
-                if directive.kind in flags[directive.name] & {"input", "printsize", "limitsize"}:
+                if directive.kind in flags[directive.name] & {"printsize", "limitsize"}:
                     message = f"`.{directive.kind}` of `{directive.name}` stands here a second time"
                     self.reporter.error("E0202", directive.at, message)
                 flags[directive.name].add(directive.kind)

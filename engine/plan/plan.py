@@ -80,8 +80,8 @@ class Relation:
     ``sorted``: once its stratum is computed its tuples are gone through in their order. ``choices`` are
     groups of columns on which no two tuples agree: its rules have another relation as their head, which holds
     candidates. After each round they are taken one by one, in their order, where nothing agrees yet.
-    ``gives`` says of such a relation, and of one that holds tuples to delete, for which relation it does so. A stratum
-    takes no more rounds once a relation of it has ``most`` tuples.
+    ``gives`` says of such a relation, and of one that holds tuples to delete, for which relation it does so.
+    A stratum takes no more rounds once a relation of it has ``most`` tuples.
     """
 
     name: str

@@ -145,6 +145,9 @@ class _Planner:
         self.occurrences: dict[str, int] = {}
         for term in (*clause.head.args, *(t for x in clause.body for t in terms(x))):
             _count(term, self.occurrences)
+        for literal in clause.body[:2] if clause.subsumes else ():
+            for term in terms(literal):  # both tuples are looked at once more: they differ
+                _count(term, self.occurrences)
 
     def rule(self, versions: Mapping[int, Version], start: int | None, source: int) -> Rule:
         """The rule with its atoms in these versions. It begins with the literal ``start``."""

@@ -42,11 +42,10 @@ def _aggregates(clause: Clause) -> list[Aggregate]:
     waiting = [term for literal in (clause.head, *clause.body) for term in terms(literal)]
     while waiting:
         term = waiting.pop(0)
-        if isinstance(term, Aggregate):
-            if term.function in ("min", "max"):
-                found.append(term)
-        else:
+        if not isinstance(term, Aggregate):
             waiting += parts(term)
+        elif term.function in ("min", "max"):
+            found.append(term)
     return found
 
 

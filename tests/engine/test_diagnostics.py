@@ -178,6 +178,56 @@ ERRORS = {
                   ^
         """,
     ),
+    "aggregates that need one another, plans and choices": (
+        """
+        .decl a(x:number, y:number)
+        a(1, 2).
+        .decl r(x:number)
+        r(n) :- a(x, y), n = count : { a(x, u), v < 3 }, 1 = count : { a(v, y), u < 3 }.
+        r(x) :- r(x), r(y), x < y.  .plan 0: (2, 1), 3: (1, 1)
+        .decl p(x:number) choice-domain y
+        """,
+        """
+        t.dl:4:22: error[E0405]: two aggregates of this rule each use a variable of the other
+            r(n) :- a(x, y), n = count : { a(x, u), v < 3 }, 1 = count : { a(v, y), u < 3 }.
+                                 ^
+          hint: give the variables of one of them other names
+        t.dl:4:41: error[E0401]: the variable `v` has no value: no positive atom of the body holds it
+            r(n) :- a(x, y), n = count : { a(x, u), v < 3 }, 1 = count : { a(v, y), u < 3 }.
+                                                    ^
+        t.dl:4:54: error[E0405]: two aggregates of this rule each use a variable of the other
+            r(n) :- a(x, y), n = count : { a(x, u), v < 3 }, 1 = count : { a(v, y), u < 3 }.
+                                                                 ^
+          hint: give the variables of one of them other names
+        t.dl:4:73: error[E0401]: the variable `u` has no value: no positive atom of the body holds it
+            r(n) :- a(x, y), n = count : { a(x, u), v < 3 }, 1 = count : { a(v, y), u < 3 }.
+                                                                                    ^
+        t.dl:5:46: error[E0102]: this is no order of the rule's atoms
+            r(x) :- r(x), r(y), x < y.  .plan 0: (2, 1), 3: (1, 1)
+                                                         ^
+          hint: it has 2, which are numbered from 1 on
+        t.dl:6:33: error[E0201]: `p` has no column `y`
+            .decl p(x:number) choice-domain y
+                                            ^
+        """,
+    ),
+    "counters and plans in recursion": (
+        """
+        .decl r(x:number, n:number)
+        r(1, 1).
+        r(x, $) :- r(x, _), x < 3.
+        .decl s(x:number)
+        s(x) :- r(x, _). .plan 0: (1)
+        """,
+        """
+        t.dl:3:6: error[E0403]: a recursive rule cannot count: its solutions come round by round
+            r(x, $) :- r(x, _), x < 3.
+                 ^
+        t.dl:5:24: error[E0102]: this rule has no version 0 to plan: it has none, for it is not recursive
+            s(x) :- r(x, _). .plan 0: (1)
+                                   ^
+        """,
+    ),
     "inlined relations": (
         """
         .decl a(x:number)
