@@ -52,13 +52,16 @@ class Program:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Python looks for no cycles of objects: an import makes many objects, and none of them is garbage."""
+    """Python looks for no cycles of objects: an import makes many objects that stay, and none is garbage."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():  # put with those that are old, they are not looked through at once
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

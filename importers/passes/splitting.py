@@ -71,7 +71,8 @@ class _Splitter:
         node = function.definer[value]
         if node < 0 or self.scalar[function.types[value]]:
             return value
-        operands = tuple([self.copy(v, copies) for v in function.operands[node]])
+        inner = function.operands[node]
+        operands = tuple([self.copy(v, copies) for v in inner]) if inner else ()
         self.copied.append(node)
         self.operands.append(operands)
         for result in function.results[node]:
@@ -114,6 +115,8 @@ class _Splitter:
                 function.removed.add(node)
                 for value in function.operands[node]:
                     uses[value] -= 1
+        if not function.groups:
+            return
         gone = {value for node in function.removed for value in function.results[node]}
         for value, _, node in function.groups:
             if value in gone:
