@@ -1,7 +1,7 @@
-"""Ours beside Shardy's, on train steps of a transformer: `python -m shardlog.tests.bench.bench`.
+"""Ours beside Shardy's, on train steps of transformers: `python -m shardlog.tests.bench.bench`.
 
-Every time is the median of several repetitions, ours and Shardy's in turn, in one process and with MLIR's
-verifier off; only ratios mean anything on another machine.
+Every time is the median of several repetitions, ours and Shardy's in turn, in one process: time of the
+processor, with MLIR's verifier off and in contexts of one thread. Only ratios hold on other machines.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import shardlog
 from jaxlib.mlir import ir
+from shardlog.importers.program import import_program
 from shardlog.importers.source import make_context
+from shardlog.program.modules import bytecode_of
 from shardlog.propagation.fixpoint import propagate
 from shardlog.rulebook.book import RuleBook
 
@@ -27,6 +29,7 @@ from ..support import models
 from ..support.oracle import BEFORE, PROPAGATE, manager, pipeline
 
 SHALLOW, DEEP = 24, 96  # layers
+OTHER = ("grouped_query", 92)
 
 SMALL = """
 sdy.mesh @mesh = <["x"=2]>
@@ -50,9 +53,9 @@ class Pair:
         return self.ours / self.theirs
 
 
-def train_step(depth: int) -> str:
-    """The text of the unrolled train step with `depth` layers."""
-    return models.text("transformer", depth=depth, scan=False, train=True)
+def train_step(depth: int, model: str = "transformer") -> str:
+    """The text of the unrolled train step of a model with `depth` layers."""
+    return models.text(model, depth=depth, scan=False, train=True)
 
 
 def ops(text: str) -> int:
@@ -70,7 +73,14 @@ def ops(text: str) -> int:
 
 
 def timed(function: Callable[[], Any]) -> float:
-    """Seconds that a call takes."""
+    """Seconds of the processor that a call takes."""
+    start = process_time()
+    function()
+    return process_time() - start
+
+
+def waited(function: Callable[[], Any]) -> float:
+    """Seconds that pass in a call."""
     start = perf_counter()
     function()
     return perf_counter() - start
@@ -104,9 +114,37 @@ def whole(text: str, repetitions: int = 5) -> Pair:
         with make_context():
             module = ir.Module.parse(text)
             manager(*pipeline()).run(module.operation)
-            str(module)
+            module.operation.get_asm(assume_verified=True)
 
     return paired(lambda: timed(lambda: shardlog.run(text).text()), lambda: timed(theirs), repetitions)
+
+
+def between_bytecode(text: str, repetitions: int = 5) -> Pair:
+    """Seconds from a module in memory to bytecode: ours, which leaves the module as it is, and those for a
+    copy, reference pipeline and bytecode."""
+    with make_context():
+        given = ir.Module.parse(text)
+
+    def theirs() -> None:
+        with make_context():
+            module = ir.Module.parse(bytecode_of(given))
+            manager(*pipeline()).run(module.operation)
+            bytecode_of(module)
+
+    return paired(lambda: timed(lambda: shardlog.run(given).bytecode()), lambda: timed(theirs), repetitions)
+
+
+def reading(text: str, repetitions: int = 5) -> Pair:
+    """Seconds to import a module, and to parse it."""
+    book = RuleBook(())
+    with make_context():
+        module = ir.Module.parse(text)
+
+    def parse() -> None:
+        with make_context():
+            ir.Module.parse(text)
+
+    return paired(lambda: timed(lambda: import_program(module, book)), lambda: timed(parse), repetitions)
 
 
 def memory(text: str) -> Pair:
@@ -134,7 +172,7 @@ def memory(text: str) -> Pair:
         f"    manager = passmanager.PassManager.parse('builtin.module({','.join(pipeline())})')\n"
         "    manager.enable_verifier(False)\n"
         "    manager.run(module.operation)\n"
-        "    printed = str(module)"
+        "    printed = module.operation.get_asm(assume_verified=True)"
     )
     return Pair(peak(ours), peak(theirs))
 
@@ -152,30 +190,41 @@ def start_up(repetitions: int = 5) -> dict[str, float]:
         small.write_text(SMALL)
         calls = {"--help": ("--help",), "run a small module": ("run", str(small))}
         return {
-            name: median(timed(partial(python, *command, *arguments)) for _ in range(repetitions))
+            name: median(waited(partial(python, *command, *arguments)) for _ in range(repetitions))
             for name, arguments in calls.items()
         }
 
 
+def rows(text: str, repetitions: int) -> dict[str, tuple[Pair, str]]:
+    """All measures of a program, each with its unit."""
+    return {
+        "fixpoint": (fixpoint(text, repetitions), "ms"),
+        "import, beside MLIR's parser": (reading(text, repetitions), "ms"),
+        "text to text": (whole(text, repetitions), "ms"),
+        "module to bytecode": (between_bytecode(text, repetitions), "ms"),
+        "peak memory, text to text": (memory(text), "MiB"),
+    }
+
+
 def main() -> None:
-    """Prints all measures."""
-    wholes: dict[int, Pair] = {}
-    fixpoints: dict[int, Pair] = {}
-    counts: dict[int, int] = {}
-    for depth in (SHALLOW, DEEP):
-        text = train_step(depth)
-        counts[depth] = ops(text)
-        print(f"\n{depth} layers, {counts[depth]:,} ops{'':14}{'ours':>9}  {'Shardy':>9}   ratio")
-        fixpoints[depth], wholes[depth] = fixpoint(text), whole(text)
-        rows = (("fixpoint", fixpoints[depth], 1e3, "ms"), ("text to text", wholes[depth], 1e3, "ms"))
-        for name, pair, scale, unit in (*rows, ("peak memory", memory(text), 1, "MiB")):
-            row = f"{pair.ours * scale:9.0f}  {pair.theirs * scale:9.0f} {unit:3} {pair.ratio:5.2f}"
-            print(f"  {name:32}{row}")
-    growth = counts[DEEP] / counts[SHALLOW]
+    """Prints all measures, as tables of Markdown."""
+    found: dict[str, dict[str, tuple[Pair, str]]] = {}
+    counts: dict[str, int] = {}
+    for model, depth in (("transformer", SHALLOW), ("transformer", DEEP), OTHER):
+        text = train_step(depth, model)
+        title = f"{model.replace('_', ' ')}, {depth} layers"
+        counts[title], found[title] = ops(text), rows(text, 7 if depth == SHALLOW else 3)
+        print(f"\n| {title}: {counts[title]:,} ops | ours | Shardy | ratio |\n|---|---|---|---|")
+        for name, (pair, unit) in found[title].items():
+            scale = 1e3 if unit == "ms" else 1
+            values = f"{pair.ours * scale:,.0f} {unit} | {pair.theirs * scale:,.0f} {unit}"
+            print(f"| {name} | {values} | {pair.ratio:.2f} |", flush=True)
+    shallow, deep, _ = found
+    growth = counts[deep] / counts[shallow]
     print(f"\nfrom {SHALLOW} to {DEEP} layers: {growth:.2f} times the ops, and the time of")
-    for name, pairs in (("fixpoint", fixpoints), ("text to text", wholes)):
-        ours, theirs = pairs[DEEP].ours / pairs[SHALLOW].ours, pairs[DEEP].theirs / pairs[SHALLOW].theirs
-        print(f"  {name:30} {ours:9.2f}  {theirs:9.2f}")
+    for name in ("fixpoint", "text to text"):
+        (a, _), (b, _) = found[shallow][name], found[deep][name]
+        print(f"  {name:30} {b.ours / a.ours:9.2f}  {b.theirs / a.theirs:9.2f}")
     print("\nstart-up, seconds")
     for name, seconds in start_up().items():
         print(f"  {name:30} {seconds:9.3f}")
