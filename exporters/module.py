@@ -168,16 +168,19 @@ class Body:
         if not merges:
             return
         first: dict[Hashable, int] = {}
-        place, contents = self.instance.layout.place, self.written.contents
-        held = contents[self.instance.place + place].tolist()
-        for node in [n for n in function.order if function.signature[n] in merges]:
-            key = (
-                function.signature[node],
-                function.data.get(function.originals.get(node, node)),
-                function.region[node],
-                held[function.results[node][0]],
-                *[self.representative(v) for v in function.operands[node]],
-            )
+        place, results, data = self.instance.layout.place, function.results, function.data
+        held = self.written.contents[self.instance.place + place].tolist()
+        nodes = [node for node in function.order if function.signature[node] in merges]
+        likeness = zip(
+            [function.signature[node] for node in nodes],
+            [data.get(function.originals.get(node, node)) for node in nodes],
+            [function.region[node] for node in nodes],
+            [held[results[node].start] for node in nodes],
+            strict=True,
+        )
+        for node, alike in zip(nodes, likeness, strict=True):
+            operands = function.operands[node]
+            key = (*alike, *map(self.representative, operands)) if operands else alike
             other = first.setdefault(key, node)
             if other != node:
                 self.same[node] = other

@@ -26,7 +26,7 @@ from .bodies import Bodies
 from .graph.graph import Graph, build_graph
 from .listing import listing_of
 from .passes.policy import Policy
-from .passes.splitting import split_constants
+from .passes.splitting import leave_out, split_constants
 from .passes.structure import Structure, prepare
 
 _MOST_OPS = 50_000_000  # which take tens of gigabytes
@@ -243,8 +243,10 @@ class Reader:
         kinds = ("constant", "keeps_constant", "expands_scalar", "computes_nothing")
         facts: dict[str, Any] = {k: [(s,) for s in signatures if getattr(classes.of(s), k)] for k in kinds}
         # Only calls and ops of the first three kinds can be constants: the others need not be told of.
-        may_be = np.zeros(len(signatures), bool)
+        may_be, keeps = np.zeros((2, len(signatures)), bool)
         may_be[[s for k in kinds[:3] for (s,) in facts[k]]] = True
+        keeps[[s for (s,) in facts["keeps_constant"]]] = True
+        keeps[[s for k in ("constant", "expands_scalar") for (s,) in facts[k]]] = False
         numbers = {function.name: i for i, function in enumerate(functions)}
         facts["holds"] = sorted(
             {
@@ -262,17 +264,16 @@ class Reader:
             signature = np.asarray(function.signature, np.int64)
             told = may_be[signature]
             told[list(function.calls)] = True
-            chosen = np.nonzero(told)[0]
-            operands = [function.operands[n] for n in chosen.tolist()]
-            counts = np.fromiter(map(len, operands), np.int64, len(chosen))
-            flat = np.fromiter(chain.from_iterable(operands), np.int64, int(counts.sum()))
-            index = np.arange(len(flat)) - np.repeat(np.cumsum(counts) - counts, counts)
+            counts = np.fromiter(map(len, function.operands), np.int64, len(function.ops))
+            users = np.repeat(np.arange(len(counts)), counts)
+            flat = np.fromiter(chain.from_iterable(function.operands), np.int64, len(users))
             definer = np.asarray(function.definer, np.int64)
+            leave_out(told, keeps[signature], users, definer[flat])
+            chosen, rows = np.nonzero(told)[0], np.nonzero(told[users])[0]
             defined = np.nonzero((definer >= 0) & told[definer])[0]
+            index = rows - (np.cumsum(counts) - counts)[users[rows]]
             columns["op_class"].append(np.column_stack([chosen + nodes, signature[chosen]]))
-            columns["operand"].append(
-                np.column_stack([np.repeat(chosen, counts) + nodes, index, flat + values])
-            )
+            columns["operand"].append(np.column_stack([users[rows] + nodes, index, flat[rows] + values]))
             columns["defines"].append(np.column_stack([definer[defined] + nodes, defined + values]))
             calls = [(node + nodes, numbers[callee]) for node, callee in function.calls.items()]
             columns["calls"].append(np.asarray(calls, np.int64).reshape(-1, 2))

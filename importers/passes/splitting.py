@@ -12,8 +12,29 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...program.function import Function
+
+_STEPS = 20
+
+
+def leave_out(
+    told: npt.NDArray[np.bool_],
+    keeps: npt.NDArray[np.bool_],
+    users: npt.NDArray[np.int64],
+    makers: npt.NDArray[np.int64],
+) -> None:
+    """Takes nodes out of ``told``, which may be constants: those of ``keeps`` are if all that they use is, so
+    not where something else makes it. ``users`` and ``makers`` are the nodes at the ends of every use; -1: none.
+
+    It saves the rules much work in most programs, and looks only some steps far.
+    """
+    for _ in range(_STEPS):
+        out = users[((makers < 0) | ~told[makers]) & keeps[users] & told[users]]
+        if not len(out):
+            break
+        told[out] = False
 
 
 def split_constants(function: Function, constants: set[int], scalar: Sequence[bool]) -> None:
