@@ -26,7 +26,8 @@ def leave_out(
     makers: npt.NDArray[np.int64],
 ) -> None:
     """Takes nodes out of ``told``, which may be constants: those of ``keeps`` are if all that they use is, so
-    not where something else makes it. ``users`` and ``makers`` are the nodes at the ends of every use; -1: none.
+    not where something else makes it. ``users`` and ``makers`` are the nodes at the ends of every use (makers
+    of arguments: -1).
 
     It saves the rules much work in most programs, and looks only some steps far.
     """
