@@ -13,6 +13,7 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from ..program.elements import bytes_text
+from ..program.function import location
 from ..program.shardings import Sharding
 from .building import Sent
 from .executions import Executions
@@ -59,8 +60,18 @@ class Improving:
     def __init__(self, first: Partitioner, write: Callable[..., Partitioner], aim: Aim) -> None:
         self.write, self.aim = write, aim
         module, sent = first.run()
+        self._check_pins(first)
         self.first = Program(module, sent, first, self._cost(first, module, sent))
         self._until = None if aim.seconds is None else monotonic() + aim.seconds
+
+    def _check_pins(self, first: Partitioner) -> None:
+        """Raises ShardlogError for pins of values that are not chosen."""
+        chosen = {value for op, *_ in first.spots for value in op.results} if self.aim.pins else set()
+        for value in self.aim.pins:
+            if value not in chosen:
+                message = f"how the result of {value.owner.name} is sharded is not chosen"
+                hint = "it is made where it is needed, or handed on as it is: pin what an op computes"
+                raise ShardlogError(message, where=location(value.owner), hint=hint)
 
     def best(self) -> Program:
         """The best program; raises ShardlogError where none was found that the bound on memory admits."""

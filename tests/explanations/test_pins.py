@@ -89,6 +89,16 @@ def test_pins_that_are_none(text: str, said: str) -> None:
         shardlog.run(SUMS).pin(text)
 
 
+def test_what_is_made_anywhere_is_not_chosen() -> None:
+    text = SUMS.replace(
+        "  return %2",
+        "  %3 = stablehlo.constant dense<1.0> : tensor<8x8xf32>\n"
+        "  %4 = stablehlo.add %2, %3 : tensor<8x8xf32>\n  return %4",
+    )
+    with pytest.raises(ShardlogError, match=r"the result of stablehlo.constant is sharded is not chosen"):
+        shardlog.run(text).pin("%cst=[{}, {}]")
+
+
 def test_a_pin_alone(tmp_path: Path) -> None:
     file = tmp_path / "sums.mlir"
     file.write_text(SUMS)
