@@ -58,11 +58,15 @@ def _run(options: argparse.Namespace) -> int:
     refuse_loss([("-o", options.output), ("--save", options.save)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
         result = result_of(options)
-        if file is not None:
-            bytecode = options.output.endswith(".mlirbc")
-            file.write_bytes(result.bytecode(*how) if bytecode else result.text(*how).encode())
-        elif module:
-            sys.stdout.buffer.write(result.text(*how).encode())
+        if module:
+            with Progress() as progress:
+                progress("printing", 0.9)
+                bytecode = file is not None and options.output.endswith(".mlirbc")
+                written = result.bytecode(*how) if bytecode else result.text(*how).encode()
+            if file is not None:
+                file.write_bytes(written)
+            else:
+                sys.stdout.buffer.write(written)
     if options.save:
         with Progress() as progress:
             result.save(options.save, progress)

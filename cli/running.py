@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..runs.result import Result
 
 MODULE = "StableHLO as MLIR text or bytecode, or the folder of an XLA dump; - is standard input"
-_QUIET_SECONDS = 1.0  # runs that take no longer show no progress
+_STARTED = time.monotonic()
+_QUIET_SECONDS = 1.0  # commands that take no longer show no progress
 
 
 def common_arguments() -> argparse.ArgumentParser:
@@ -160,7 +161,7 @@ class Progress:
     """A bar on the terminal that says how far a run is; nothing where no terminal watches."""
 
     def __init__(self) -> None:
-        self.quiet_until = time.monotonic() + _QUIET_SECONDS if sys.stderr.isatty() else float("inf")
+        self.quiet_until = _STARTED + _QUIET_SECONDS if sys.stderr.isatty() else float("inf")
         self.shown = False
 
     def __enter__(self) -> Progress:
