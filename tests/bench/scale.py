@@ -1,7 +1,7 @@
 """What commands take of a large program: `python -m shardlog.tests.bench.scale`.
 
-A train step is unrolled to 96 and to 960 layers, ten times as many ops. Every command is a process of its own;
-its time is that of the processor, its memory the most that it held at a time.
+A train step is unrolled to 96 and to 960 layers, ten times as many ops. Every command is a process of its
+own: its time is that of the processor, its memory the most that it held at a time.
 """
 
 from __future__ import annotations
