@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -15,6 +16,7 @@ from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
 from .choosing import Chooser
+from .combining import combined
 from .homes import Found
 from .improving import Aim, Improving
 from .layouts import Axes, Layout
@@ -38,13 +40,19 @@ class DeviceProgram:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
         self.homes = homes or {}
 
+    @cached_property
+    def combined(self) -> ir.Module:
+        """The module as it is written and compiled: collectives over equal groups that do not need each other
+        are one op."""
+        return combined(self.module)
+
     def text(self) -> str:
         """The module as MLIR text."""
-        return str(self.module)
+        return str(self.combined)
 
     def bytecode(self) -> bytes:
         """The module as MLIR bytecode."""
-        return bytecode_of(self.module)
+        return bytecode_of(self.combined)
 
 
 _OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")
