@@ -34,4 +34,4 @@ def prices(machine: Machine) -> Prices:
         once = seconds(0.0)
         return Price(seconds(unit) - once, once * unit)
 
-    return Prices(machine.flops / 2 / unit, machine.memory_bandwidth / unit, True, collective)
+    return Prices(machine.flops / 2 / unit, machine.memory_bandwidth / unit, 0.0, True, collective)

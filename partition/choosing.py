@@ -202,7 +202,7 @@ class Chooser:
                 count += rounds
             plan = self.planner.plan(shape, *ends)
             sends[-1] += self.planner.total(plan, known.widths[t])
-            count += sum(step.price > 0 for step in plan.steps)
+            count += plan.sends
         factors = tuple(sorted((f, p) for f, p in way.items() if p))
         return Candidate(factors, tuple(layouts), tuple(sends)), count
 

@@ -160,12 +160,13 @@ class Improving:
     # ---- Cost -------------------------------------------------------------------------------------------
 
     def _cost(self, walk: Partitioner, module: ir.Module, sent: list[Sent]) -> float:
-        """What a program costs by the prices: collectives, and with a machine all work."""
+        """The price of a program: of its collectives, and with a machine of all work."""
         counts, planner = Executions(module), walk.planner
         total = 0.0
         for each in sent:
             price = planner.price(each.kind, each.pieces)
-            total += (price.byte * each.bytes + price.once) * _often(counts, each.op)
+            once = price.once + planner.prices.once
+            total += (price.byte * each.bytes + once) * _often(counts, each.op)
         if planner.prices.all_work:
             often = Executions(walk.old)
             for op, known, factors in walk.computed_as:

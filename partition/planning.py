@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, permutations, product
 from math import inf, prod
 from typing import Literal
@@ -53,6 +54,11 @@ class Plan:
     steps: tuple[Step, ...]
     price: float
 
+    @cached_property
+    def sends(self) -> int:
+        """How many of the steps are collectives."""
+        return sum(step.price > 0 for step in self.steps)
+
 
 class Planner:
     """Finds plans, and remembers them."""
@@ -85,7 +91,8 @@ class Planner:
 
     def cost(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
         """The price of the cheapest plan, in bytes, for elements of so many."""
-        return self.total(self.plan(shape, start, goal), width)
+        plan = self.plan(shape, start, goal)
+        return self.total(plan, width) + self.prices.once * plan.sends
 
     def total(self, plan: Plan, width: int) -> float:
         """The price of a plan in bytes, by the prices of each collective."""

@@ -1,0 +1,79 @@
+"""Collectives over equal groups become one op, and the results stay the same."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+import shardlog
+from jaxlib.mlir import ir
+from shardlog.partition.building import Form
+from shardlog.partition.device_program import DeviceProgram
+from shardlog.program.modules import ops_in
+
+from ..support.programs import PROGRAMS, lowered
+
+# The sums of %0 and %1 do not need each other.
+MODULE = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+#whole = #sdy.sharding<@mesh, [{}, {}]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #columns}, %b: tensor<16x8xf32> {sdy.sharding = #rows},
+                %c: tensor<16x8xf32> {sdy.sharding = #rows})
+    -> (tensor<8x8xf32> {sdy.sharding = #whole}, tensor<8x8xf32> {sdy.sharding = #whole}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.dot_general %a, %c, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.tanh %0 : tensor<8x8xf32>
+  return %2, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+"""  # noqa: E501
+
+
+def written(program: DeviceProgram) -> list[str]:
+    """The collectives of a program as it is written."""
+    with program.combined.context, ir.Location.unknown():
+        names = [op.operation.name.partition(".")[2] for op in ops_in(program.combined)]
+    kinds = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
+    return [name for name in names if name in kinds]
+
+
+def test_sums_that_do_not_need_each_other_are_one_op() -> None:
+    program = shardlog.run(MODULE).partition()
+    assert [c.kind for c in program.collectives] == ["all-reduce", "all-reduce"]
+    assert written(program) == ["all_reduce"]
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((8, 16), (16, 8), (16, 8)))
+    got = program.compile()(a, b, c)
+    np.testing.assert_allclose(got[0], np.tanh(a @ b), rtol=1e-6)
+    np.testing.assert_array_equal(got[1], a @ c)
+
+
+def test_what_needs_another_is_not_combined_with_it() -> None:
+    product = (
+        "stablehlo.dot_general %1, %1, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>)"
+    )
+    module = (
+        'sdy.mesh @mesh = <["x"=4]>\n'
+        'func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},'
+        ' %b: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {\n'
+        "  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]"
+        " : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>\n"
+        '  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {"x"}]> : tensor<8x8xf32>\n'
+        f"  %2 = {product} -> tensor<8x8xf32>\n"
+        "  return %2 : tensor<8x8xf32>\n}\n"
+    )
+    program = shardlog.run(module).partition()
+    assert len(written(program)) == len(program.collectives) > 1
+
+
+@pytest.mark.parametrize("form", ["sdy-manual", "manual", "replica"])
+@pytest.mark.parametrize("name", ["train step", "gradient of a scan"])
+def test_results_are_the_same(name: str, form: Form) -> None:
+    function, shapes = PROGRAMS[name]
+    rng = np.random.default_rng(0)
+    inputs = [rng.random(shape, np.float32) for shape in shapes]
+    program = shardlog.run(lowered(name, 3)).partition(form, keep_shardings=False)
+    got = program.compile()(*inputs)
+    for mine, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(jax.jit(function)(*inputs)), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-4, atol=2e-4)
