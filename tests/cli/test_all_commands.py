@@ -90,6 +90,7 @@ def questions(run: Record, given: str, tmp: Path) -> Iterator[list[str]]:
     for value in values[-1:]:
         yield ["why", given, value.name, "--full", "--verify", "--json"]
         yield ["why", given, value.name, "--mermaid"]
+        yield ["why", given, value.name, "--no-keep-shardings"]
     yield ["conflicts", given, "--full"]
     yield ["report", given, "-o", str(tmp / "report.html")]
     yield ["expect", given, str(tmp / "expected.toml"), "--update"]
@@ -129,6 +130,8 @@ PLAIN = (
     ["query", "MODULE", "value(v, t), sharded(v, d, k, x), location(o, w), result(o, i, v)"],
     ["ops", "MODULE"],
     ["partition", "MODULE", "-o", "TMP/partitioned.mlir", "--list"],
+    ["cost", "MODULE"],
+    ["cost", "MODULE", "--no-keep-shardings", "--json", "--topology", "h100"],
     ["exec", "MODULE", "-o", "TMP/results.npz"],
 )
 CASES = list(texts())
