@@ -37,7 +37,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--backend", choices=("auto", "core", "reference", "souffle"), default="auto", help=about
     )
-    command.add_argument("-j", "--jobs", metavar="N", type=_jobs, default=1, help="threads; default: 1")
+    command.add_argument(
+        "-j", "--jobs", metavar="N", type=_jobs, default=1, help="threads of Soufflé; the core has one"
+    )
     explain = command.add_mutually_exclusive_group()
     about = "write nothing, and say why a tuple holds, as in 'path(1, 5)'"
     explain.add_argument("--explain", metavar="FACT", help=about)
@@ -62,6 +64,7 @@ def _datalog(options: argparse.Namespace) -> None:
         include_from=options.include_from,
         limits=limits,
         backend="auto" if souffle else options.backend,
+        magic=not (options.explain or options.explain_not or options.duckdb),
     )
     for warning in program.warnings():
         warn(warning)

@@ -39,8 +39,9 @@ class Program:
 
     ``source`` is a Path or the name of a file, which ends in ".dl", or the text of a program. Files may
     include what is in their folder or in one of ``include_from``. The limits hold for each evaluation.
-    ``backend`` is "core", "reference" (in Python, slow), or "auto": the core where it is installed. Raises
-    DatalogError with all errors of the program.
+    ``backend`` is "core", "reference" (in Python, slow), or "auto": the core where it is installed. With
+    ``magic`` a program whose ``.pragma`` asks for magic sets computes only what its outputs need: its other
+    relations are not complete, and have no proofs. Raises DatalogError with all errors of the program.
     """
 
     def __init__(
@@ -50,12 +51,13 @@ class Program:
         include_from: Sequence[str | Path] = (),
         limits: Limits | None = None,
         backend: Backend = "auto",
+        magic: bool = False,
     ) -> None:
         is_file = isinstance(source, Path) or ("\n" not in source and source.endswith(".dl"))
         paths, texts = ([source], {}) if is_file else ([], {TEXT: str(source)})
         self.limits = limits or Limits()
         self._request = Request(paths, texts=texts, include_from=include_from, updates=True)
-        self._program = load(paths, texts=texts, include_from=include_from, updates=True)
+        self._program = load(paths, texts=texts, include_from=include_from, updates=True, magic=magic)
         self._inside = self._program.store(backend)
         plan = self._program.plan
         self._store: Store = BranchStore(self._inside, plan) if plan.branches else self._inside

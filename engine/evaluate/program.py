@@ -37,6 +37,7 @@ def load(
     untyped: Callable[[str], bool] = lambda file: False,
     files: bool = True,
     updates: bool = False,
+    magic: bool = False,
     cache: PlanCache | None = None,
 ) -> Program:
     """Read Datalog files as one program, check and plan it.
@@ -47,12 +48,13 @@ def load(
     here, and from those in ``include_from``. In the rules of files that are ``untyped``, what is declared as
     a plain ``number`` or ``symbol`` may go where a subtype is expected. Without ``files`` it is an
     error where a directive names a file to read or write. With ``updates`` the plan says how a ``store``
-    goes on after facts were added. A program whose plan is in ``cache`` is not compiled; the plans of others
-    are put there.
+    goes on after facts were added. With ``magic`` a program whose ``.pragma`` asks for magic sets has in its
+    relations only what its outputs need. A program whose plan is in ``cache`` is not compiled; the plans of
+    others are put there.
 
     Raises DatalogError with every error found.
     """
-    request = Request(paths, key, texts or {}, include_from, untyped, files, updates)
+    request = Request(paths, key, texts or {}, include_from, untyped, files, updates, magic)
     kept = cache.find(request) if cache else None
     if kept is not None:
         return Program(kept)

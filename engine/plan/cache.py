@@ -36,6 +36,7 @@ class Request:
     untyped: Callable[[str], bool] = lambda file: False
     files: bool = True
     updates: bool = False
+    magic: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class PlanCache:
         asked = [
             place,
             request.key,
-            [request.files, request.updates],
+            [request.files, request.updates, request.magic],
             [self._known(path) for path in request.paths],
             [(self._known(name), _hash(text.encode())) for name, text in request.texts.items()],
             [self._known(path) for path in request.include_from],

@@ -56,7 +56,7 @@ def compile_goal(request: Request, goal: str, full: Collection[str]) -> Plan:
     """The plan of what a program has to compute for the relation ``goal``; of those in ``full`` all, where
     something of them is needed. Raises DatalogError."""
     compiler = _compiler(request)
-    compiler.goal = goal, full
+    compiler.goals = [goal], full
     plan = compiler.plan()
     compiler.reporter.finish()
     return plan
@@ -83,7 +83,9 @@ def _compiler(request: Request) -> _Compiler:
         reader.read(name, text, Path(name).parent.resolve())
     if not request.files:
         _check_no_files(module, reporter)
-    return _Compiler(module, sources, reporter, request.key, request.untyped, request.updates)
+    compiler = _Compiler(module, sources, reporter, request.key, request.untyped, request.updates)
+    compiler.magic = request.magic
+    return compiler
 
 
 def _check_no_files(module: Module, reporter: Reporter) -> None:
@@ -207,9 +209,8 @@ class _Compiler:
         self.reporter = reporter
         self.key = key
         self.named: dict[Text, dict[str, str]] = {}  # rule with a sentence -> variable in it -> type
-        self.goal: tuple[str, Collection[str]] | None = (
-            None  # what is asked for, and what is computed in full
-        )
+        self.goals: tuple[Collection[str], Collection[str]] | None = None  # for `ask`
+        self.magic = False
         self.types: Types
         self.written: list[tuple[Clause, dict[str, str]]] = []  # with the kinds of their variables
 
@@ -235,8 +236,8 @@ class _Compiler:
             lowered = [(x, kinds) for c, kinds in clauses for x in _lowered(c, types)]
             self.types, self.written = types, lowered
             clauses = self.written
-            if self.goal is not None:
-                clauses, copies = ask(clauses, declared, *self.goal)
+            if goals := self.goals or self.asked(declared, flags):
+                clauses, copies = ask(clauses, declared, *goals)
                 declared |= copies
             clauses = self.numbered(declared, clauses)
         clauses += self.projected(declared, clauses, types)
@@ -275,6 +276,25 @@ class _Compiler:
         return self.assembled(
             relations, clauses, _ordered(groups, keyed), Schema(index, kinds, types, not keyed)
         )
+
+    def asked(
+        self, declared: Mapping[str, RelationDeclaration], flags: Mapping[str, set[str]]
+    ) -> tuple[Collection[str], Collection[str]] | None:
+        """What a program that asks for magic sets gives, and the relations that are left as they are."""
+        pragmas = dict(self.module.pragmas)
+        if not self.magic or "magic-transform" not in pragmas:
+            return None
+        chosen = set(pragmas["magic-transform"].split(","))
+        outputs = [name for name in declared if {"output", "printsize"} & flags.get(name, set())]
+        left = {
+            name
+            for name, declaration in declared.items()
+            if "input" in flags.get(name, ())
+            or "no_magic" in declaration.qualifiers
+            or name in pragmas.get("magic-transform-exclude", "").split(",")
+            or not ("*" in chosen or name in chosen or "magic" in declaration.qualifiers)
+        }
+        return outputs, left
 
     def written_out(self) -> Written:
         """The clauses that give tuples, in the order of the text."""

@@ -17,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from ..analysis.scopes import holds_generator, holds_wildcard, terms, variables
+from ..analysis.checks import grounded_by
+from ..analysis.scopes import holds_generator, holds_wildcard, parts, terms, variables
 from ..analysis.strata import clause_uses
 from ..language.syntax import (
     Atom,
+    Call,
     Clause,
     Comparison,
     Constant,
@@ -30,6 +32,7 @@ from ..language.syntax import (
     RelationDeclaration,
     Term,
     Variable,
+    Wildcard,
 )
 from .numbers import counts
 
@@ -39,13 +42,16 @@ _T = TypeVar("_T")
 
 
 def ask(
-    clauses: Clauses, declared: Mapping[str, RelationDeclaration], goal: str, full: Collection[str]
+    clauses: Clauses,
+    declared: Mapping[str, RelationDeclaration],
+    goals: Collection[str],
+    full: Collection[str],
 ) -> tuple[Clauses, dict[str, RelationDeclaration]]:
-    """The clauses that give the relation ``goal``, and the declarations of the relations that are new.
+    """The clauses that give the relations ``goals``, and the declarations of the relations that are new.
 
     ``full`` are relations that are to be computed in full where they are needed.
     """
-    return _Magic(clauses, declared, full).ask(goal)
+    return _Magic(clauses, declared, full).ask(goals)
 
 
 class _Magic:
@@ -71,9 +77,13 @@ class _Magic:
             or any(c.subsumes or any(map(counts, (c.head, *c.body))) for c, _ in self.clauses[name])
         )
 
-    def ask(self, goal: str) -> tuple[Clauses, dict[str, RelationDeclaration]]:
-        for clause, kinds in self.clauses.get(goal, ()):
-            self.rewrite(clause, kinds, goal, None)
+    def ask(self, goals: Collection[str]) -> tuple[Clauses, dict[str, RelationDeclaration]]:
+        self.compute(goal for goal in goals if goal in self.whole)
+        asked = [goal for goal in goals if goal not in self.in_full]
+        self.in_full.update(asked)
+        for goal in asked:
+            for clause, kinds in self.clauses.get(goal, ()):
+                self.rewrite(clause, kinds, goal, None)
         for name, known in self.waiting:  # which grows
             for clause, kinds in self.clauses[name]:
                 wanted = Atom(_wanted(name, known), _bound(clause.head.args, known), clause.head.at)
@@ -81,15 +91,14 @@ class _Magic:
         return self.found, self.new
 
     def rewrite(self, clause: Clause, kinds: Kinds, head: str, wanted: Atom | None) -> None:
-        before: list[Literal] = [] if wanted is None else [wanted]
-        known = {
-            name for term in (wanted.args if wanted else ()) if _is_pattern(term) for name in variables(term)
-        }
-        body = list(before)
+        body: list[Literal] = [] if wanted is None else [wanted]
+        before: list[Literal] = [] if wanted is None else [_loosened(wanted, set())]
+        known = grounded_by(before, set())
+        computed: set[str] = set()  # variables whose values are computed: asking with these might never end
         self.compute(use.relation for use in clause_uses(clause) if use.strict)
         for literal in _in_order(clause.body, known):
             if isinstance(literal, Atom) and literal.name in self.clauses and literal.name not in self.whole:
-                pattern = "".join("b" if _is_known(term, known) else "f" for term in literal.args)
+                pattern = "".join("b" if _is_given(t, known - computed) else "f" for t in literal.args)
                 if "b" in pattern:
                     literal = self.call(literal, pattern, before, clause, kinds)
                 else:
@@ -97,9 +106,12 @@ class _Magic:
             elif isinstance(literal, Atom):
                 self.compute([literal.name])
             body.append(literal)
-            if isinstance(literal, Atom) or _is_plain(literal):
-                before.append(literal)
-                known |= set().union(*map(variables, terms(literal)))
+            if isinstance(literal, Atom) or (_is_plain(literal) and _is_ready(literal, known)):
+                before.append(_loosened(literal, known) if isinstance(literal, Atom) else literal)
+                more = grounded_by([literal], known) - known
+                known |= more
+                if not isinstance(literal, Atom) and any(map(_computes, terms(literal))):
+                    computed |= more
         self.found.append((clause._replace(head=clause.head._replace(name=head), body=tuple(body)), kinds))
 
     def call(self, atom: Atom, pattern: str, before: Sequence[Literal], clause: Clause, kinds: Kinds) -> Atom:
@@ -145,6 +157,26 @@ def _is_pattern(term: Term) -> bool:
     return isinstance(term, Variable | Constant | Nil | Record)
 
 
+def _loosened(atom: Atom, known: set[str]) -> Atom:
+    """The atom without arguments that are computed from what is not known when it is looked at."""
+    known = grounded_by([atom], known)
+    return atom._replace(
+        args=tuple(
+            Wildcard(atom.at) if _computes(term) and not variables(term) <= known else term
+            for term in atom.args
+        )
+    )
+
+
+def _is_given(term: Term, known: set[str]) -> bool:
+    """Whether a term is known without computing anything."""
+    return _is_known(term, known) and not _computes(term)
+
+
+def _computes(term: Term) -> bool:
+    return isinstance(term, Call) or any(map(_computes, parts(term)))
+
+
 def _is_known(term: Term, known: set[str]) -> bool:
     return variables(term) <= known and not holds_wildcard(term) and not holds_generator(term)
 
@@ -170,7 +202,7 @@ def _in_order(body: Iterable[Literal], known: set[str]) -> list[Literal]:
             return found + waiting
         waiting = [literal for literal in waiting if literal is not chosen]
         found.append(chosen)
-        known |= set().union(*map(variables, terms(chosen)))
+        known |= grounded_by([chosen], known)
     return found
 
 

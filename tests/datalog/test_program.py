@@ -315,3 +315,30 @@ path(x, y) :- parent(x, y).
     assert program.query("same(9, x)", few)["x"].tolist() == [8, 9, 10, 11]
     with pytest.raises(EngineError):
         program.run("same", limits=few)
+
+
+MAGIC = """
+.pragma "magic-transform" "*"
+.decl seed(x: number)
+.decl up(x: number)
+up(x) :- seed(x).
+up(x + 1) :- up(x), x < 2000.
+up(x) :- up(x + 1), seed(x).
+.decl path(x: number, y: number)
+path(x, y) :- seed(x), y = x + 1.
+path(x, z) :- path(x, y), z = y + 1, z < 2000.
+.decl answer(y: number)
+.output answer
+answer(y) :- path(7, y), y < 11.
+answer(y) :- up(y), y < 4.
+"""
+
+
+def test_a_program_asks_for_magic_sets(backend: Any) -> None:
+    rows = []
+    for magic in (True, False):
+        program = Program(MAGIC, backend=backend, magic=magic)
+        program.add("seed", [(1,), (7,), (9,)])
+        program.run_outputs()
+        rows.append((program.rows("answer"), program.count("path")))
+    assert rows == [([(1,), (2,), (3,), (8,), (9,), (10,)], 0), (rows[0][0], 1999 * 3 - 17)]
