@@ -14,6 +14,7 @@ _OP = re.compile(r"^ +(?:ROOT )?%?[\w.\-]+ = (.*?) ([a-z][\w\-]*)\(")
 _TYPE = re.compile(r"\b([a-z]\w*)\[([\d,]*)\]")
 _CALLED = re.compile(r"(?:calls|body|condition|to_apply)=%?([\w.\-]+)")
 _TURNS = re.compile(r'known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
+_CHAINED = re.compile(r'channel_id=(\d+),.*frontend_attributes=\{[^}]*chain_id="\d+"')
 _START = "-start"
 
 
@@ -34,9 +35,14 @@ def hlo_collectives(text: str) -> dict[str, tuple[int, float]]:
         elif name:
             lines[name].append(line)
     total: dict[str, tuple[int, float]] = {}
+    chained = set[str]()  # collectives that go on while a chain of fusions runs stand in each of them
 
     def add(computation: str, times: int) -> None:
         for line in lines[computation]:
+            if chain := _CHAINED.search(line):
+                if chain[1] in chained:
+                    continue
+                chained.add(chain[1])
             for kind, sent in _sent(line):
                 count, before = total.get(kind, (0, 0.0))
                 total[kind] = count + times, before + sent * times
@@ -69,7 +75,7 @@ def _sent(line: str) -> Iterator[tuple[str, float]]:
     if found[2].endswith(_START):  # what it takes stands before what it gives
         if kind == "collective-permute":
             sizes = sizes[1:2]
-        elif kind == "all-gather":
+        elif kind != "all-reduce":
             sizes = sizes[len(sizes) // 2 :]
     size, n = sum(sizes), _group(line)
     shares = {"all-reduce": 2 * (n - 1) / n, "reduce-scatter": n - 1, "collective-permute": 1}

@@ -65,7 +65,20 @@ def test_collectives_that_start_and_end() -> None:
         "  %b = f32[8]{0} all-gather-done(%a)",
         "  %c = f32[8]{0} all-reduce-start(%b), replica_groups={{0,1,2,3}}",
         "  %d = (f32[8]{0}, f32[8]{0}, u32[], u32[]) collective-permute-start(%c)",
+        "  %e = ((f32[8]{0}, f32[8]{0}), (f32[2]{0}, f32[2]{0})) reduce-scatter-start(%d, %d), "
+        "replica_groups={{0,1,2,3}}",
+        "  %f = f32[4]{0} fusion(%x), calls=%first",
+        "  %g = f32[4]{0} fusion(%f), calls=%second",
         "}",
     ]
-    found = hlo_collectives("\n".join(lines))
-    assert found == {"all-reduce": (1, 48), "all-gather": (1, 24), "collective-permute": (1, 32)}
+    # Each goes on with what the one before it began.
+    for name in ("first", "second"):
+        chain = 'channel_id=7, replica_groups={{0,1}}, frontend_attributes={chain_id="0"}'
+        lines += [f"%{name} () -> f32[4] {{", f"  %h = f32[4]{{0}} all-to-all(%x), {chain}", "}"]
+    assert hlo_collectives("\n".join(lines)) == {
+        "all-reduce": (1, 48),
+        "all-gather": (1, 24),
+        "reduce-scatter": (1, 48),
+        "all-to-all": (1, 8),
+        "collective-permute": (1, 32),
+    }
