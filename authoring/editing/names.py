@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...engine.language.lexer import KEYWORDS
 from ..formatting.pieces import Comment, Piece, Statement, statements_of
@@ -15,6 +16,7 @@ from ..formatting.pieces import Comment, Piece, Statement, statements_of
 _LOADS = frozenset([".input", ".output", ".printsize", ".limitsize", ".override"])
 _NAMED = re.compile(r"\{(\w+)\}")  # a variable in the sentence of a rule
 _FAR = 40  # the column from which a comment belongs to the code above
+_LONGEST = 1_000  # characters of a declaration that are told
 CASTS = frozenset(["ftoi", "ftou", "itof", "itou", "utof", "utoi"])
 
 
@@ -69,7 +71,7 @@ def names_of(text: str) -> Names:
     statements, last = statements_of(text, "", strict=False)
     names = Names()
     following = [*(statement.pieces[0].comments for statement in statements[1:]), last]
-    for scope, (statement, behind) in enumerate(zip(statements, following, strict=True)):
+    for scope, (statement, behind) in enumerate(zip(statements, following, strict=False)):
         first, end = statement.pieces[0], statement.pieces[-1]
         names.statements.append((first.at, end.at + len(end.text)))
         _Statement(names, text, statement, _comment(first.comments, behind), scope).read()
@@ -174,9 +176,14 @@ class _Statement:
             self.declare(name, tuple(columns))
 
     def declare(self, name: Name, columns: tuple[tuple[str, str], ...] = ()) -> None:
+        self.names.declarations.append(Declaration(name, self.written, self.comment, columns))
+
+    @cached_property
+    def written(self) -> str:
+        """The statement in one line, of which the end may be left out."""
         start, end = self.names.statements[-1]
-        text = " ".join(self.text[start:end].split())
-        self.names.declarations.append(Declaration(name, text, self.comment, columns))
+        text = " ".join(self.text[start : min(end, start + _LONGEST)].split())
+        return text if end - start <= _LONGEST else f"{text} ..."
 
     def component(self, kind: str) -> None:
         """``.comp a<t> : b<t>, c {`` and ``.init a = b<t>``."""

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -51,17 +52,20 @@ def fuzz(
     seeds: Seeds | None = None,
     command: Command | None = None,
     hang: float = HANG,
+    cases: Callable[[int], Case] | None = None,
 ) -> tuple[int, list[Finding]]:
     """Runs cases from ``first`` on for so many minutes (or up to ``last``) in ``jobs`` workers.
 
     ``seeds``: those of the tests, if None. ``command``: what is given the cases; shardlog's command line, if
-    None. ``hang``: how many seconds of processor time are too many. Returns how many cases were run, and one
+    None. ``hang``: how many seconds of processor time are too many. ``cases``: the case of each number; those
+    of ``seeds``, if None. Returns how many cases were run, and one
     finding for each kind and place; ``keep`` gets a folder for each with the files of the case.
     """
     with tempfile.TemporaryDirectory(prefix="shardlog-fuzz-") as name:
         scratch = Path(name)
         (scratch / "seeds").mkdir()
-        seeds = seeds or collect(scratch / "seeds")
+        if cases is None:
+            cases = partial(make, seeds or collect(scratch / "seeds"), seed)
         workers = [_Worker(scratch, n, command, hang) for n in range(jobs)]
         numbers, done, found = first, 0, dict[tuple[str, str], Finding]()
         end = time.monotonic() + 60 * minutes
@@ -70,7 +74,7 @@ def fuzz(
                 for worker in workers:
                     stop = time.monotonic() >= end or (last is not None and numbers > last)
                     if worker.number is None and not stop:
-                        worker.start(numbers, make(seeds, seed, numbers))
+                        worker.start(numbers, cases(numbers))
                         numbers += 1
                 busy = [worker for worker in workers if worker.number is not None]
                 if not busy:
@@ -85,7 +89,7 @@ def fuzz(
                     if finding is not None and finding.key not in found:
                         assert number is not None
                         found[finding.key] = finding
-                        _keep(keep, finding, make(seeds, seed, number), seed)
+                        _keep(keep, finding, cases(number), seed)
                         tell(f"case {number}: {finding.kind} {finding.frame}\n  {finding.detail[-300:]}")
         finally:
             for worker in workers:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from . import front_end
 from .fuzz import Finding, fuzz
 from .seeds import Seeds
 from .worker import Command
@@ -22,6 +24,23 @@ def test_nothing_goes_wrong(tmp_path: Path) -> None:
     told: list[str] = []
     done, found = fuzz(seed=0, minutes=2, keep=tmp_path, jobs=os.cpu_count() or 1, tell=told.append)
     assert not found, "\n".join(["again with: python -m shardlog.tests.fuzz --seed 0 --case NUMBER", *told])
+    assert done
+
+
+@pytest.mark.slow
+def test_the_front_end_takes_any_text(tmp_path: Path) -> None:
+    told: list[str] = []
+    done, found = fuzz(
+        seed=0,
+        minutes=1,
+        keep=tmp_path,
+        jobs=os.cpu_count() or 1,
+        tell=told.append,
+        command=front_end.run,
+        cases=partial(front_end.case, front_end.programs(), 0),
+    )
+    again = "again with: python -m shardlog.tests.fuzz.front_end --seed 0 --case NUMBER"
+    assert not found, "\n".join([again, *told])
     assert done
 
 

@@ -1,0 +1,139 @@
+"""``python -m shardlog.tests.fuzz.front_end``: gives the front end of the engine any text for a program.
+
+Whatever it is, it is a program or an error that says where; the layout keeps its tokens, its names are found,
+and both evaluators have the same answer or run into a limit. Texts are those of a grammar and of the tests,
+changed at random; or, where atheris is installed and ``--coverage`` is given, those that reach code that none
+before has reached. The exit status is 1 where anything goes wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from shardlog.engine.evaluate.limits import Limits
+
+from .cases import Case
+from .fuzz import fuzz
+from .grammar import program
+from .mutate import mutate
+
+_ROOT = Path(__file__).parents[2]
+_LONGEST = 200_000  # bytes
+_LIMITS = Limits(tuples=20_000, memory=1 << 28, seconds=2.0)
+HANG = 20.0  # seconds of processor time
+
+
+def programs() -> list[bytes]:
+    """The programs of the tests, and the rules that come with shardlog."""
+    files = [*(_ROOT / "tests/engine/programs").rglob("*.dl"), *(_ROOT / "rules").rglob("*.dl")]
+    return [file.read_bytes() for file in sorted(files)]
+
+
+def case(seeds: Sequence[bytes], seed: int, number: int) -> Case:
+    """Case ``number`` of a seed."""
+    random = Random(f"front end/{seed}/{number}")
+    data = program(random).encode() if random.randrange(2) else random.choice(seeds)
+    if random.randrange(4):
+        data = mutate(random, data, [*seeds[:8], program(random).encode()])
+    return Case(["program.dl"], {"program.dl": data[:_LONGEST]})
+
+
+def run(arguments: list[str]) -> int:
+    """Checks the text in a file: 0 if it is a program, 2 (and a message) if it is none."""
+    message = check(Path(arguments[0]).read_bytes().decode(errors="replace"))
+    if message:
+        print(message, file=sys.stderr)
+    return 2 if message else 0
+
+
+def check(text: str) -> str:
+    """Why a text is no program; "" if it is one. Raises whatever goes wrong."""
+    from shardlog.authoring.editing.names import names_of
+    from shardlog.authoring.formatting.layout import formatted
+    from shardlog.engine import DatalogError, EngineError, load
+    from shardlog.engine.evaluate.program import Backend
+
+    names_of(text)
+    with suppress(DatalogError):  # of what a preprocessor may drop, too
+        formatted(text)  # which says if it changes more than white space
+    try:
+        loaded = load(texts={"program.dl": text})
+    except DatalogError as error:
+        lines = text.count("\n") + 1
+        assert error.diagnostics and str(error)
+        assert all(1 <= d.line <= lines and d.column >= 1 for d in error.diagnostics), error.diagnostics
+        return str(error)
+    answers = []
+    backends: tuple[Backend, ...] = ("core", "reference")
+    for backend in backends:
+        try:
+            answers.append(loaded.evaluate({}, backend=backend, limits=_LIMITS))
+        except EngineError as error:
+            assert str(error)
+            return ""
+    assert repr(answers[0]) == repr(answers[1]), "core and reference differ"
+    return ""
+
+
+def with_coverage(minutes: float, keep: Path) -> None:
+    """Runs texts for so long that atheris finds by the code that they reach. Does not return: the exit status
+    is not 0 where something goes wrong, and the text is in ``keep``."""
+    import atheris
+
+    with atheris.instrument_imports(include=["shardlog.engine", "shardlog.authoring"]):
+        import shardlog.authoring.editing.names
+        import shardlog.authoring.formatting.layout
+        import shardlog.engine
+        import shardlog.engine.plan.compiler  # noqa: F401
+
+    corpus = keep / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, data in enumerate([*programs(), *(program(Random(i)).encode() for i in range(500))]):
+        if len(data) < 20_000:
+            (corpus / f"seed-{number}").write_bytes(data)
+    arguments = ["-max_len=20000", f"-timeout={HANG:.0f}", "-rss_limit_mb=6000", f"-artifact_prefix={keep}/"]
+    arguments += [f"-max_total_time={60 * minutes:.0f}", str(corpus)]
+
+    def one(data: bytes) -> None:
+        check(data.decode(errors="replace"))
+
+    atheris.Setup([sys.argv[0], *arguments], one)
+    atheris.Fuzz()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="shardlog.tests.fuzz.front_end", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    parser.add_argument("--jobs", type=int, default=2, help="workers; default: %(default)s")
+    parser.add_argument("--case", type=int, metavar="N", help="this case alone")
+    parser.add_argument("--keep", type=Path, default=Path("build/front_end"), help="default: %(default)s")
+    parser.add_argument("--coverage", action="store_true", help="by coverage: needs atheris")
+    options = parser.parse_args()
+    if options.coverage:
+        with_coverage(options.minutes, options.keep)
+    first, last = (0, None) if options.case is None else (options.case, options.case)
+    done, found = fuzz(
+        seed=options.seed,
+        minutes=options.minutes,
+        keep=options.keep,
+        jobs=options.jobs if last is None else 1,
+        first=first,
+        last=last,
+        tell=lambda text: print(text, flush=True),
+        command=run,
+        hang=HANG,
+        cases=partial(case, programs(), options.seed),
+    )
+    print(f"{done:,} cases, {len(found)} findings" + (f", kept in {options.keep}" if found else ""))
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
