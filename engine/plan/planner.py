@@ -64,9 +64,6 @@ def plan_clause(
     clause: Clause, kinds: Mapping[str, str], schema: Schema, recursive: Iterable[str], source: int
 ) -> list[Rule]:
     """The plan rules of a clause: one, or one variant per atom whose relation is in ``recursive``."""
-    if clause.subsumes:
-        pairs: list[tuple[int, dict[int, Version]]] = [(0, {0: "delta"}), (1, {0: "old", 1: "delta"})]
-        return [_Planner(clause, kinds, schema).rule(versions, delta, source) for delta, versions in pairs]
     group = frozenset(recursive)
     deltas = [i for i, x in enumerate(clause.body) if isinstance(x, Atom) and x.name in group]
     if not deltas:

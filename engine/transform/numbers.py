@@ -24,6 +24,8 @@ def number_solutions(
 ) -> tuple[RelationDeclaration, Clause, Clause] | None:
     """The relation of a clause's solutions with its rule, and the clause that counts them; None where nothing
     counts."""
+    if not any(map(counts, (clause.head, *clause.body))):
+        return None
     plain: list[Literal] = []
     rest: list[Literal] = []
     later: set[str] = set()
@@ -32,8 +34,6 @@ def number_solutions(
     for literal in waiting:
         names = set().union(*map(variables, terms(literal)))
         (rest if counts(literal) or not names <= known else plain).append(literal)
-    if not rest and not counts(clause.head):
-        return None
     for literal in (*rest, clause.head):
         later.update(*map(variables, terms(literal)))
     at = min(place for literal in (*rest, clause.head) for place in counts(literal))
