@@ -87,7 +87,8 @@ def cases(checkout: Path) -> Iterator[Case]:
 def outcome(case: Case, limits: Limits) -> tuple[str, str]:
     """What becomes of a test, run in the folder that is the current one, and why."""
     try:
-        program = Program(case.program, include_from=[case.program.parent, *case.folders], limits=limits)
+        folders = [case.program.parent, *case.folders]
+        program = Program(case.program, include_from=folders, limits=limits, magic=True)
     except DatalogError as error:
         return rejected(case, error)
     try:
