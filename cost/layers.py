@@ -33,7 +33,8 @@ class Line:
 @dataclass(frozen=True)
 class Layer:
     """A part of the program that stands ``times`` times in a row, the seconds of all times by what they are
-    limited by, and its own parts, of the first time: those that take a hundredth of the time."""
+    limited by, and its own parts: those that take a hundredth of the time of all. Of what repeats they are
+    the parts of the first time, and have the seconds of as many times."""
 
     label: str
     times: int
@@ -62,23 +63,26 @@ def layers(lines: Sequence[Line], record: Record) -> tuple[Layer, ...]:
     until = seconds.cumsum(axis=1)
     least = _LEAST * until[:, -1].sum()
 
-    def read(groups: Sequence[Group], depth: int) -> tuple[Layer, ...]:
+    def read(groups: Sequence[Group], depth: int, often: int) -> tuple[Layer, ...]:
         found: list[Layer] = []
         for group in groups:
             repeats = group.kind == REPEAT
             inside = group.members[0].members if repeats else group.members
-            took = until[:, group.end] - until[:, group.first]
+            took = (until[:, group.end] - until[:, group.first]) * often
             if took.sum() < least or depth > _DEEPEST:
                 continue
             if not group.label:
-                found += read(inside, depth)
+                found += read(inside, depth, often)
                 continue
             times = len(group.members) if repeats else 1
             limited = dict(zip(LIMITS, took.tolist(), strict=True))
-            found.append(Layer(group.label, times, limited, read(inside, depth + 1)))
+            parts = read(inside, depth + 1, often * times)
+            if len(parts) == 1 and (parts[0].label, parts[0].times) == (group.label, 1):
+                parts = parts[0].parts  # it says nothing more
+            found.append(Layer(group.label, times, limited, parts))
         return tuple(found)
 
-    return read(groups, 0)
+    return read(groups, 0, 1)
 
 
 def _followed(lines: Sequence[Line], items: Sequence[Item], record: Record) -> list[int]:
