@@ -100,7 +100,7 @@ class Reader:
         tensors: dict[ir.Type, Tensor] = {}
         self.classes = Classes(
             signatures,
-            rules.classify,
+            rules.knowledge,
             lambda op, multiple: describe(op, multiple, around, tensors),
             {mode: [()] for mode in modes},
         )

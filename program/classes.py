@@ -90,7 +90,7 @@ class Classes:
     """Numbers the classes of signatures; asks the op rules (``solve``) once per signature and kind of use."""
 
     signatures: Signatures
-    solve: Callable[[Facts], Facts]
+    solve: Callable[[Facts], Knowledge]
     describe: Callable[[Any, bool], Facts]
     mode: Facts = field(default_factory=dict)  # facts that hold for all signatures
     known: list[Knowledge] = field(default_factory=list)  # per class, a representative
@@ -120,7 +120,7 @@ class Classes:
             facts = self.facts(signature)
             if multiple_uses:
                 facts = {**facts, "multiple_uses": [()]}
-            found = knowledge(facts, self.solve(facts))
+            found = self.solve(facts)
             self._by_signature[key] = (self._intern(found), found)
         return self._by_signature[key]
 
@@ -142,7 +142,7 @@ class Classes:
         key = (name, operands, type_, more)
         if key not in self._identities:
             facts = self._same_types(name, operands, type_)
-            found = knowledge(facts, self.solve(facts))
+            found = self.solve(facts)
             self._identities[key] = self._intern(replace(found, static={**found.static, **dict(more)}))
         return self._identities[key]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,20 +19,30 @@ from .shipped import RULES, shipped
 
 if TYPE_CHECKING:
     from ..engine.provenance.proof import Proof
+    from ..program.classes import Knowledge
 
 Facts = Mapping[str, Any]
 LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=15)  # of what a user's rules take for one op
 _PROPAGATION = ("turn", "boundary", "constraints", "siblings", "tactics", "constants", "groups", "schedule")
 
 
+@dataclass(frozen=True)
+class _Answers:
+    """What op rules have said about signatures, and what was read of it."""
+
+    solver: Solver
+    said: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
+    known: dict[Hashable, Knowledge] = field(default_factory=dict)
+
+
 @cache
-def _answers() -> tuple[Solver, dict[Hashable, dict[str, list[tuple[Any, ...]]]]]:
-    return shipped("ops/main").solver({}), {}
+def _answers() -> _Answers:
+    return _Answers(shipped("ops/main").solver({}))
 
 
 def builtin_ops() -> tuple[Program, Solver]:
     """The op rules that shardlog comes with, and their solver."""
-    return shipped("ops/main"), _answers()[0]
+    return shipped("ops/main"), _answers().solver
 
 
 @cache
@@ -110,8 +121,8 @@ class RuleBook:
         self._decisions: dict[str, dict[Hashable, dict[str, list[tuple[Any, ...]]]]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good,
         # unless more rules are about it.
-        solver = self.ops.solver({}, limits=each) if own else None
-        self._ops, self._answers = (solver, {}) if solver else _answers()
+        self._answers = _Answers(self.ops.solver({}, limits=each)) if own else _answers()
+        self._ops = self._answers.solver
         shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
         self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
         self.levels = shared["op_priority_level"]
@@ -152,18 +163,29 @@ class RuleBook:
         self._note("ops", signature)
         key = _key(signature)
         own = speak_of(self._about, signature)
-        solver, answers = (self._ops, self._answers) if own else _answers()
-        if key not in answers:
-            answers[key] = solver.solve(signature, [*self.ops.outputs, *INVALID] if own else None)
-            wrong = [answers[key].pop(name, []) for name in INVALID]
+        answers = self._answers if own else _answers()
+        if key not in answers.said:
+            said = answers.solver.solve(signature, [*self.ops.outputs, *INVALID] if own else None)
+            answers.said[key] = said
+            wrong = [said.pop(name, []) for name in INVALID]
             if any(wrong):
                 self._invalid.add(key)
-        return answers[key]
+        return answers.said[key]
+
+    def knowledge(self, signature: Facts) -> Knowledge:
+        """What ``classify`` says, as the graph is built from it."""
+        said, key = self.classify(signature), _key(signature)
+        known = (self._answers if speak_of(self._about, signature) else _answers()).known
+        if key not in known:
+            from ..program.classes import knowledge
+
+            known[key] = knowledge(signature, said)
+        return known[key]
 
     def localize(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The answer of the op rules about how an op becomes local: ``LOCAL``."""
         own = speak_of(self._about, signature)
-        return (self._ops if own else _answers()[0]).solve(signature, LOCAL)
+        return (self._ops if own else _answers().solver).solve(signature, LOCAL)
 
     @cached_property
     def partition_looks_at(self) -> list[tuple[str, str]]:
