@@ -1,4 +1,4 @@
-"""Shardlog is no slower than Shardy, grows linearly and takes at most twice the memory."""
+"""Shardlog takes less time than Shardy, grows linearly and takes little more memory."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ def least(measure: Callable[[], float], limit: float) -> float:
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_fixpoint(depth: int) -> None:
     text = bench.train_step(depth)
-    assert least(lambda: bench.fixpoint(text).ratio, 1.0) <= 1.0
+    assert least(lambda: bench.fixpoint(text).ratio, 0.1) <= 0.1
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_text_to_text(depth: int) -> None:
     text = bench.train_step(depth)
-    assert least(lambda: bench.whole(text).ratio, 1.0) <= 1.0
+    limit = 0.8 if depth == bench.SHALLOW else 0.6
+    assert least(lambda: bench.whole(text).ratio, limit) <= limit
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_memory(depth: int) -> None:
     mebibytes = bench.memory(bench.train_step(depth))
-    assert mebibytes.ratio <= 2.0
+    assert mebibytes.ratio <= 1.35
 
 
 def test_growth() -> None:
