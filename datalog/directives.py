@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from ..engine import Relation
 from ..engine.plan.plan import Directive, Plan
@@ -101,7 +102,9 @@ def _transfer(
     path = None
     if kind in ("file", "jsonfile", "sqlite"):
         file = parameters.get("filename") or parameters.get("dbname") or name + _ENDINGS.get(kind, ending)
-        path = folder / file
+        # SQLite takes a URI as it stands: it is not about the folder.
+        uri = kind == "sqlite" and file.startswith("file:")
+        path = Path(unquote(file[5:].partition("?")[0])) if uri else folder / file
     return Transfer(relation, kind, path, name, parameters, where)
 
 
