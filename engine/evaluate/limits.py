@@ -69,7 +69,8 @@ class Budget:
         if not self._patience:
             self._patience = _PATIENCE
             if self._deadline is not None and perf_counter() >= self._deadline:
-                raise LimitError("the time limit was reached; bound the recursion, or raise the limit")
+                seconds = f"{self._limits.seconds:g} seconds"
+                raise LimitError(f"more than {seconds}; bound the recursion, or raise the limit")
 
     def derive(self, row: tuple[Any, ...], source: int | None = None) -> None:
         """Count a tuple that is made, by a rule of this source."""

@@ -53,12 +53,12 @@ def backend(request: pytest.FixtureRequest) -> Any:
     [
         (ENDLESS, Limits(tuples=1000), "t.dl:3: more than 1000 tuples; bound the recursion, or raise the "
          "limit\n  1001 tuples by t.dl:3"),
-        (ENDLESS, Limits(seconds=0.05), "t.dl:3: the time limit was reached"),
+        (ENDLESS, Limits(seconds=0.05), "t.dl:3: more than 0.05 seconds"),
         (ENDLESS, Limits(memory=2 << 20), "t.dl:3: more than 2 MiB of memory"),
         (GROWING, Limits(memory=2 << 20), "t.dl:3: more than 2 MiB of memory"),
         (WIDE, Limits(tuples=1000), "t.dl:3: more than 1000 tuples"),
-        (WIDE, Limits(seconds=0.05), "t.dl:3: the time limit was reached"),
-        (LONG, Limits(seconds=0.2), "t.dl:6: the time limit was reached"),
+        (WIDE, Limits(seconds=0.05), "t.dl:3: more than 0.05 seconds"),
+        (LONG, Limits(seconds=0.2), "t.dl:6: more than 0.2 seconds"),
     ],
 )  # fmt: skip
 def test_a_limit_names_the_rule(backend: Any, text: str, limits: Limits, message: str) -> None:
@@ -172,7 +172,7 @@ def test_other_threads_run_meanwhile(keyed: bool) -> None:
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        with pytest.raises(EngineError, match="time limit"):
+        with pytest.raises(EngineError, match=r"more than [\d.]+ seconds"):
             counts.append(count)
             if keyed:
                 solver.solve({"n": [(0,)]})

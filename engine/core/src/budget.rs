@@ -1,6 +1,6 @@
 //! The limits of an evaluation, and how near to them it is.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::Fault;
 
@@ -10,7 +10,8 @@ pub struct Limits<'a> {
     pub tuples: usize,
     /// The bytes of relations, symbols and records, facts too.
     pub memory: usize,
-    pub deadline: Option<Instant>,
+    /// For how long it may run, and until when.
+    pub time: Option<(Duration, Instant)>,
     /// True when the evaluation should stop (Ctrl-C).
     pub interrupted: &'a dyn Fn() -> bool,
 }
@@ -61,8 +62,8 @@ impl<'a> Budget<'a> {
         if bytes > self.limits.memory {
             return Err(Fault::TooMuchMemory(self.limits.memory));
         }
-        if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(Fault::TooSlow);
+        if let Some((time, _)) = self.limits.time.filter(|&(_, deadline)| Instant::now() >= deadline) {
+            return Err(Fault::TooSlow(time));
         }
         if (self.limits.interrupted)() {
             return Err(Fault::Interrupted);

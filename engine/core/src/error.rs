@@ -1,6 +1,7 @@
 //! Everything that can go wrong, as one enum. Messages say what was expected and end with advice.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Why a rule stopped. `Program` adds which rule it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,8 @@ pub enum Fault {
     TooMuchMemory(usize),
     /// The machine has no more.
     OutOfMemory,
-    TooSlow,
+    /// It took longer than this.
+    TooSlow(Duration),
     Interrupted,
 }
 
@@ -37,7 +39,7 @@ impl Fault {
     /// Whether the evaluation took too much.
     pub fn is_limit(self) -> bool {
         use Fault::{OutOfMemory, TooManyTuples, TooMuchMemory, TooSlow};
-        matches!(self, TooManyTuples(_) | TooMuchMemory(_) | OutOfMemory | TooSlow)
+        matches!(self, TooManyTuples(_) | TooMuchMemory(_) | OutOfMemory | TooSlow(_))
     }
 }
 
@@ -61,8 +63,9 @@ impl fmt::Display for Fault {
                 write!(f, "more than {limit} MiB of memory; bound the recursion, or raise the limit")
             }
             Fault::OutOfMemory => write!(f, "there is no more memory; bound the recursion"),
-            Fault::TooSlow => {
-                write!(f, "the time limit was reached; bound the recursion, or raise the limit")
+            Fault::TooSlow(limit) => {
+                let limit = limit.as_secs_f64();
+                write!(f, "more than {limit} seconds; bound the recursion, or raise the limit")
             }
             Fault::Interrupted => write!(f, "interrupted"),
         }

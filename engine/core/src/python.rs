@@ -92,7 +92,7 @@ fn watched<T>(
     let limits = budget::Limits {
         tuples: limits.tuples.unwrap_or(usize::MAX).min(u32::MAX as usize),
         memory: limits.memory.unwrap_or(usize::MAX),
-        deadline: time.and_then(|time| start.checked_add(time)),
+        time: time.and_then(|time| Some((time, start.checked_add(time)?))),
         interrupted: &interrupted,
     };
     let result = work(&limits);

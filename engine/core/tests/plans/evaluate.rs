@@ -1,7 +1,7 @@
 //! Programs as plans, and what they give.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::common::{evaluate, program, relation, rule, tuples, LIMITS};
 use _core::budget::Limits;
@@ -57,8 +57,8 @@ fn a_limit_on_tuples_or_time_names_the_rule() {
     };
     let few = Limits { tuples: 1000, ..LIMITS };
     assert_eq!(fault(few), ("rules.dl:7".to_string(), Fault::TooManyTuples(1000)));
-    let slow = Limits { deadline: Some(Instant::now()), ..LIMITS };
-    assert_eq!(fault(slow).1, Fault::TooSlow);
+    let slow = Limits { time: Some((Duration::ZERO, Instant::now())), ..LIMITS };
+    assert_eq!(fault(slow).1, Fault::TooSlow(Duration::ZERO));
 }
 
 #[test]
