@@ -220,7 +220,7 @@ class Plan:
 
 
 def _rule(rule: dict[str, Any]) -> Rule:
-    orders = tuple(map(_rule, rule["orders"]))
+    orders = tuple(map(_rule, rule.get("orders", ())))
     return Rule(**{**rule, "args": _tuples(rule["args"]), "steps": _tuples(rule["steps"]), "orders": orders})
 
 
