@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::facts::{tuples, FactSet};
 use crate::graph::Graph;
 use crate::program::{Program, StratumId};
+use crate::relation::Tuples;
 use crate::solver::Solver;
 use crate::step::RelationId;
 use crate::values::Interner;
@@ -291,6 +292,8 @@ impl Agenda {
         let mut slots: Vec<i64> = solver.tuples(self.changed).iter().map(|tuple| tuple[0]).collect();
         slots.sort_unstable();
         let start = self.changes.len() as u32;
+        let wanted = if slots.is_empty() { &[][..] } else { &self.state };
+        let next: Vec<Tuples> = wanted.iter().map(|state| solver.tuples(state.next)).collect();
         for slot in slots {
             let Some(&old) = usize::try_from(slot).ok().and_then(|slot| held.get(slot)) else {
                 let name = &solver.program.schema(self.changed).name;
@@ -300,11 +303,10 @@ impl Agenda {
                 )));
             };
             let mut facts = FactSet::default();
-            for &State { now, next } in &self.state {
-                let width = solver.program.schema(now).columns.len() - 1;
-                let tuples = solver.tuples(next);
+            for (State { now, .. }, tuples) in self.state.iter().zip(&next) {
+                let width = solver.program.schema(*now).columns.len() - 1;
                 let tuples = tuples.iter().filter(|tuple| tuple[0] == slot).map(|tuple| &tuple[1..]);
-                facts.add(now, width, tuples);
+                facts.add(*now, width, tuples);
             }
             let content = ContentId(self.contents.intern(facts.words()) as u32);
             if content.0 != old {

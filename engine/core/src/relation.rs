@@ -12,7 +12,10 @@ use crate::budget::Budget;
 use crate::error::Fault;
 use crate::index::{Entries, Index, Part};
 use crate::rows::Rows;
-use crate::sink::{Sink, FEW};
+use crate::sink::Sink;
+
+/// Of fewer rows each is looked at, which is faster than making and searching an index.
+const FEW: usize = 16;
 
 /// Which tuples a scan reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::rows::{narrow, pack, Rows};
 use crate::set::{hash, packed, Set};
 
 /// Of fewer tuples each is compared, which is faster than hashing.
-pub const FEW: usize = 8;
+const FEW: usize = 8;
 /// Tuples between two looks at the limits.
 const BLOCK: usize = 1 << 12;
 
