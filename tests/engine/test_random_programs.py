@@ -1,7 +1,11 @@
-"""Random small programs: core agrees with the reference, and the order of the text does not matter."""
+"""Random small programs: core agrees with the reference, and the order of the text does not matter.
+
+``python -m shardlog.tests.engine.test_random_programs 5000`` tries so many.
+"""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -18,13 +22,54 @@ LAYERS = [
     {"p": "nn", "q": "n", "same": "nn"},
     {"r": "nns", "t": "n", "z": ""},
     {"u": "nn", "w": "ns"},
+    {"x": "nn", "y": "n"},
 ]
+# What is made of the layers before the last by other parts of the language. Rules of the last layer read it
+# too.
+FEATURES = {
+    "inlined": "nn", "taken": "nn", "least": "nn", "numbered": "nn", "best": "nn", "leaves": "nn",
+    "one.kept": "nn", "two.kept": "nn", "two.inner.kept": "nn",
+}  # fmt: skip
+LANGUAGE = """
+.decl near(a:number, b:number) inline
+near(a, b) :- b = a + 1.
+near(a, b) :- q(b), a = b * 2.
+.decl inlined(a:number, b:number)
+inlined(a, b) :- u(a, b), near(a, b).
+inlined(a, b) :- q(a), t(b), !near(b, a).
+.decl taken(a:number, b:number) choice-domain a, (b)
+taken(a, b) :- p(a, b).
+taken(b, c) :- taken(a, b), u(c, a).
+.decl least(a:number, b:number) btree_delete
+least(a, b) :- u(a, b).
+least(a, c) :- least(a, b), p(b, c).
+least(a, b) <= least(a, c) :- c < b.
+.decl numbered(n:number, a:number)
+numbered($, a) :- q(a), !t(a + 1).
+.decl best(a:number, m:number)
+best(a, m) :- m = max b : { u(a, b) }.
+best(a, m) :- t(m), a = min b : { p(b, m) }.
+.type Tree = Leaf {n:number} | Node {left:Tree, right:Tree, name:symbol}
+.decl tree(t:Tree)
+tree($Leaf(a)) :- q(a).
+tree($Node(l, $Leaf(b), x)) :- tree(l), l = $Leaf(a), r(a, b, x).
+.decl leaves(a:number, b:number)
+leaves(a, b) :- tree($Node($Leaf(a), $Leaf(b), _)).
+leaves(n, -1) :- n = count : { tree($Leaf(_)) }.
+.comp Base { .decl kept(a:number, b:number) overridable kept(a, b) :- p(a, b). }
+.comp Derived : Base { .override kept kept(a, b) :- u(b, a). .init inner = Base inner.kept(b, a) :- kept(a,
+b). } .init one = Base
+.init two = Derived
+"""
 TYPES = {"n": "number", "s": "symbol"}
-DECLARATIONS = "\n".join(
-    f".decl {name}({', '.join(f'c{i}:{TYPES[c]}' for i, c in enumerate(columns))}) "
-    + ("eqrel" if name == "same" else "")
-    for layer in LAYERS
-    for name, columns in layer.items()
+DECLARATIONS = (
+    "\n".join(
+        f".decl {name}({', '.join(f'c{i}:{TYPES[c]}' for i, c in enumerate(columns))}) "
+        + ("eqrel" if name == "same" else "")
+        for layer in LAYERS
+        for name, columns in layer.items()
+    )
+    + LANGUAGE
 )
 # Something in every relation, so that random rules find something.
 BASE = """
@@ -36,10 +81,12 @@ t(a) :- v(a), a != 1.
 z() :- v(2).
 u(a, b) :- p(b, a).
 w(a, x) :- s(a, x).
+x(a, b) :- taken(a, b), !least(a, b).
+y(a) :- leaves(a, _), numbered(_, a).
 """
 VARIABLES = {"n": ["a", "b", "c", "d"], "s": ["x", "y"]}
 CONSTANTS = {"n": st.integers(-2, 4).map(str), "s": st.sampled_from(['"k"', '"l"', '""'])}
-NAMES = [name for layer in LAYERS for name in layer]
+NAMES = [*(name for layer in LAYERS for name in layer), *FEATURES]
 
 
 @dataclass(frozen=True)
@@ -58,6 +105,8 @@ class Rule:
 def rules(draw: st.DrawFn) -> Rule:
     level = draw(st.integers(1, len(LAYERS) - 1))
     below = {name: columns for layer in LAYERS[:level] for name, columns in layer.items()}
+    if level == len(LAYERS) - 1:
+        below |= FEATURES
     readable = below | LAYERS[level]
     known: dict[str, set[str]] = {"n": set(), "s": set()}
 
@@ -145,7 +194,7 @@ def program(found: list[Rule], random: Random | None = None) -> Program:
 
 
 @given(st.lists(rules(), min_size=1, max_size=8), facts())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=200)
 def test_core_is_the_reference(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
     pytest.importorskip("shardlog.engine._core")
     loaded = program(found)
@@ -160,3 +209,7 @@ def test_order_of_text_does_not_matter(
 ) -> None:
     answers = program(found).evaluate(given_facts, NAMES, "reference")
     assert program(found, random).evaluate(given_facts, NAMES, "reference") == answers
+
+
+if __name__ == "__main__":
+    settings(max_examples=int(sys.argv[1]))(test_core_is_the_reference)()
