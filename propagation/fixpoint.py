@@ -76,14 +76,17 @@ class _Propagation:
         graph = program.graph
         self.solver = rules.turn(program.shardings.meshes.facts())
         self.agenda = Agenda(self.solver, STATE, "changed", spread=["mesh"])
+        self.statics: dict[tuple[int, tuple[tuple[int, str], ...], str], int] = {}
         # One class more than is known: that of removed ops, which never take turns.
         self.nothing = len(program.classes.known)
         self.classes = self.nothing + 1
         # Annotations with priorities take turns too: they reveal a dimension when its priority comes.
+        distinct = {id(s): s for s in program.initial.values()}.items()
+        waiting = {i for i, s in distinct if any(d.priority for d in s.dimensions)}
         self.prioritised = {
             cell: sharding
             for cell, sharding in program.initial.items()
-            if strategy == "user-priority" and any(d.priority for d in sharding.dimensions)
+            if waiting and strategy == "user-priority" and id(sharding) in waiting
         }
         self.annotation_classes = list(dict.fromkeys(self.prioritised.values()))
         self.annotations_of: dict[int, list[int]] = {}  # by the priorities that their dimensions have
@@ -208,10 +211,12 @@ class _Propagation:
         def results_of(name: str) -> list[tuple[str, range, bool]]:
             """The results of ops that have several: whose they are, which, and whether they have edges."""
             function = functions[name]
+            counts = np.fromiter(map(len, function.results), np.int32, len(function.results))
+            several = ((node, function.results[node]) for node in np.flatnonzero(counts > 1).tolist())
             return [
                 ("call" if node in function.calls else "op", results, results[0] in function.flows)
-                for node, results in enumerate(function.results)
-                if len(results) > 1 and node not in function.removed
+                for node, results in several
+                if node not in function.removed
             ]
 
         functions = {instance.function.name: instance.function for instance in self.program.graph.instances}
@@ -273,9 +278,13 @@ class _Propagation:
         numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
         for number, known in enumerate(self.program.classes.known):
             flows = known.flows.get(level)
-            if flows:
+            if not flows:
+                continue
+            key = number, flows, strategy  # many levels are alike
+            if key not in self.statics:
                 facts: dict[str, Any] = {**known.static, "flows": list(flows), "strategy": [(strategy,)]}
-                numbers[number] = self.agenda.static(facts)
+                self.statics[key] = self.agenda.static(facts)
+            numbers[number] = self.statics[key]
         return numbers
 
     def reveals(self, priority: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
