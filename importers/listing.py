@@ -79,7 +79,7 @@ class Listing:
 def listing_of(module: ir.Module) -> Listing:
     """The ops of a module as arrays."""
     try:
-        core: Any = importlib.import_module("shardlog.engine._core")
+        core: Any = importlib.import_module("..engine._core", __package__)
         read = core.read_bytecode
     except (ImportError, AttributeError):  # it is not built, or an older one
         return through_bindings(module)
