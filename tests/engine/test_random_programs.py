@@ -197,6 +197,11 @@ def program(found: list[Rule], random: Random | None = None) -> Program:
 @settings(deadline=None, max_examples=200)
 def test_core_is_the_reference(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
     pytest.importorskip("shardlog.engine._core")
+    agree(found, given_facts)
+
+
+def agree(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
+    """Both evaluators give the same for a program."""
     loaded = program(found)
     reference = loaded.evaluate(given_facts, NAMES, "reference")
     assert loaded.evaluate(given_facts, NAMES, "core") == reference
@@ -212,4 +217,5 @@ def test_order_of_text_does_not_matter(
 
 
 if __name__ == "__main__":
-    settings(max_examples=int(sys.argv[1]))(test_core_is_the_reference)()
+    many = settings(deadline=None, max_examples=int(sys.argv[1]))
+    many(given(st.lists(rules(), min_size=1, max_size=8), facts())(agree))()
