@@ -108,7 +108,12 @@ def _key(op: Any) -> Hashable:
     elements."""
     left_out = _DIMENSIONS | {"channel_handle"}
     attributes = tuple((a, v) for a, v in op.attributes.items() if a not in left_out)
-    body = tuple(str(inner) for inner in op.regions[0].blocks[0]) if len(op.regions) else ()
+    body: Hashable = ""
+    if len(op.regions):
+        combining, *rest = (inner.operation for inner in op.regions[0].blocks[0])
+        both = [isinstance(value.owner, ir.Block) for value in combining.operands] == [True, True]
+        plain = both and len(rest) == 1 and not len(combining.attributes)
+        body = combining.name if plain else id(op)  # one of its own
     element = ir.RankedTensorType(op.operands[0].type).element_type
     return op.name, attributes, body, element
 
