@@ -85,16 +85,18 @@ def parse_lines(file: str, text: str) -> list[Line]:
     found: list[Line] = []
     sentence: list[str] = []
     lines = text.split("\n")
+    read = 0  # the last line that continues a rule
     for number, line in enumerate(lines, 1):
         if FACTS.fullmatch(line):
             continue
         if line.startswith("///"):
             sentence.append(line[3:].strip())
         elif line.strip() and not line.startswith("//") and not line[0].isspace():
-            rest = _continuations(lines, number)
+            rest = list(_continuations(lines, number))
+            read = number + len(rest)
             found.append(_Parser(file, number, "\n".join([line, *rest])).line(" ".join(sentence)))
             sentence = []
-        elif line.strip() and not line.startswith("//") and not found:
+        elif line.strip() and not line.startswith("//") and number > read:
             hint = "begin the rule in the first column; indented lines continue the one before"
             raise ShardlogError("this line continues nothing", where=f"{file}:{number}:1", hint=hint)
     _check_distinct(found)

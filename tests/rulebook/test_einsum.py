@@ -161,6 +161,8 @@ def test_a_line_replaces_a_rule_of_shardlog(tmp_path: Path) -> None:
         ("@kernel: i\n    + -> i", "2:5", "unexpected character '+'"),
         ("@kernel: i -> i\n@kernel: j -> j", "2:1", "kernel has another rule for these ranks, in line 1"),
         ("  i -> i", "1:1", "this line continues nothing"),
+        ("@f: i -> i\n\n  reduction={}", "3:1", "this line continues nothing"),
+        ("@f: i\n// or so\n  -> i", "1:6", "expected ->"),
     ],
 )
 def test_errors(tmp_path: Path, text: str, place: str, message: str) -> None:
