@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..checks.lint import Finding
 from ..cost.ahead import Kept, Memory
-from ..cost.cost import Item
+from ..cost.cost import Held, Item
 from ..datalog.profile import Profile
 from ..explanations.explanation import Loss, Site
 from ..explanations.questions.collective import Because, Way
@@ -227,6 +227,7 @@ _DOCUMENTS = {
         sent=_SIZE,
         peak=_NUMBER,
         memory=_NUMBER,
+        held=_array(_of(Held)),
         items=_array(_of(Item)),
         layers=_array({"$ref": "#/$defs/layer"}),
     )

@@ -19,7 +19,7 @@ from ..rulebook.book import lowerings
 from .inlining import NUMBER, inlined
 from .layers import LIMITS, Layer, Line, layers
 from .machine import Machine
-from .memory import peak_memory
+from .memory import Peak, peak
 from .pricing import Price, Pricing
 
 if TYPE_CHECKING:
@@ -56,13 +56,26 @@ class Item:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What a device holds when it needs most memory: arguments, results, or what ops at a place of the user's
+    source make, ``count`` of them, in bytes."""
+
+    what: str
+    where: str
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Cost:
-    """The cost of a program for one device. ``peak`` is the memory that it needs at most, in bytes."""
+    """The cost of a program for one device. ``peak`` is the memory that it needs at most, in bytes, and
+    ``held`` what it holds then, largest first."""
 
     machine: Machine
     items: tuple[Item, ...]
     layers: tuple[Layer, ...]
     peak: int
+    held: tuple[Held, ...]
 
     @property
     def seconds(self) -> float:
@@ -123,6 +136,7 @@ class Cost:
             "sent": self.sent,
             "peak": self.peak,
             "memory": self.machine.memory,
+            "held": [asdict(held) for held in self.held],
             "items": [{**asdict(item), "causes": list(item.causes)} for item in self.items],
             "layers": [layer.as_json() for layer in self.layers],
         }
@@ -138,7 +152,8 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
         for op in _computed(module):
             account.add(op.operation, counts.of(op) or 1)
         found = layers(account.lines, program.result.record)
-        return Cost(machine, account.items(), found, peak_memory(module))
+        most = peak(module)
+        return Cost(machine, account.items(), found, most.bytes, account.held(most))
 
 
 class _Account:
@@ -182,6 +197,18 @@ class _Account:
             more = max(flops - needed.get(key, 0.0), 0.0)
             found.append(Item(*key, int(often), took, flops, moved, self._limits[key], more))
         return tuple(found)
+
+    def held(self, most: Peak) -> tuple[Held, ...]:
+        """What is held when most is, by op and place."""
+        found: dict[tuple[str, str], tuple[int, int]] = {}
+        for op, size in most.held:
+            key = op.name, self._place(location(op))
+            count, before = found.get(key, (0, 0))
+            found[key] = count + 1, before + size
+        ends = (("arguments", most.arguments), ("results", most.results))
+        every = [Held(what, "", 1, size) for what, size in ends]
+        every += [Held(*key, *amount) for key, amount in found.items()]
+        return tuple(sorted((h for h in every if h.bytes), key=lambda h: -h.bytes))
 
     def _needed(self) -> dict[tuple[str, str], float]:
         """The operations that a device would do if all devices shared every op, by op and place."""

@@ -18,10 +18,30 @@ from .storing import Storing
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 
 
+@dataclass(frozen=True)
+class Peak:
+    """The most bytes that a device needs at once: those of arguments, those of results that have none of
+    these, and those of what is temporary at that time, by the op that makes it."""
+
+    arguments: int
+    results: int
+    held: tuple[tuple[Any, int], ...]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all."""
+        return self.arguments + self.results + sum(size for _, size in self.held)
+
+
 def peak_memory(module: ir.Module) -> int:
-    """The most bytes that a device needs at once, ops in the order of the program, which calls no function
-    (see ``inlining``). Arguments and results have memory throughout; a result has that of an argument of
-    its size which is donated, and before it is made others may have its memory."""
+    """The most bytes that a device needs at once, as ``peak`` finds them."""
+    return peak(module).bytes
+
+
+def peak(module: ir.Module) -> Peak:
+    """What a device needs when it needs most, ops in the order of the program, which calls no function (see
+    ``inlining``). Arguments and results have memory throughout; a result has that of an argument of its
+    size which is donated, and before it is made others may have its memory."""
     functions = symbols(module, "func.func")
     function = functions[main_function(functions)]
     entries = boundary_attributes(function, "arg_attrs")
@@ -39,10 +59,19 @@ def peak_memory(module: ir.Module) -> int:
     lives = _lives(block, storing, block.arguments)
     returned = {storing.memory_of(value) for value in end.operands}
     ends = len(block.operations)
-    results = [_Room(life.size, [(life.start, ends)]) for life in lives if life.values & returned]
-    others = sorted((life for life in lives if not life.values & returned), key=lambda life: -life.size)
+    results, others = list[_Room](), list[_Life]()
+    for life in lives:
+        if returned.isdisjoint(life.values):
+            others.append(life)
+        else:
+            results.append(_Room(life.size, [(life.start, ends)]))
+    others.sort(key=lambda life: -life.size)
     left = [life for life in others if not any(room.takes(life) for room in results)]
-    return sum(taken) + sum(given) - shared + _peak(block, left, storing)
+    _, at = _peak(block, left, storing)
+    held = [(life.values[0].owner, life.size) for life in left if life.start <= at <= life.end]
+    if inside := _inside(block.operations[at], storing):
+        held.append((block.operations[at].operation, inside))
+    return Peak(sum(taken), sum(given) - shared, tuple(held))
 
 
 @dataclass(eq=False)
@@ -53,7 +82,7 @@ class _Life:
     size: int
     start: int
     end: int
-    values: set[Any]
+    values: list[Any]
 
 
 @dataclass(frozen=True)
@@ -76,19 +105,20 @@ class _Room:
         return True
 
 
-def _peak(block: Any, lives: Sequence[_Life], storing: Storing) -> int:
-    """The most bytes that are live at once in a block."""
+def _peak(block: Any, lives: Sequence[_Life], storing: Storing) -> tuple[int, int]:
+    """The most bytes that are live at once in a block, and the number of the op at which they are."""
     made, freed = Counter[int](), Counter[int]()
     for life in lives:
         made[life.start] += life.size
         freed[life.end] += life.size
     live = made[-1]
-    most = 0
+    most = at = 0
     for n, op in enumerate(block.operations):
         live += made[n]
-        most = max(most, live + _inside(op, storing))
+        if (now := live + _inside(op, storing)) > most:
+            most, at = now, n
         live -= freed[n]
-    return most
+    return most, at
 
 
 def _inside(op: Any, storing: Storing) -> int:
@@ -100,7 +130,7 @@ def _inside(op: Any, storing: Storing) -> int:
 
 
 def _beside(block: Any, storing: Storing) -> int:
-    whole = _peak(block, _lives(block, storing), storing)
+    whole, _ = _peak(block, _lives(block, storing), storing)
     return max(whole - sum(map(_size, block.arguments)), 0)
 
 
@@ -135,7 +165,7 @@ def _lives(block: Any, storing: Storing, kept: Collection[Any] = ()) -> list[_Li
     found: dict[Any, _Life] = {}
     for argument in block.arguments:
         if argument not in kept:
-            found[argument] = _Life(_size(argument), -1, max(read(argument, -1), 0), {argument})
+            found[argument] = _Life(_size(argument), -1, max(read(argument, -1), 0), [argument])
     for n, op in enumerate(operations):
         for value in op.results:
             how, size = storing.of(value), _size(value)
@@ -144,10 +174,10 @@ def _lives(block: Any, storing: Storing, kept: Collection[Any] = ()) -> list[_Li
             dying = (found.get(operand) for operand in op.operands) if how.in_place else ()
             if place := next((life for life in dying if life and life.end == n and life.size == size), None):
                 place.end = last[value]
-                place.values.add(value)
+                place.values.append(value)
                 found[value] = place
             else:
-                found[value] = _Life(size, n, last[value], {value})
+                found[value] = _Life(size, n, last[value], [value])
     return list(dict.fromkeys(found.values()))
 
 

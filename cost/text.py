@@ -48,6 +48,11 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         found = cost.by(name)
         rows = [(key or "-", time_text(seconds), f"{100 * part:.0f} %") for key, seconds, part in found]
         lines += _table((title, "time", "of all"), rows, most)
+    held = [
+        (h.what, h.where or "-", f"{h.count:,}", bytes_text(h.bytes), _part(h.bytes, cost.peak))
+        for h in cost.held
+    ]
+    lines += _table(("held at the peak", "place", "count", "memory", "of all"), held, most)
     again = sorted((i for i in cost.items if i.redundant >= 1), key=lambda i: -i.redundant)
     work = [(i.op, i.where, counted(i.redundant), _part(i.redundant, i.flops)) for i in again]
     lines += _table(("redundant", "place", "operations", "of its own"), work, most)

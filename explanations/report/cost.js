@@ -70,6 +70,7 @@ class Cost {
       this.cards(),
       ...(layers.length > 0 ? [section("Where the time goes", limitLegend(), this.layers())] : [limitLegend()]),
       ...(collectives.length > 0 ? [section("Collectives", this.collectives(), ...more(collectives))] : []),
+      section("Memory at the peak", this.held(), ...more(this.cost.held)),
       element("div", { class: "columns" }, timed("Ops", ops), timed("Source lines", places)),
       ...(redundant.length > 0 ? [section("Computed more than once", this.redundant(), ...more(redundant))] : []),
     );
@@ -139,6 +140,20 @@ class Cost {
       );
     const rows = this.cost.collectives.slice(0, MOST).map(row);
     return table(["collective", "for", "at", "because of", "times", "bytes", "time"], 4, rows);
+  }
+
+  held() {
+    const row = ({ what, where, count, bytes }) =>
+      element(
+        "tr",
+        {},
+        element("td", {}, shortOp(what)),
+        element("td", { class: "place" }, where || "–"),
+        element("td", { class: "number" }, countText(count)),
+        element("td", { class: "number" }, bytesText(bytes)),
+        element("td", { class: "number" }, percentText(bytes / (this.cost.peak || 1))),
+      );
+    return table(["held", "at", "count", "memory", "of all"], 2, this.cost.held.slice(0, MOST).map(row));
   }
 
   timed(title, rows) {

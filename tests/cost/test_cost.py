@@ -55,7 +55,13 @@ def test_memory_is_that_of_what_lives_at_once(tmp_path: Path) -> None:
     arguments = 4 * (4 * 16 + 16 * 8 + 8 * 16)
     # The result's memory has the first product, and what becomes of it in its place, until the sum is made of
     # the second product.
-    assert cost(tmp_path, 1, 1).peak == arguments + 2 * 4 * (4 * 16)
+    found = cost(tmp_path, 1, 1)
+    assert found.peak == arguments + 2 * 4 * (4 * 16)
+    assert [(held.what, held.bytes) for held in found.held] == [
+        ("arguments", arguments),
+        ("results", 256),
+        ("stablehlo.dot_general", 256),
+    ]
 
 
 def test_the_turns_of_a_loop_count() -> None:
