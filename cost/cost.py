@@ -177,7 +177,7 @@ class _Account:
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
             price = self.pricing.of_op(op)
-            key = op.name, self._place(where)
+            key = op.name, self._place(op)
             row = self._done.setdefault(key, [0.0] * 4)
             for i, amount in enumerate((1, price.seconds, price.flops, price.bytes)):
                 row[i] += amount * times
@@ -202,7 +202,7 @@ class _Account:
         """What is held when most is, by op and place."""
         found: dict[tuple[str, str], tuple[int, int]] = {}
         for op, size in most.held:
-            key = op.name, self._place(location(op))
+            key = op.name, self._place(op.operation)
             count, before = found.get(key, (0, 0))
             found[key] = count + 1, before + size
         ends = (("arguments", most.arguments), ("results", most.results))
@@ -222,13 +222,15 @@ class _Account:
                     if not _computes(op):
                         continue
                     parts = prod(sizes.get(axis, 1) for axis in _manual_around(op.operation))
-                    key = op.operation.name, self._place(location(op))
+                    key = op.operation.name, self._place(op.operation)
                     flops = self.pricing.flops(op.operation) * (counts.of(op) or 1)
                     found[key] = found.get(key, 0.0) + flops * parts / axes.count
         return found
 
-    def _place(self, where: str) -> str:
-        return self._source.place(source_location(where) or where)
+    def _place(self, op: Any) -> str:
+        """The place of an op in the user's source; empty where nothing says it."""
+        where = location(op)
+        return "" if where == f"op {op.name}" else self._source.place(source_location(where) or where)
 
 
 def _manual_around(op: Any) -> list[str]:
