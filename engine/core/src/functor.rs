@@ -32,6 +32,7 @@ pub enum Functor {
     Concatenate,
     Length,
     Substring,
+    /// The number itself, a hash of a text, the place of a record among those that there are.
     Ordinal,
     ToNumber,
     ToUnsigned,
