@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn bits_take_keys_in_any_order() {
         assert!(agrees((0..200_000u64).map(|i| (i * 7919) % 200_003)).taken > 0);
-        assert!(agrees((0..200_000u64).map(|i| mix(i % 3000) >> 30 << 10 | i / 3000)).taken > 0);
+        assert!(agrees((0..200_000u64).map(|i| (mix(i % 3000) >> 30 << 10) | (i / 3000))).taken > 0);
     }
 
     #[test]
