@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from dataclasses import Field, fields
@@ -161,7 +162,8 @@ class Progress:
     """A bar on the terminal that says how far a run is; nothing where no terminal watches."""
 
     def __init__(self) -> None:
-        self.quiet_until = _STARTED + _QUIET_SECONDS if sys.stderr.isatty() else float("inf")
+        watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"  # which cannot wipe a line
+        self.quiet_until = _STARTED + _QUIET_SECONDS if watched else float("inf")
         self.shown = False
 
     def __enter__(self) -> Progress:

@@ -23,10 +23,11 @@ func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
 }
 """
 CODE = re.compile(r"\x1b\[[0-9;]*m")
+BAR = re.compile(r"\r\x1b\[K[^\r\n]*(?=\r\x1b\[K)|\r\x1b\[K")  # the progress of what takes long, wiped away
 
 
 def in_terminal(arguments: list[str], **environment: str) -> str:
-    """The output of a command in a terminal."""
+    """The output of a command in a terminal, without its progress."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "shardlog", *arguments]
     plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
@@ -44,7 +45,7 @@ def in_terminal(arguments: list[str], **environment: str) -> str:
         shown += read
     process.wait()
     os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+    return BAR.sub("", shown.decode().replace("\r\n", "\n"))
 
 
 def test_colours_are_for_terminals_whose_user_wants_them(tmp_path: Path) -> None:
@@ -86,6 +87,7 @@ def test_progress_of_saving_and_of_the_report(tmp_path: Path) -> None:
         "reading the run",
         "explaining",
         "looking for conflicts",
+        "counting costs",
         "writing",
     ]
     assert [done for _, done in told] == sorted(done for _, done in told)
