@@ -28,6 +28,7 @@ demo: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m shardlog.tests.bench.bench
 	$(BIN)/python -m shardlog.tests.bench.datalog
+	$(BIN)/python -m shardlog.tests.bench.commands
 	$(BIN)/python -m pytest -q -m bench
 
 # The link gives the repository root the name of the package, whatever the clone is called.

@@ -13,6 +13,7 @@ from .running import Progress, add_json, inputs, open_or_run, print_json, refuse
 
 if TYPE_CHECKING:
     from ..explanations.explanation import Explanation
+    from ..explanations.questions.pins import Chosen
     from ..explanations.questions.why import Explainer
 
 
@@ -90,7 +91,6 @@ def _output(parser: argparse.ArgumentParser) -> None:
 
 
 def _why(options: argparse.Namespace) -> None:
-    from ..explanations.questions.pins import chosen
     from ..explanations.questions.why import Explainer
 
     if (options.collective is None) == (options.value is None):
@@ -102,7 +102,11 @@ def _why(options: argparse.Namespace) -> None:
     explainer = Explainer(open_or_run(options))
     found = explainer.why(options.value, options.dim, options.axis)
     verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
-    otherwise = () if options.keep_shardings else chosen(explainer.record, options.value, options.topology)
+    otherwise: tuple[Chosen, ...] = ()
+    if not options.keep_shardings:
+        from ..explanations.questions.pins import chosen
+
+        otherwise = chosen(explainer.record, options.value, options.topology)
     if options.json:
         said = [e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)]
         whole = {"why": said, "chosen": [each.as_json() for each in otherwise]}
@@ -113,12 +117,13 @@ def _why(options: argparse.Namespace) -> None:
 
         print(dot(found) if options.dot else mermaid(found))
         return
-    from ..explanations.answers.pinned_text import chosen_text
     from ..explanations.answers.text import folded, why_text
 
     if note := explainer.values.note(options.value):
         show(f"{note}\n")
     for each in otherwise:
+        from ..explanations.answers.pinned_text import chosen_text
+
         show(f"{chosen_text(each, full=options.full)}\n")
     if not found:
         show(_nothing(explainer, options))

@@ -22,6 +22,7 @@ from ..language.sources import UnreadableError, read_text
 from .plan import Plan
 
 _ROOT = "<root>/"  # before the name of a file that is named from the root
+PARTS = ("language", "analysis", "transform", "plan")  # folders of the engine: what makes plans
 _KEPT = 128  # files in a cache
 
 
@@ -150,7 +151,7 @@ def _version() -> str | None:
     """The version of this front end: the hash of its sources. None where they cannot be read."""
     folder, found = Path(__file__).parents[1], sha256()
     try:
-        for part in ("language", "analysis", "transform", "plan"):
+        for part in PARTS:
             for file in sorted((folder / part).glob("*.py")):
                 found.update(f"{part}/{file.name}\n".encode() + file.read_bytes())
     except OSError:

@@ -11,8 +11,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
@@ -30,14 +28,6 @@ from ..support.oracle import BEFORE, PROPAGATE, manager, pipeline
 
 SHALLOW, DEEP = 24, 96  # layers
 OTHER = ("grouped_query", 92)
-
-SMALL = """
-sdy.mesh @mesh = <["x"=2]>
-func.func @main(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x8xf32> {
-  %0 = stablehlo.tanh %a : tensor<4x8xf32>
-  return %0 : tensor<4x8xf32>
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -182,19 +172,6 @@ def python(*arguments: str) -> str:
     return subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def start_up(repetitions: int = 5) -> dict[str, float]:
-    """Seconds for `--help` and for running a module of one op, from the start of the process to its end."""
-    command = ("-c", "import sys; from shardlog.__main__ import main; sys.exit(main())")
-    with tempfile.TemporaryDirectory() as folder:
-        small = Path(folder) / "small.mlir"
-        small.write_text(SMALL)
-        calls = {"--help": ("--help",), "run a small module": ("run", str(small))}
-        return {
-            name: median(waited(partial(python, *command, *arguments)) for _ in range(repetitions))
-            for name, arguments in calls.items()
-        }
-
-
 def rows(text: str, repetitions: int) -> dict[str, tuple[Pair, str]]:
     """All measures of a program, each with its unit."""
     return {
@@ -225,9 +202,6 @@ def main() -> None:
     for name in ("fixpoint", "text to text"):
         (a, _), (b, _) = found[shallow][name], found[deep][name]
         print(f"  {name:30} {b.ours / a.ours:9.2f}  {b.theirs / a.theirs:9.2f}")
-    print("\nstart-up, seconds")
-    for name, seconds in start_up().items():
-        print(f"  {name:30} {seconds:9.3f}")
 
 
 if __name__ == "__main__":

@@ -274,3 +274,14 @@ def test_small_run_does_not_import_jax(module: str) -> None:
     modules = shell(f"{sys.executable} -c '{code}'").stdout.split()
     assert "jaxlib.mlir" in modules
     assert "jax" not in modules
+    again = shell(f"{sys.executable} -c '{code}'").stdout.split()
+    assert {"shardlog.engine.plan.compiler", "shardlog.engine.language.parser"}.isdisjoint(again)
+
+
+def test_why_of_a_saved_run_imports_no_mlir(module: str, tmp_path: Path) -> None:
+    saved = tmp_path / "small.run"
+    assert cli.main(["run", module, "--save", str(saved)]) == 0
+    code = f'import sys; from shardlog import cli; cli.main(["why", "{saved}", "%1"]); print(*sys.modules)'
+    modules = shell(f"{sys.executable} -c '{code}'").stdout.split()
+    assert "shardlog.explanations.questions.why" in modules
+    assert {"numpy", "jaxlib", "jax"}.isdisjoint(modules)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from shutil import move
@@ -133,3 +135,11 @@ def test_shipped_plans_move_with_their_rules(rules: Path, tmp_path: Path) -> Non
     assert is_kept(there)
     assert there.plan.sources[0].file == str(moved / "rules/part.dl")
     assert not (moved / "cache").exists()
+
+
+def test_the_version_is_that_of_all_that_compiles() -> None:
+    """No part of the engine takes part in a plan whose sources are not in the version."""
+    program = "import sys, shardlog.engine.plan.compiler\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    engine = {name.split(".")[2] for name in loaded.stdout.split() if name.startswith("shardlog.engine.")}
+    assert engine - set(caches.PARTS) == {"evaluate"}  # which the package imports, and the compiler does not

@@ -1,7 +1,7 @@
-"""What commands take of a large program: `python -m shardlog.tests.bench.scale`.
+"""What commands take, as whole processes: `python -m shardlog.tests.bench.commands`.
 
-A train step is unrolled to 96 and to 960 layers, ten times as many ops. Every command is a process of its
-own: its time is that of the processor, its memory the most that it held at a time.
+Of a module of one op, the least of several times; and of a train step that is unrolled to 96 and to 960
+layers, ten times as many ops. Times are those of the processor, memory is the most that a process held.
 """
 
 from __future__ import annotations
@@ -16,6 +16,19 @@ from pathlib import Path
 
 DEPTHS = (96, 960)  # layers
 
+SMALL = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x8xf32> {
+  %0 = stablehlo.tanh %a : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+"""
+
+START = {
+    "--help": ("--help",),
+    "run": ("run", "{0}.mlir", "-o", "{0}.out.mlir"),
+    "why, of the saved run": ("why", "{0}.run", "%0"),
+}
 COMMANDS = {
     "text to text": ("run", "{0}.mlir", "-o", "{0}.out.mlir"),
     "run --save": ("run", "{0}.mlir", "--save", "{0}.run"),
@@ -53,8 +66,21 @@ def taken(arguments: Sequence[str]) -> Taken:
     return Taken(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def main() -> None:
-    """Prints a row for every command."""
+def start_up(repetitions: int = 10) -> None:
+    """Prints a row for every command on a small module."""
+    with tempfile.TemporaryDirectory() as folder:
+        name = str(Path(folder, "small"))
+        Path(f"{name}.mlir").write_text(SMALL)
+        taken(["run", f"{name}.mlir", "--save", f"{name}.run"])
+        print("| command, one op | s | MiB |\n|---|---|---|")
+        for what, arguments in START.items():
+            each = [taken([part.format(name) for part in arguments]) for _ in range(repetitions)]
+            least = min(each, key=lambda found: found.seconds)
+            print(f"| {what} | {least.seconds:.2f} | {least.mebibytes:.0f} |", flush=True)
+
+
+def growth() -> None:
+    """Prints a row for every command on a large program, and on one of ten times its ops."""
     with tempfile.TemporaryDirectory() as folder:
         names = [str(Path(folder, str(depth))) for depth in DEPTHS]
         lines = [written(depth, Path(f"{name}.mlir")) for name, depth in zip(names, DEPTHS, strict=True)]
@@ -70,4 +96,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start_up()
+    print()
+    growth()
