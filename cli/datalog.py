@@ -38,7 +38,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         "--backend", choices=("auto", "core", "reference", "souffle"), default="auto", help=about
     )
     command.add_argument(
-        "-j", "--jobs", metavar="N", type=_jobs, default=1, help="threads of Soufflé; the core has one"
+        "-j", "--jobs", metavar="N", type=_jobs, default=1, help="threads; the reference has one"
     )
     explain = command.add_mutually_exclusive_group()
     about = "write nothing, and say why a tuple holds, as in 'path(1, 5)'"
@@ -57,7 +57,7 @@ def _datalog(options: argparse.Namespace) -> None:
 
     from ..datalog import Limits, Program
 
-    limits = Limits().changed(options.limits)
+    limits = Limits(threads=options.jobs).changed(options.limits)
     souffle = options.backend == "souffle"
     program = Program(
         Path(options.program),

@@ -22,12 +22,14 @@ class Limits:
     """The resources that an evaluation may use; None: unlimited. In a keyed program they hold for each key.
 
     ``tuples`` are those that rules derive, ``memory`` is in bytes (about, facts included), ``seconds`` are
-    wall-clock time.
+    wall-clock time. ``threads`` is on how many threads a rule runs that looks at many tuples; the answer is
+    the same on any number of them.
     """
 
     tuples: int | None = None
     memory: int | None = None
     seconds: float | None = None
+    threads: int = 1
 
     def changed(self, text: str) -> Limits:
         """These limits with those in ``text``, as in "tuples=1000000,memory=2G,seconds=10"; "none" is without

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardlog.engine import EngineError, Program, load
+from shardlog.engine import EngineError, Limits, Program, load
 
 core = pytest.importorskip("shardlog.engine._core")
 
@@ -96,3 +96,37 @@ def test_a_solver_forgets_the_last_key() -> None:
         assert solver.solve(facts) == {"both": facts["edge"]}
     with pytest.raises(EngineError, match="`known` is shared by all keys"):
         solver.solve({"known": [(1,)]})
+
+
+JOINS = """
+.decl edge(x:number, y:number)
+.decl path(x:number, y:number)
+.decl near(x:number, y:number, z:number)
+.input edge
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z), x != z.
+near(x, y, z) :- path(x, y), edge(y, z), !edge(x, z).
+.output path, near
+"""
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_any_number_of_threads_gives_the_same(threads: int) -> None:
+    """The rounds too, in which tuples are found; words are narrow in one graph and wide in the other."""
+    for factor in (1, 1 << 40):
+        edges = np.array([(i % 300 * factor, i * 7 % 211 * factor) for i in range(900)])
+        stores = [compiled(JOINS).store() for _ in range(2)]
+        for store, limits in zip(stores, (Limits(), Limits(threads=threads)), strict=True):
+            store.add("edge", edges)
+            store.evaluate(["path", "near"], limits)
+        one, several = stores
+        assert one.count("path") > 20_000
+        for name in ("path", "near"):
+            assert one.rows(name) == several.rows(name)
+            assert one.rounds(name).tolist() == several.rounds(name).tolist()
+
+
+def test_limits_hold_on_several_threads() -> None:
+    edges = np.array([(i % 300, i * 7 % 211) for i in range(900)])
+    with pytest.raises(EngineError, match="more than 30000 tuples"):
+        compiled(JOINS).evaluate({"edge": edges}, ["path", "near"], Limits(tuples=30_000, threads=2))

@@ -6,6 +6,7 @@ use crate::fold::Fold;
 use crate::functor::{float, float_word, Comparison, Functor};
 use crate::index::Entries;
 use crate::relation::{Matches, Relation};
+use crate::rows::Rows;
 use crate::sink::Sink;
 use crate::step::{Aggregate, Expression, Function, Pattern, Register, Rule, Step};
 use crate::values::{Type, Values, NIL};
@@ -29,7 +30,11 @@ pub struct Body<'r, 'l> {
     values: &'r mut Values,
     budget: &'r mut Budget<'l>,
     sink: &'r mut Sink,
+    /// The rows of the head besides those in `sink`.
+    rows: &'r Rows,
     scratch: &'r mut Scratch,
+    /// Which part of the tuples of the first scan is looked at, and of how many.
+    part: (usize, usize),
     /// The aggregate around the steps, if there is one.
     aggregate: Option<&'r Aggregate>,
     fold: Fold,
@@ -48,7 +53,15 @@ impl<'r, 'l> Body<'r, 'l> {
             scratch.registers.resize(rule.registers, 0);
         }
         let fold = Fold::default();
-        Body { rule, relations, values, budget, sink, scratch, aggregate: None, fold }
+        let rows = relations[rule.head.0].rows();
+        let (part, aggregate) = ((0, 1), None);
+        Body { rule, relations, values, budget, sink, rows, scratch, part, aggregate, fold }
+    }
+
+    /// Look only at one part of so many of what the first scan finds; `rows` are those of the head that count as
+    /// known besides those in the sink.
+    pub fn take_part(&mut self, part: (usize, usize), rows: &'r Rows) {
+        (self.part, self.rows) = (part, rows);
     }
 
     /// Stop where a limit is reached or someone asks.
@@ -159,7 +172,9 @@ impl<'r, 'l> Body<'r, 'l> {
         };
         match matches {
             Matches::Every(start, end) => {
-                for row in start..end {
+                let (part, parts) = if steps.len() == self.rule.steps.len() { self.part } else { (0, 1) };
+                let at = |part: usize| start + (end - start) * part / parts;
+                for row in at(part)..at(part + 1) {
                     if next(self, row)? {
                         return Ok(true);
                     }
@@ -206,8 +221,7 @@ impl<'r, 'l> Body<'r, 'l> {
     /// Derive a tuple for each of the words that the last scan finds, which stand in one column.
     fn emit(&mut self, column: usize, words: &[u32]) -> Run<bool> {
         self.fill_tuple()?;
-        let rows = self.relations[self.rule.head.0].rows();
-        self.sink.extend(rows, &mut self.scratch.tuple, column, words, self.budget)?;
+        self.sink.extend(self.rows, &mut self.scratch.tuple, column, words, self.budget)?;
         if self.budget.is_over(words.len()) {
             self.check()?;
         }
@@ -256,8 +270,7 @@ impl<'r, 'l> Body<'r, 'l> {
             return Ok(false);
         }
         self.fill_tuple()?;
-        let rows = self.relations[self.rule.head.0].rows();
-        self.sink.insert(rows, &self.scratch.tuple, self.budget)?;
+        self.sink.insert(self.rows, &self.scratch.tuple, self.budget)?;
         Ok(true)
     }
 
@@ -274,8 +287,7 @@ impl<'r, 'l> Body<'r, 'l> {
     /// Whether the tuple that the rule would derive is there already.
     fn is_known(&mut self) -> Run<bool> {
         self.fill_tuple()?;
-        let rows = self.relations[self.rule.head.0].rows();
-        Ok(self.sink.contains(rows, &self.scratch.tuple))
+        Ok(self.sink.contains(self.rows, &self.scratch.tuple))
     }
 
     #[inline]

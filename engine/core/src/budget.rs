@@ -12,6 +12,8 @@ pub struct Limits<'a> {
     pub memory: usize,
     /// For how long it may run, and until when.
     pub time: Option<(Duration, Instant)>,
+    /// On how many threads a rule may run.
+    pub threads: usize,
     /// True when the evaluation should stop (Ctrl-C).
     pub interrupted: &'a dyn Fn() -> bool,
 }

@@ -8,6 +8,7 @@ use crate::plan;
 use crate::relation::{IndexId, Version};
 use crate::step::{cut, emitted, patterns};
 use crate::step::{Aggregate, Expression, Function, Pattern, Register, RelationId, Rule, Step};
+use crate::threads::is_plain;
 use crate::values::{Type, Values, NIL};
 
 type Compiled<T> = Result<T, Error>;
@@ -114,6 +115,7 @@ impl Compiler<'_> {
             head: RelationId(rule.head),
             emit: emitted(&args, &steps),
             cut: cut(&args, &steps),
+            plain: is_plain(&args, &steps),
             orders: rule.orders.iter().map(|order| self.rule(order)).collect::<Compiled<_>>()?,
             searches: searches.into(),
             args,

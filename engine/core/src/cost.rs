@@ -3,16 +3,16 @@
 use crate::relation::{Relation, Version};
 use crate::step::{Pattern, Rule, Step};
 
-/// The rule or that of its orders which looks at the fewest tuples now; the first of those.
-pub fn cheapest<'r>(rule: &'r Rule, relations: &mut [Relation]) -> &'r Rule {
-    let mut best = (cost(rule, relations), rule);
+/// The rule or that of its orders which looks at the fewest tuples now, the first of those; and how many.
+pub fn cheapest<'r>(rule: &'r Rule, relations: &mut [Relation]) -> (&'r Rule, f64) {
+    let mut best = (rule, cost(rule, relations));
     for order in &rule.orders {
         let cost = cost(order, relations);
-        if cost < best.0 {
-            best = (cost, order);
+        if cost < best.1 {
+            best = (order, cost);
         }
     }
-    best.1
+    best
 }
 
 /// The tuples that the body looks at, and those that it puts into indexes first.

@@ -28,6 +28,7 @@ mod sink;
 pub mod solver;
 pub mod step;
 pub mod store;
+mod threads;
 pub mod values;
 
 #[cfg(feature = "python")]

@@ -6,6 +6,7 @@ use crate::cost::cheapest;
 use crate::profile::Profile;
 use crate::program::Database;
 use crate::step::{RelationId, Rule};
+use crate::threads::{self, useful};
 
 /// How many sources `Machine::busiest` names.
 const BUSIEST: usize = 3;
@@ -34,17 +35,26 @@ impl<'a> Machine<'a> {
         if rule.needs.iter().any(|&(relation, version)| relations[relation.0].count(version) == 0) {
             return Ok(());
         }
-        let rule = if rule.orders.is_empty() { rule } else { cheapest(rule, relations) };
+        let most = if rule.plain { self.budget.limits.threads } else { 1 };
+        let (mut rule, mut threads) = (rule, 1);
+        if most > 1 || !rule.orders.is_empty() {
+            let (cheapest, cost) = cheapest(rule, relations);
+            (rule, threads) = (cheapest, useful(cheapest, relations, cost, most));
+        }
         for &(relation, version, index) in &rule.searches {
             relations[relation.0].prepare(version, index)?;
         }
         let before = self.budget.derived;
         let mut sink = std::mem::take(&mut relations[rule.head.0].sink);
-        let mut body = Body::new(rule, relations, values, &mut self.budget, &mut sink, &mut self.scratch);
-        let result = body.run(&rule.steps);
+        let (budget, scratch) = (&mut self.budget, &mut self.scratch);
+        let result = if threads > 1 {
+            threads::run(rule, relations, budget, &mut sink, scratch, threads)
+        } else {
+            Body::new(rule, relations, values, budget, &mut sink, scratch).run(&rule.steps).map(|_| ())
+        };
         self.database.relations[rule.head.0].sink = sink;
         self.made[rule.source] += self.budget.derived - before;
-        result.map(|_| ())
+        result
     }
 
     /// How many tuples rules have derived.

@@ -32,6 +32,10 @@ impl Sink {
         Sink { arity, classes: eqrel.then(Box::default), ..Sink::default() }
     }
 
+    pub fn arity(&self) -> usize {
+        self.arity
+    }
+
     /// How many tuples the relation has, new ones too.
     pub fn count(&self) -> usize {
         self.count
@@ -174,6 +178,21 @@ impl Sink {
             }
             if budget.is_over(words.len()) {
                 budget.check(rows.bytes() + self.bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Add the tuples of another sink, in their order.
+    pub fn absorb(&mut self, rows: &Rows, other: &Sink, budget: &mut Budget) -> Result<(), Fault> {
+        let mut tuple = vec![0; self.arity];
+        for row in 0..other.count {
+            for (column, word) in tuple.iter_mut().enumerate() {
+                *word = other.fresh.word(row * self.arity + column);
+            }
+            self.insert(rows, &tuple, budget)?;
+            if budget.is_over(1) {
+                budget.check(rows.bytes() + self.bytes() + other.bytes())?;
             }
         }
         Ok(())

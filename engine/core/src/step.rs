@@ -80,6 +80,8 @@ pub struct Rule {
     pub emit: Option<usize>,
     /// The number of steps at the end that only say whether the tuple is derived, which is known before them.
     pub cut: usize,
+    /// Whether several threads can run it.
+    pub plain: bool,
     /// The same rule with its joins in other orders.
     pub orders: Box<[Rule]>,
 }

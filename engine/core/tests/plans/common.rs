@@ -25,7 +25,7 @@ pub fn program(relations: &[Value], rules: &[Value], strata: Value) -> Arc<Progr
 }
 
 pub const LIMITS: Limits =
-    Limits { tuples: 1_000_000, memory: usize::MAX, time: None, interrupted: &|| false };
+    Limits { tuples: 1_000_000, memory: usize::MAX, time: None, threads: 1, interrupted: &|| false };
 
 /// The database after evaluating a program for some facts.
 pub fn evaluate(program: &Program, facts: &[(&str, &[i64])], limits: &Limits) -> Result<Database, Error> {
