@@ -12,7 +12,6 @@ with nil first and then field by field.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, cast
@@ -100,10 +99,11 @@ class Evaluation:
             name = self._plan.relations[relation].name
             raise EngineError(f"`{name}` has records that are nested too deeply") from None
 
-    def rounds(self, relation: int) -> dict[Tuple, int]:
-        """The round in which each tuple of a relation was found."""
+    def found(self, relation: int) -> tuple[list[Tuple], list[int]]:
+        """The tuples of a relation in the order in which they were found, and how many there were when each
+        round but the first began."""
         table = self._all[relation]
-        return {row: bisect_right(table.rounds, i) for i, row in enumerate(table.tuples)}
+        return list(table.tuples), table.rounds
 
     def run(self, strata: Sequence[Stratum], wanted: Iterable[int]) -> None:
         """Compute the strata that the ``wanted`` relations depend on, in order, each semi-naively."""

@@ -65,9 +65,10 @@ class Store(Protocol):
         as their bits, symbols and records by the numbers that ``symbols`` and ``values`` know."""
         ...
 
-    def rounds(self, relation: str) -> Words:
-        """For each tuple of a relation, in the order of ``columns``, the round in which it was found. It
-        follows from tuples of earlier strata and of earlier rounds, but for what an eqrel adds to itself."""
+    def found(self, relation: str) -> tuple[list[Words], Words]:
+        """The columns of a relation as ``columns``, but in the order in which its tuples were found, and the
+        number of the first tuple of each round but the first. A tuple follows from those of earlier strata
+        and of earlier rounds, but for what an eqrel adds to itself."""
         ...
 
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
@@ -154,15 +155,17 @@ class ReferenceStore:
         return self._evaluation.rows(self._plan.index(relation))
 
     def columns(self, relation: str) -> list[Words]:
+        return self._as_columns(relation, self.rows(relation))
+
+    def _as_columns(self, relation: str, rows: list[tuple[Any, ...]]) -> list[Words]:
         declared = self._plan.relations[self._plan.index(relation)].columns
-        rows = self.rows(relation)
         return [self._words(column.type, [row[i] for row in rows]) for i, column in enumerate(declared)]
 
-    def rounds(self, relation: str) -> Words:
-        rows = self.rows(relation)
+    def found(self, relation: str) -> tuple[list[Words], Words]:
+        self.rows(relation)
         assert self._evaluation is not None
-        rounds = self._evaluation.rounds(self._plan.index(relation))
-        return np.array([rounds[row] for row in rows], np.int64)
+        rows, rounds = self._evaluation.found(self._plan.index(relation))
+        return self._as_columns(relation, rows), np.array(rounds, np.int64)
 
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
         stated = [values for number, values in self._plan.facts if number == self._plan.index(relation)]
@@ -204,7 +207,7 @@ class BranchStore:
         self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
         self.complete, self.ask = inside.complete, inside.ask
         self.profile = inside.profile
-        self.columns, self.rounds, self.symbols = inside.columns, inside.rounds, inside.symbols
+        self.columns, self.found, self.symbols = inside.columns, inside.found, inside.symbols
 
     def add(self, relation: str, rows: Rows) -> None:
         self._inside.add(relation, list(self._branches.inward(self._relations[relation], rows)))

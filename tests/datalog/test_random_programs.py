@@ -33,13 +33,16 @@ def test_every_tuple_has_a_proof(found: list[Rule], given_facts: Facts) -> None:
         made.add(name, rows)
     made.run()
     search = made._search
-    checker = Checker(made._program.plan, given_facts, search.rules)
+    checker = Checker(made._program.plan, given_facts, search.rules, search.extents)
     for name in NAMES:
         for row in made.rows(name):
             proof = search.proof(name, row)
             assert proof is not None
-            assert not any(step.open for step in proof.steps())
-            assert checker.check(proof)
+            # What a tuple of `least` follows from may be gone: something less has made it superfluous.
+            if opened := {step.relation for step in proof.steps() if step.open}:
+                assert opened == {"least"}
+            else:
+                assert checker.check(proof)
 
 
 @given(RULES, st.lists(facts(), min_size=2, max_size=3))

@@ -162,9 +162,9 @@ impl Relation {
         Ok(())
     }
 
-    /// The round in which a tuple was found, by its number.
-    pub fn round(&self, row: usize) -> usize {
-        self.rounds.partition_point(|&first| first <= row)
+    /// The number of the first tuple of each round but the first.
+    pub fn rounds(&self) -> &[usize] {
+        &self.rounds
     }
 
     /// Whether it is closed under equivalence.

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::order::order;
 use super::{convert, letting_go, EngineError, Limits};
 use crate::functor::float_word;
 use crate::profile;
@@ -24,6 +23,8 @@ pub struct Store {
 
 /// A `profile::Record`: the source of a rule, the stratum, the round, seconds, new tuples.
 type Noted = (usize, usize, usize, f64, usize);
+
+type Found<'py> = (Vec<Bound<'py, PyArray1<i64>>>, Bound<'py, PyArray1<i64>>);
 
 /// A column of facts.
 #[derive(FromPyObject)]
@@ -157,17 +158,22 @@ impl Store {
         Ok(columns.into_iter().map(|column| column.into_pyarray(py)).collect())
     }
 
-    /// For each tuple of a relation, in the order of `columns`, the round in which it was found. What was found in
-    /// one evaluation follows from tuples of earlier strata and earlier rounds.
-    fn rounds<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    /// The columns of a relation as `columns`, but in the order in which tuples were found, and the number of the
+    /// first tuple of each round but the first. What was found in one evaluation follows from tuples of earlier
+    /// strata and earlier rounds.
+    fn found<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Found<'py>> {
         let relation = self.program.relation(relation)?;
         let store = &*self.lock(py);
-        let rounds = py.detach(|| {
+        let (columns, rounds) = py.detach(|| {
             let rows = &store.database.relations[relation.0];
-            let order = order(&self.program, &store.database.values, relation, &rows.tuples());
-            order.into_iter().map(|row| rows.round(row) as i64).collect::<Vec<_>>()
+            let tuples = rows.tuples();
+            let width = self.program.schema(relation).columns.len();
+            let column = |column: usize| tuples.iter().map(|tuple| tuple[column]).collect::<Vec<_>>();
+            let rounds = rows.rounds().iter().map(|&row| row as i64).collect::<Vec<_>>();
+            ((0..width).map(column).collect::<Vec<_>>(), rounds)
         });
-        Ok(rounds.into_pyarray(py))
+        let columns = columns.into_iter().map(|column| column.into_pyarray(py)).collect();
+        Ok((columns, rounds.into_pyarray(py)))
     }
 
     /// The facts of a relation: what was added, and what the program states.
