@@ -123,7 +123,8 @@ def test_any_number_of_threads_gives_the_same(threads: int) -> None:
         assert one.count("path") > 20_000
         for name in ("path", "near"):
             assert one.rows(name) == several.rows(name)
-            assert one.rounds(name).tolist() == several.rounds(name).tolist()
+            (columns, rounds), (others, their_rounds) = one.found(name), several.found(name)
+            assert np.array_equal(columns, others) and np.array_equal(rounds, their_rounds)
 
 
 def test_limits_hold_on_several_threads() -> None:
