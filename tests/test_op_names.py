@@ -40,6 +40,9 @@ ELSEWHERE = {  # ops that are written in another way somewhere
     },
     "notations/tuples.py": {"stablehlo.tuple", "stablehlo.get_tuple_element"},
     "notations/xla_loops.py": {"stablehlo.while"},
+    "partition/combining.py": {  # the collectives that the partitioner has written
+        f"stablehlo.{n}" for n in ("all_gather", "reduce_scatter", "transpose")
+    },
 }
 
 
