@@ -15,7 +15,7 @@ from .running import add_json, inputs, print_json, result_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..partition.homes import Found
+    from ..partition.choice.homes import Found
     from ..runs.collectives import Collective
     from ..runs.partitioned import Partitioned
     from ..runs.result import Result

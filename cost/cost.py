@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
-from ..partition.knowledge import Reader
 from ..program.function import location
 from ..program.modules import main_function, ops_in, symbols
 from ..program.places import source_location

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..partition.prices import Groups, Price, Prices
+from ..partition.reshards.prices import Groups, Price, Prices
 from ..rulebook.shipped import shipped
 from .machine import Machine
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..partition.knowledge import Knowledge, Reader
+from ..partition.choice.knowledge import Knowledge, Reader
 from ..program.elements import size_of
 from ..rulebook.book import family
 from ..rulebook.shipped import shipped

@@ -5,10 +5,10 @@ whose tensors are the parts that one device holds, with the collectives that mov
 (``device_program.py``).
 
 ``rules/partition`` says along which factors an op may be computed in parts, what that takes and which way
-is the cheapest. Here it is carried out: ``layouts.py`` has how a tensor lies on the devices,
-``planning.py`` the cheapest collectives from one layout to another, ``choosing.py`` asks the rules,
-``building.py`` writes ops and collectives, ``reshards.py`` and ``exchange.py`` move data, ``local.py``
-makes an op local, ``alone.py`` what happens once. ``program.py`` walks over the module; ``reading.py``
-has what the module says of values, ``flow.py`` the ops that hand them on. ``executions.py`` says how
-often ops run.
+is the cheapest. Here it is carried out: ``choice/`` asks the rules and finds where values live,
+``reshards/`` gets a tensor from one layout to another, ``local/`` writes an op for one device.
+``layouts.py`` has how a tensor lies on the devices, ``building.py`` writes ops and collectives, and
+``reading.py`` has what the module says of values. ``program.py`` walks over the module, ``improving.py``
+does so again with better homes, and ``combining.py`` makes one collective of several. ``executions.py``
+says how often ops run.
 """

@@ -15,13 +15,13 @@ from ..program.modules import boundary_attributes, bytecode_of
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
-from .choosing import Chooser
+from .choice.choosing import Chooser
+from .choice.homes import Found
 from .combining import combined
-from .homes import Found
 from .improving import Aim, Improving
 from .layouts import Axes, Layout
-from .planning import Planner
 from .program import Partitioner
+from .reshards.planning import Planner
 
 
 class DeviceProgram:

@@ -16,10 +16,10 @@ from ..program.elements import bytes_text
 from ..program.function import location
 from ..program.shardings import Sharding
 from .building import Sent
+from .choice.homes import Found, Homes, Spot
 from .executions import Executions
-from .homes import Found, Homes, Spot
-from .prices import Prices
 from .program import Partitioner
+from .reshards.prices import Prices
 
 _TURNS = 8  # of a loop that does not say how many it takes
 _STEPS = 8  # of looking for the price of memory

@@ -13,19 +13,19 @@ from ..errors import ShardlogError
 from ..program.function import location
 from ..program.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Shardings, manual_axes
-from . import alone
 from .building import Builder, Form, Scope, Sent, bytes_of, element_of
-from .choosing import Chooser
-from .flow import FLOW, spread_scalar
-from .homes import Need
-from .knowledge import Knowledge
+from .choice.choosing import Chooser
+from .choice.homes import Need
+from .choice.knowledge import Knowledge
+from .choice.purposes import Purpose, purpose_of
 from .layouts import Axes, Layout, Pieces, replicated
-from .local import COMPUTED, Site
-from .planning import Planner
-from .purposes import Purpose, purpose_of
+from .local import alone
+from .local.flow import FLOW, spread_scalar
+from .local.local import COMPUTED, Site
+from .local.windows import WINDOWS
 from .reading import Reading, Tensor, attribute_or_none, rank, static_shape
-from .reshards import carry_out
-from .windows import WINDOWS
+from .reshards.planning import Planner
+from .reshards.steps import carry_out
 
 
 class Partitioner:

@@ -122,7 +122,7 @@ class Questions:
         from ..cost.machine import machine
         from ..cost.memory import peak_memory
         from ..partition.improving import Aim
-        from ..partition.prices import Prices
+        from ..partition.reshards.prices import Prices
 
         axes = {name for mesh in result.program.shardings.meshes.meshes for name, _ in mesh.axes}
         given = Prices() if topology is None else prices(machine(topology, sorted(axes)))

@@ -13,8 +13,8 @@ from ...program.factors import factor_name
 from ..explanation import Explanation, rule_place
 
 if TYPE_CHECKING:
-    from ...partition.choosing import Candidate
-    from ...partition.knowledge import Knowledge
+    from ...partition.choice.choosing import Candidate
+    from ...partition.choice.knowledge import Knowledge
     from ...partition.layouts import Layout, Pieces
     from ...runs.collectives import Collective
     from ...runs.partitioned import Partitioned

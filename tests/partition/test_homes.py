@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import shardlog
 from jaxlib.mlir import ir
-from shardlog.partition.choosing import Chooser
+from shardlog.partition.choice.choosing import Chooser
+from shardlog.partition.choice.homes import Homes, Spot
 from shardlog.partition.device_program import _used
-from shardlog.partition.homes import Homes, Spot
 from shardlog.partition.layouts import Axes
-from shardlog.partition.planning import Planner
 from shardlog.partition.program import Partitioner
+from shardlog.partition.reshards.planning import Planner
 from shardlog.runs.partitioned import Partitioned
 
 from ..support import models

@@ -14,8 +14,8 @@ from jaxlib.mlir import ir
 from shardlog.importers.source import make_context
 from shardlog.partition.building import Builder, Scope
 from shardlog.partition.layouts import Axes, Layout, Pieces, Shape
-from shardlog.partition.planning import Planner
-from shardlog.partition.reshards import carry_out
+from shardlog.partition.reshards.planning import Planner
+from shardlog.partition.reshards.steps import carry_out
 from shardlog.program.meshes import Mesh, Meshes, SubAxis
 from shardlog.program.shardings import Dimension, Sharding
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from .building import Builder, element_of, shape_of
-from .layouts import Axes, Layout, Shape
+from ..building import Builder, element_of, shape_of
+from ..layouts import Axes, Layout, Shape
 from .planning import Plan, Step
 
 

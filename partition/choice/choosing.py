@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..rulebook.book import RuleBook
-from .exchange import Exchange, plan_exchange
+from ...rulebook.book import RuleBook
+from ..layouts import Axes, Dims, Layout, Pieces, replicated
+from ..reshards.exchange import Exchange, plan_exchange
+from ..reshards.planning import Planner
 from .knowledge import Knowledge, Read, Reader, Rows
-from .layouts import Axes, Dims, Layout, Pieces, replicated
-from .planning import Planner
 
 SUM = "stablehlo.add"  # the combination of partial sums
 

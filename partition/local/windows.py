@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .building import Builder, element_of, shape_of
-from .choosing import Stretch, stretch
-from .exchange import cut_out, exchange
-from .knowledge import Read
-from .layouts import Pieces
+from ..building import Builder, element_of, shape_of
+from ..choice.choosing import Stretch, stretch
+from ..choice.knowledge import Read
+from ..layouts import Pieces
+from ..reshards.exchange import cut_out, exchange
 from .local import Site, clone, parts
 
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..program.function import RESULT_SHARDING
-from .building import Scope, element_of, shape_of
-from .knowledge import Knowledge
-from .layouts import Layout, replicated
-from .purposes import Purpose
-from .reading import Tensor, rank, static_shape
-from .reshards import carry_out
+from ...program.function import RESULT_SHARDING
+from ..building import Scope, element_of, shape_of
+from ..choice.knowledge import Knowledge
+from ..choice.purposes import Purpose
+from ..layouts import Layout, replicated
+from ..reading import Tensor, rank, static_shape
+from ..reshards.steps import carry_out
 
 if TYPE_CHECKING:
-    from .program import Partitioner
+    from ..program import Partitioner
 
 
 def spread_scalar(walk: Partitioner, op: Any, known: Knowledge, homes: list[Layout]) -> bool:

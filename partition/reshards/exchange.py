@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .building import Builder, element_of, shape_of
-from .layouts import Pieces
+from ..building import Builder, element_of, shape_of
+from ..layouts import Pieces
 
 Pair = tuple[int, int]  # the part that sends, the part that receives
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from ..layouts import Layout, Pieces, Shape
+from ..reshards.planning import Planner
 from .choosing import SUM, Chooser
 from .folding import classes
 from .knowledge import Knowledge
-from .layouts import Layout, Pieces, Shape
 from .least import FAR, Floats, Sum, Terms
-from .planning import Planner
 
 Way = tuple[tuple[int, Pieces], ...]
 Domain = tuple[Layout, ...]

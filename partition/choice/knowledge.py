@@ -8,10 +8,10 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.signature import RULE, describe, looks_at
-from ..program.signature import attributes as attributes_of
-from ..rulebook.book import RuleBook
-from .layouts import Shape
+from ...program.signature import RULE, describe, looks_at
+from ...program.signature import attributes as attributes_of
+from ...rulebook.book import RuleBook
+from ..layouts import Shape
 
 Rows = list[tuple[Any, ...]]
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from .layouts import Axes, Dims, Layout, Pieces, Shape
+from ..layouts import Axes, Dims, Layout, Pieces, Shape
 from .prices import PLAIN, Price, Prices
 
 Places = npt.NDArray[np.int64]

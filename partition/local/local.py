@@ -14,10 +14,10 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from .building import Builder, element_of, shape_of
-from .choosing import Candidate
-from .knowledge import Knowledge
-from .layouts import Pieces
+from ..building import Builder, element_of, shape_of
+from ..choice.choosing import Candidate
+from ..choice.knowledge import Knowledge
+from ..layouts import Pieces
 
 
 @dataclass(slots=True)

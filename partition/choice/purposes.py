@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..layouts import Layout
 from .choosing import Choice
 from .knowledge import Knowledge
-from .layouts import Layout
 
 
 @dataclass(frozen=True)

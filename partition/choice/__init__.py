@@ -1,0 +1,7 @@
+"""In which way each op is computed in parts, and where values live.
+
+In come what the op rules say of an op (``knowledge.py``) and the layouts of its operands and results; out
+come ways with their prices, as ``rules/partition`` has them (``choosing.py``), and what each is for
+(``purposes.py``). Where values may live elsewhere than propagation chose, ``homes.py`` finds homes by
+which all ops together cost least (``least.py``), once for what repeats (``folding.py``).
+"""
