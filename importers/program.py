@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -15,6 +13,7 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from ..program.classes import Classes
+from ..program.collector import no_collections
 from ..program.function import Function, Signatures, location
 from ..program.manual import read_boundaries
 from ..program.meshes import Meshes, symbol
@@ -50,22 +49,7 @@ class Program:
     grouped: tuple[tuple[int, ...], ...]  # the places of each sharding group, in program order
 
 
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Python looks for no cycles of objects: an import makes many objects that stay, and none is garbage."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            if not gc.get_freeze_count():  # put with those that are old, they are not looked through at once
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-
-
-@_no_collections()
+@no_collections()
 def import_program(
     module: ir.Module, rules: RuleBook, *, modes: Sequence[str] = (), separate_groups: bool = False
 ) -> Program:

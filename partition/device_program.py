@@ -10,6 +10,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ..program.collector import no_collections
 from ..program.function import RESULT_SHARDING
 from ..program.modules import boundary_attributes, bytecode_of
 from ..program.shardings import Sharding, Shardings
@@ -58,6 +59,7 @@ class DeviceProgram:
 _OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")
 
 
+@no_collections()
 def partition(
     module: ir.Module,
     shardings: Shardings,

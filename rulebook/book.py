@@ -33,6 +33,7 @@ class _Answers:
     solver: Solver
     said: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
     known: dict[Hashable, Knowledge] = field(default_factory=dict)
+    local: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
 
 
 @cache
@@ -184,8 +185,11 @@ class RuleBook:
 
     def localize(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The answer of the op rules about how an op becomes local: ``LOCAL``."""
-        own = speak_of(self._about, signature)
-        return (self._ops if own else _answers().solver).solve(signature, LOCAL)
+        answers = self._answers if speak_of(self._about, signature) else _answers()
+        key = _key(signature)
+        if key not in answers.local:
+            answers.local[key] = answers.solver.solve(signature, LOCAL)
+        return answers.local[key]
 
     @cached_property
     def partition_looks_at(self) -> list[tuple[str, str]]:
