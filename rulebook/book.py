@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..program.classes import Knowledge
 
 Facts = Mapping[str, Any]
-LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=15)  # of what a user's rules take for one op
+LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=6)  # of what a user's rules take for one op
 _PROPAGATION = ("turn", "boundary", "constraints", "siblings", "tactics", "constants", "groups", "schedule")
 
 

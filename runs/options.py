@@ -84,7 +84,7 @@ class Options:
         default="",
         metadata=_about(
             "what rules may take for one op, and a query, as in tuples=5000000,memory=2G,seconds=10; what is "
-            "not named stays at a million tuples (of a query ten), 4 GiB, 15 seconds; none is no limit",
+            "not named stays at a million tuples (of a query ten), 4 GiB, 6 seconds; none is no limit",
             metavar="LIMITS",
         ),
     )
