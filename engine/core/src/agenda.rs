@@ -3,19 +3,23 @@
 //! The outcome of a turn depends on the static facts of the item and on the contents of its slots alone. All
 //! of these are interned, so that a turn is a look-up in a memo; only what is not in there is solved.
 
+pub mod facts;
+pub mod graph;
+pub mod solver;
+
 use std::sync::Arc;
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
+use crate::agenda::facts::{tuples, FactSet};
+use crate::agenda::graph::Graph;
+use crate::agenda::solver::Solver;
 use crate::budget::Limits;
+use crate::compile::step::RelationId;
 use crate::error::Error;
-use crate::facts::{tuples, FactSet};
-use crate::graph::Graph;
 use crate::program::{Program, StratumId};
 use crate::relation::Tuples;
-use crate::solver::Solver;
-use crate::step::RelationId;
 use crate::values::Interner;
 
 /// An interned content of a cell; 0 is empty.

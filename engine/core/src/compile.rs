@@ -1,14 +1,16 @@
 //! From the plan's JSON to rules that run.
 
+pub(crate) mod plan;
+pub mod step;
+
 use serde_json::Value;
 
+use crate::compile::step::{cut, emitted, patterns};
+use crate::compile::step::{Aggregate, Expression, Function, Pattern, Register, RelationId, Rule, Step};
 use crate::error::Error;
-use crate::functor::{float_word, Comparison, Functor};
-use crate::plan;
+use crate::machine::functor::{float_word, Comparison, Functor};
+use crate::machine::threads::is_plain;
 use crate::relation::{IndexId, Version};
-use crate::step::{cut, emitted, patterns};
-use crate::step::{Aggregate, Expression, Function, Pattern, Register, RelationId, Rule, Step};
-use crate::threads::is_plain;
 use crate::values::{Type, Values, NIL};
 
 type Compiled<T> = Result<T, Error>;

@@ -1,12 +1,19 @@
 //! Applies rules: makes ready what a rule reads, and runs its body.
 
-use crate::body::{Body, Run, Scratch};
+pub(crate) mod body;
+pub(crate) mod cost;
+pub(crate) mod fold;
+pub(crate) mod functor;
+pub mod profile;
+pub(crate) mod threads;
+
 use crate::budget::{Budget, Limits};
-use crate::cost::cheapest;
-use crate::profile::Profile;
+use crate::compile::step::{RelationId, Rule};
+use crate::machine::body::{Body, Run, Scratch};
+use crate::machine::cost::cheapest;
+use crate::machine::profile::Profile;
+use crate::machine::threads::useful;
 use crate::program::Database;
-use crate::step::{RelationId, Rule};
-use crate::threads::{self, useful};
 
 /// How many sources `Machine::busiest` names.
 const BUSIEST: usize = 3;

@@ -5,12 +5,12 @@ use std::time::Instant;
 use rustc_hash::FxHashSet;
 
 use crate::budget::Limits;
+use crate::compile::plan::{self, Plan};
+use crate::compile::step::{Expression, RelationId, Rule};
 use crate::compile::{operation_type, Compiler};
 use crate::error::{Error, Fault};
 use crate::machine::Machine;
-use crate::plan::{self, Plan};
 use crate::relation::{IndexId, Relation, Version};
-use crate::step::{Expression, RelationId, Rule};
 use crate::values::{RecordType, Type, Values};
 
 /// A relation without its tuples.

@@ -4,15 +4,21 @@
 //! of the next round, and the last delta *old*. As rows are only appended, the two are row ranges,
 //! `0 .. delta .. end`; the new tuples are in the sink.
 
+pub(crate) mod equivalence;
+pub(crate) mod index;
+pub(crate) mod rows;
+pub(crate) mod set;
+pub(crate) mod sink;
+
 use std::borrow::Cow;
 
 use rustc_hash::FxHashSet;
 
 use crate::budget::Budget;
 use crate::error::Fault;
-use crate::index::{Entries, Index, Part};
-use crate::rows::Rows;
-use crate::sink::Sink;
+use crate::relation::index::{Entries, Index, Part};
+use crate::relation::rows::Rows;
+use crate::relation::sink::Sink;
 
 /// Of fewer rows each is looked at, which is faster than making and searching an index.
 const FEW: usize = 16;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::budget::Limits;
+use crate::compile::step::RelationId;
 use crate::error::Error;
+use crate::machine::profile::{Profile, Record};
 use crate::machine::Machine;
-use crate::profile::{Profile, Record};
 use crate::program::{Database, Program, Stratum, StratumId};
 use crate::relation::Relation;
-use crate::step::RelationId;
 
 pub struct Store {
     pub program: Arc<Program>,

@@ -9,10 +9,10 @@ use pyo3::types::{PyDict, PyList};
 
 use super::program::{evaluate, wanted, Solver};
 use super::{convert, letting_go, EngineError};
+use crate::agenda::facts::{tuples, FactSet};
+use crate::agenda::graph::{check, Graph, Retirement, RetirementArrays};
 use crate::agenda::{self, Pass, State};
 use crate::error::Error;
-use crate::facts::{tuples, FactSet};
-use crate::graph::{check, Graph, Retirement, RetirementArrays};
 
 type Numbers<'py> = PyReadonlyArray1<'py, i32>;
 type PyLists<'py> = (Numbers<'py>, Numbers<'py>);

@@ -7,11 +7,11 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple}
 
 use super::order::order;
 use super::EngineError;
+use crate::compile::step::RelationId;
 use crate::error::Error;
-use crate::functor::{float, float_word};
+use crate::machine::functor::{float, float_word};
 use crate::program::{Database, Program};
 use crate::relation::Tuples;
-use crate::step::RelationId;
 use crate::values::{RecordType, Type, Values, NIL};
 
 /// Facts as Python has them: relation name -> tuples, or an int64 array of shape (tuples, columns).

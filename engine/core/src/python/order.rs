@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::compile::step::RelationId;
 use crate::program::{Column, Program};
 use crate::relation::Tuples;
-use crate::step::RelationId;
 use crate::values::{Type, Values};
 
 /// Fewer tuples are compared value by value.

@@ -9,11 +9,12 @@ use pyo3::types::PyDict;
 
 use super::store::Store;
 use super::{convert, holding, letting_go, EngineError, Limits};
+use crate::agenda::solver;
+use crate::compile::step::RelationId;
 use crate::error::Error;
+use crate::program;
 use crate::program::Database;
-use crate::step::RelationId;
 use crate::values::Type;
-use crate::{program, solver};
 
 /// A program that was read from the JSON of a plan.
 #[pyclass(frozen)]

@@ -8,8 +8,8 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::{convert, letting_go, EngineError, Limits};
-use crate::functor::float_word;
-use crate::profile;
+use crate::machine::functor::float_word;
+use crate::machine::profile;
 use crate::program::Program;
 use crate::store;
 use crate::values::Values;

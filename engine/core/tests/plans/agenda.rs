@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::common::{program, relation, rule, LIMITS};
+use _core::agenda::facts::FactSet;
+use _core::agenda::graph::{Graph, Retirement, RetirementArrays};
+use _core::agenda::solver::Solver;
 use _core::agenda::{Agenda, Pass, State};
 use _core::error::Error;
-use _core::facts::FactSet;
-use _core::graph::{Graph, Retirement, RetirementArrays};
 use _core::program::Program;
-use _core::solver::Solver;
 use serde_json::json;
 
 /// becomes(1, v) :- held(0, v), limit(w), v < w, !held(1, v).  changed(t) :- becomes(t, _).

@@ -2,8 +2,8 @@
 //! rows. An entry is the number of a row or, where one other narrow column is left, its word.
 
 use crate::error::Fault;
-use crate::rows::{narrow, pack, Rows};
-use crate::set::hash;
+use crate::relation::rows::{narrow, pack, Rows};
+use crate::relation::set::hash;
 
 const LEAST: usize = 32;
 /// So many rows tell how many have the same key.

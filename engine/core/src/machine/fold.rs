@@ -1,7 +1,7 @@
 //! Aggregates while their solutions come.
 
-use crate::functor::{float, float_word};
-use crate::step::{Aggregate, Function};
+use crate::compile::step::{Aggregate, Function};
+use crate::machine::functor::{float, float_word};
 use crate::values::{Type, Values};
 
 /// An aggregate so far.

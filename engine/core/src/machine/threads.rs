@@ -6,12 +6,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::body::{Body, Run, Scratch};
 use crate::budget::{Budget, Limits};
+use crate::compile::step::{Expression, Pattern, Rule, Step};
+use crate::machine::body::{Body, Run, Scratch};
+use crate::relation::rows::Rows;
+use crate::relation::sink::Sink;
 use crate::relation::Relation;
-use crate::rows::Rows;
-use crate::sink::Sink;
-use crate::step::{Expression, Pattern, Rule, Step};
 use crate::values::{Type, Values};
 
 /// A body that looks at fewer tuples is not worth a thread.

@@ -1,7 +1,7 @@
 //! How many tuples a rule looks at, estimated from how many there are and how many share a key.
 
+use crate::compile::step::{Pattern, Rule, Step};
 use crate::relation::{Relation, Version};
-use crate::step::{Pattern, Rule, Step};
 
 /// The rule or that of its orders which looks at the fewest tuples now, the first of those; and how many.
 pub fn cheapest<'r>(rule: &'r Rule, relations: &mut [Relation]) -> (&'r Rule, f64) {

@@ -1,6 +1,6 @@
 //! A rule in the form in which it runs: steps, each a loop or a test around the steps that follow.
 
-use crate::functor::{Comparison, Functor};
+use crate::machine::functor::{Comparison, Functor};
 use crate::relation::{IndexId, Version};
 use crate::values::Type;
 

@@ -1,6 +1,6 @@
 //! Sets of facts in a form that can be interned: the same facts, in whatever order they come, give the same words.
 
-use crate::step::RelationId;
+use crate::compile::step::RelationId;
 
 /// Relation by relation in ascending order: its number, its width, the number of tuples, the tuples, sorted.
 #[derive(Default)]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::budget::Limits;
+use crate::compile::step::RelationId;
 use crate::error::Error;
 use crate::program::{Database, Program, StratumId};
 use crate::relation::Tuples;
-use crate::step::RelationId;
 
 pub struct Solver {
     pub program: Arc<Program>,

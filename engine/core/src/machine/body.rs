@@ -1,14 +1,14 @@
 //! Runs the body of a rule: nested loops over its steps, with the values of its variables in registers.
 
 use crate::budget::Budget;
+use crate::compile::step::{Aggregate, Expression, Function, Pattern, Register, Rule, Step};
 use crate::error::Fault;
-use crate::fold::Fold;
-use crate::functor::{float, float_word, Comparison, Functor};
-use crate::index::Entries;
+use crate::machine::fold::Fold;
+use crate::machine::functor::{float, float_word, Comparison, Functor};
+use crate::relation::index::Entries;
+use crate::relation::rows::Rows;
+use crate::relation::sink::Sink;
 use crate::relation::{Matches, Relation};
-use crate::rows::Rows;
-use crate::sink::Sink;
-use crate::step::{Aggregate, Expression, Function, Pattern, Register, Rule, Step};
 use crate::values::{Type, Values, NIL};
 
 pub type Run<T = ()> = Result<T, Fault>;

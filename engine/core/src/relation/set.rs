@@ -3,7 +3,7 @@
 //! their row beside a part of their hash.
 
 use crate::error::Fault;
-use crate::rows::{narrow, pack};
+use crate::relation::rows::{narrow, pack};
 
 /// No tuple: two words that narrow words cannot be, or a row that cannot be.
 const NONE: u64 = 0x8000_0000_8000_0000;

@@ -2,10 +2,10 @@
 //! scans read meanwhile.
 
 use crate::budget::Budget;
-use crate::equivalence::Equivalence;
 use crate::error::Fault;
-use crate::rows::{narrow, pack, Rows};
-use crate::set::{hash, packed, Set};
+use crate::relation::equivalence::Equivalence;
+use crate::relation::rows::{narrow, pack, Rows};
+use crate::relation::set::{hash, packed, Set};
 
 /// Of fewer tuples each is compared, which is faster than hashing.
 const FEW: usize = 8;
