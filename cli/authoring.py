@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .running import add_json, print_json, warn
+from .running import add_json, print_json, show_warnings, warnings_shown
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -80,9 +80,9 @@ def _profile(options: argparse.Namespace) -> None:
     if options.html:
         from ..authoring.profiles.page import page
     limits = Limits().changed(options.limits)
-    program = Program(Path(options.program), include_from=options.include_from, limits=limits)
-    for warning in program.warnings():
-        warn(warning)
+    with warnings_shown():
+        program = Program(Path(options.program), include_from=options.include_from, limits=limits)
+    show_warnings(program.warnings())
     program.read_inputs(options.fact_dir)
     found = program.profile(*program.outputs)
     if options.html:

@@ -19,7 +19,7 @@ _LOOKS = {
 }
 _PARTS = re.compile(
     r"(?P<error>\berror(\[E\d+\])?:)"
-    r"|(?P<warning>\bwarning:)"
+    r"|(?P<warning>\bwarning(\[W\d+\])?:)"
     r"|(?P<hint>^ *hint:)"
     r"|(?P<place>(?<![\w./-])[\w./+-]*\w\.(py|mlir|mlirbc|dl|rules|toml)(:\d+)+)"
     r"|(?P<axis>\"[^\"\n]*\")"

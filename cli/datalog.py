@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
 from .colours import show
-from .running import add_json, print_json, warn
+from .running import add_json, print_json, show_warnings, warn, warnings_shown
 
 if TYPE_CHECKING:
     from ..datalog import Program
@@ -59,15 +59,15 @@ def _datalog(options: argparse.Namespace) -> None:
 
     limits = Limits(threads=options.jobs).changed(options.limits)
     souffle = options.backend == "souffle"
-    program = Program(
-        Path(options.program),
-        include_from=options.include_from,
-        limits=limits,
-        backend="auto" if souffle else options.backend,
-        magic=not (options.explain or options.explain_not or options.duckdb),
-    )
-    for warning in program.warnings():
-        warn(warning)
+    with warnings_shown():
+        program = Program(
+            Path(options.program),
+            include_from=options.include_from,
+            limits=limits,
+            backend="auto" if souffle else options.backend,
+            magic=not (options.explain or options.explain_not or options.duckdb),
+        )
+    show_warnings(program.warnings())
     if souffle:
         _souffle(options)
         return

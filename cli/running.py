@@ -6,6 +6,8 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -14,6 +16,7 @@ from ..runs.options import NAMES, ON_MODULES, Described, Options
 from .colours import show
 
 if TYPE_CHECKING:
+    from ..engine import Diagnostic
     from ..runs.records.record import Run
     from ..runs.result import Result
 
@@ -96,6 +99,24 @@ def print_json(found: Any, file: TextIO | None = None) -> None:
 def warn(message: str) -> None:
     """Prints a warning."""
     show(f"shardlog: warning: {message}", sys.stderr)
+
+
+def show_warnings(warnings: Iterable[Diagnostic]) -> None:
+    """Prints warnings about a program in Datalog."""
+    for warning in warnings:
+        show(warning, sys.stderr)
+
+
+@contextmanager
+def warnings_shown() -> Iterator[None]:
+    """Prints the warnings about a program that has errors, too: they may say what is misspelt."""
+    from ..engine import DatalogError
+
+    try:
+        yield
+    except DatalogError as error:
+        show_warnings(error.warnings)
+        raise
 
 
 def inputs(options: argparse.Namespace) -> list[str]:

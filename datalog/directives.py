@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from ..engine import Relation
+from ..engine import Diagnostic, Relation
 from ..engine.plan.plan import Directive, Plan
 from ..errors import ShardlogError, nearest
 
@@ -74,15 +74,16 @@ def outputs(plan: Plan, folder: Path | None) -> list[Transfer]:
     return found
 
 
-def unknown_parameters(plan: Plan) -> list[str]:
+def unknown_parameters(plan: Plan) -> list[Diagnostic]:
     """A warning for each parameter that nothing looks at."""
     said = []
     for directive in plan.directives:
         for name in directive.parameters:
             if name not in _KNOWN:
                 near = nearest(name, _KNOWN)
-                hint = f"; did you mean `{near}`?" if near else ""
-                said.append(f"{_place(directive)}: the parameter `{name}` is not known{hint}")
+                hint = f"did you mean `{near}`?" if near else ""
+                place = (directive.file, directive.line, directive.column)
+                said.append(Diagnostic(*place, "W0106", f"the parameter `{name}` is not known", hint))
     return said
 
 

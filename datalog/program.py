@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine import Limits, Relation, load
+from ..engine import Diagnostic, Limits, Relation, load
 from ..engine.evaluate.branches import Branches
 from ..engine.evaluate.program import Backend, Row
 from ..engine.evaluate.store import BranchStore, Store
@@ -112,9 +112,9 @@ class Program:
         complete = set(self._store.complete())
         write_duckdb(self, Path(path), [name for name in self.relations if name in complete])
 
-    def warnings(self) -> list[str]:
-        """What its directives say that nobody heeds: a line each, with the place."""
-        return directives.unknown_parameters(self._program.plan)
+    def warnings(self) -> list[Diagnostic]:
+        """What is no error, but rarely meant: the first ones of each file, in the order of the text."""
+        return sorted([*self._program.warnings, *directives.unknown_parameters(self._program.plan)])
 
     def read_inputs(self, folder: str | Path = ".") -> None:
         """Adds the facts that ``.input`` asks for: files by default RELATION.facts in ``folder``. Raises

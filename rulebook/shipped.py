@@ -51,7 +51,7 @@ def compile_ahead(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, key in KEYS.items():
         request = Request([_file(name)], key, include_from=[RULES], files=False)
-        plan, sources = compile_program(request)
+        plan, sources, _ = compile_program(request)
         made.ship(request, plan, sources.by_file())
 
 

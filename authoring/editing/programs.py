@@ -150,6 +150,7 @@ class Library:
         return [
             Problem(problem.line, None, problem.code, problem.message, problem.hint)
             for problem in _with_ops({str(path): compile_lines(str(path), text)}, str(path))
+            if problem.code[:1] != "W"  # they are about the rules that the notation stands for
         ]
 
     def _program_problems(self, root: Path, path: Path) -> Iterator[Problem]:
@@ -199,12 +200,13 @@ def _problems(
     def is_users(name: str) -> bool:
         return key is not None and not name.startswith(str(RULES))
 
+    more = 0
     try:
-        load(paths, texts=texts, key=key, include_from=[RULES], untyped=is_users)
+        diagnostics = load(paths, texts=texts, key=key, include_from=[RULES], untyped=is_users).warnings
     except DatalogError as error:
-        for found in error.diagnostics:
-            if found.file == file:
-                yield Problem(found.line - 1, found.column - 1, found.code, found.message, found.hint)
-        if more := error.more.get(file):
-            message = f"{more:,} errors more are not shown"
-            yield Problem(0, 0, "", message)
+        diagnostics, more = error.diagnostics + error.warnings, error.more.get(file, 0)
+    for found in diagnostics:
+        if found.file == file:
+            yield Problem(found.line - 1, found.column - 1, found.code, found.message, found.hint)
+    if more:
+        yield Problem(0, 0, "", f"{more:,} errors more are not shown")

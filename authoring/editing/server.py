@@ -101,7 +101,7 @@ class RuleServer(LanguageServer):
         return lsp.Diagnostic(
             self.range(text, start + column, start + end),
             message,
-            lsp.DiagnosticSeverity.Error,
+            lsp.DiagnosticSeverity.Warning if problem.code[:1] == "W" else lsp.DiagnosticSeverity.Error,
             problem.code or None,
             source="shardlog",
         )

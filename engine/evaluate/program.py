@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
-from ..language.diagnostics import EngineError, did_you_mean
+from ..language.diagnostics import Diagnostic, EngineError, did_you_mean
 from ..plan.cache import PlanCache, PlanText, Request
 from ..plan.plan import Directive, Plan, Relation
 from .branches import Branches
@@ -50,7 +50,7 @@ def load(
     error where a directive names a file to read or write. With ``updates`` the plan says how a ``store``
     goes on after facts were added. With ``magic`` a program whose ``.pragma`` asks for magic sets has in its
     relations only what its outputs need. A program whose plan is in ``cache`` is not compiled; the plans of
-    others are put there.
+    others are put there. Warnings are of what is compiled, and not kept in the cache.
 
     Raises DatalogError with every error found.
     """
@@ -60,10 +60,10 @@ def load(
         return Program(kept)
     from ..plan.compiler import compile_program
 
-    plan, sources = compile_program(request)
+    plan, sources, found = compile_program(request)
     if cache:
         cache.keep(request, plan, sources.by_file())
-    return Program(plan)
+    return Program(plan, tuple(found))
 
 
 class Solver(Protocol):
@@ -79,6 +79,7 @@ class Program:
     """A checked and planned program: ``given`` is its plan, which as a text is read when it is asked for."""
 
     given: Plan | PlanText
+    warnings: tuple[Diagnostic, ...] = ()
 
     @cached_property
     def plan(self) -> Plan:

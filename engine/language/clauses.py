@@ -67,6 +67,7 @@ class ClauseParser:
         self.texts = tokens.texts
         self.places = tokens.places
         self.sentences = tokens.sentences
+        self.comments = tokens.comments
         self.module = module
         self.reporter = reporter
         self.i = 0
@@ -327,6 +328,7 @@ class ClauseParser:
             return Nil(at)
         if kind == "$":
             if self.kinds[self.i] != "identifier":
+                self.reporter.warning("W0103", at, "`$` as a counter is out of use", "write autoinc()")
                 return Counter(at)
             name = self.qualified("the name of a branch")[0]
             return Branch(name, self.arguments(")") if self.accept("(") else (), at)

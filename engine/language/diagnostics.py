@@ -1,11 +1,11 @@
 """Diagnostics about a program: a place, what was expected, what to do.
 
-Every diagnostic has a stable code:
+Every diagnostic has a stable code, with an E for an error and a W for a warning:
 
-    E01xx  the text: characters, syntax, included files, what is not supported
-    E02xx  names: unknown or declared twice
-    E03xx  types and arity
-    E04xx  meaning: ungrounded variables, negation in a cycle, keys
+    E01xx  W01xx  the text: characters, syntax, included files, what is not supported, what is out of use
+    E02xx         names: unknown or declared twice
+    E03xx         types and arity
+    E04xx  W04xx  meaning: ungrounded variables, negation in a cycle, keys; relations that stay empty
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...errors import nearest, shortened
 from .sources import Place, Sources
 
 _LONGEST = 120  # characters of a line that are shown
-_SHOWN = 20  # errors of one file
+_SHOWN = 20  # errors of one file, and as many warnings
 _MOST = 10_000  # errors after which nobody looks for more
 
 Text: TypeAlias = str | Callable[[], str]  # what takes long to say is said only where it is shown
@@ -34,7 +34,8 @@ class EngineError(Exception):
 
 @dataclass(frozen=True, order=True)
 class Diagnostic:
-    """One error in a program. Lines and columns count from 1; ``source`` is the text of the line."""
+    """One error in a program, or one warning: its code says which. Lines and columns count from 1; ``source``
+    is the text of the line."""
 
     file: str
     line: int
@@ -44,12 +45,18 @@ class Diagnostic:
     hint: str = ""
     source: str = ""
 
+    @property
+    def severity(self) -> str:
+        """Either "error" or "warning"."""
+        return "warning" if self.code[:1] == "W" else "error"
+
     def __str__(self) -> str:
         # Of a long line only what is around the place.
         start = max(0, self.column - 1 - _LONGEST // 2) if len(self.source) > _LONGEST else 0
         shown = self.source[start : start + _LONGEST]
         indent = "".join(c if c == "\t" else " " for c in shown[: self.column - 1 - start])
-        lines = [f"{shortened(self.file)}:{self.line}:{self.column}: error[{self.code}]: {self.message}"]
+        place = f"{shortened(self.file)}:{self.line}:{self.column}"
+        lines = [f"{place}: {self.severity}[{self.code}]: {self.message}"]
         if shown.strip():
             lines += [f"    {shown.rstrip()}", f"    {indent}^"]
         if self.hint:
@@ -59,10 +66,16 @@ class Diagnostic:
 
 class DatalogError(Exception):
     """A program with errors. ``diagnostics`` holds the first ones of each file, in the order of the text,
-    ``more`` how many there are beside them, by file."""
+    ``more`` how many there are beside them, by file; ``warnings`` what was found beside the errors."""
 
-    def __init__(self, diagnostics: Iterable[Diagnostic], more: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        diagnostics: Iterable[Diagnostic],
+        more: Mapping[str, int] | None = None,
+        warnings: Iterable[Diagnostic] = (),
+    ) -> None:
         self.diagnostics, self.more = tuple(diagnostics), dict(more or {})
+        self.warnings = tuple(warnings)
         rest = (
             f"{shortened(file)}: {number:,} errors, of which the first {_SHOWN} are shown"
             for file, number in ((file, number + _SHOWN) for file, number in self.more.items())
@@ -70,7 +83,7 @@ class DatalogError(Exception):
         super().__init__("\n".join((*map(str, self.diagnostics), *rest)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.diagnostics, self.more), self.__dict__
+        return type(self), (self.diagnostics, self.more, self.warnings), self.__dict__
 
 
 class Reporter:
@@ -79,6 +92,7 @@ class Reporter:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._found: dict[tuple[int, str], tuple[Text, Text]] = {}
+        self._warned: dict[tuple[int, str], tuple[Text, Text]] = {}
 
     def error(self, code: str, at: int, message: Text, hint: Text = "") -> None:
         """Report an error at position ``at``. The first one with this code at this place stays.
@@ -88,6 +102,11 @@ class Reporter:
         self._found.setdefault((at, code), (message, hint))
         if len(self._found) >= _MOST:
             self.finish()
+
+    def warning(self, code: str, at: int, message: Text, hint: Text = "") -> None:
+        """Report what is no error at position ``at``. The first one with this code at this place stays."""
+        if len(self._warned) < _MOST:
+            self._warned.setdefault((at, code), (message, hint))
 
     def place(self, at: int) -> Place:
         """The file, line and column of a position."""
@@ -100,6 +119,7 @@ class Reporter:
     def forget(self, start: int) -> None:
         """Drop what was reported from position ``start`` on."""
         self._found = {key: said for key, said in self._found.items() if key[0] < start}
+        self._warned = {key: said for key, said in self._warned.items() if key[0] < start}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -108,17 +128,28 @@ class Reporter:
         """Raise DatalogError if anything was reported."""
         if not self._found:
             return
+        diagnostics, more = self._shown(self._found)
+        raise DatalogError(diagnostics, more, self.warnings())
+
+    def warnings(self) -> list[Diagnostic]:
+        """The first warnings of each file, in the order of the text."""
+        return self._shown(self._warned)[0]
+
+    def _shown(
+        self, reported: Mapping[tuple[int, str], tuple[Text, Text]]
+    ) -> tuple[list[Diagnostic], dict[str, int]]:
+        """The first diagnostics of each file, and how many more there are, by file."""
         diagnostics = []
         found: Counter[str] = Counter()
-        for at, code in sorted(self._found):
+        for at, code in sorted(reported):
             file = self._sources.file(at)
             found[file] += 1
             if found[file] <= _SHOWN:
                 place = self._sources.locate(at)
-                message, hint = (said if isinstance(said, str) else said() for said in self._found[at, code])
+                message, hint = (said if isinstance(said, str) else said() for said in reported[at, code])
                 shown = (shortened(message), shortened(hint), self._sources.line(at))
                 diagnostics.append(Diagnostic(file, place.line, place.column, code, *shown))
-        raise DatalogError(diagnostics, {f: n - _SHOWN for f, n in found.items() if n > _SHOWN})
+        return diagnostics, {file: n - _SHOWN for file, n in found.items() if n > _SHOWN}
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ punctuation are their own kind. Doc comments (``///``) are not tokens: they are 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .diagnostics import Reporter
 
@@ -56,12 +56,14 @@ _ESCAPES = {
 
 @dataclass
 class Tokens:
-    """Parallel lists; the last two tokens are "end". ``sentences``: doc comment by index of the token."""
+    """Parallel lists; the last two tokens are "end". ``sentences``: doc comment by index of the token;
+    ``comments``: where its lines start."""
 
     kinds: list[str]
     texts: list[str]
     places: list[int]
     sentences: dict[int, str]
+    comments: dict[int, list[int]] = field(default_factory=dict)
 
 
 def tokenize(text: str, start: int, reporter: Reporter, *, as_written: bool = False) -> Tokens:
@@ -71,6 +73,7 @@ def tokenize(text: str, start: int, reporter: Reporter, *, as_written: bool = Fa
     texts: list[str] = []
     places: list[int] = []
     sentences: dict[int, list[str]] = {}
+    comments: dict[int, list[int]] = {}
     add_kind, add_text, add_place, keywords = kinds.append, texts.append, places.append, KEYWORDS
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
@@ -92,6 +95,7 @@ def tokenize(text: str, start: int, reporter: Reporter, *, as_written: bool = Fa
             add_kind(word)
         elif kind == "doc":
             sentences.setdefault(len(kinds), []).append(word[3:].strip())
+            comments.setdefault(len(kinds), []).append(start + match.start(kind))
             continue
         elif kind == "include":
             add_kind(".include")
@@ -108,7 +112,8 @@ def tokenize(text: str, start: int, reporter: Reporter, *, as_written: bool = Fa
         add_text(word)
         add_place(start + match.start(kind))
     add_kind(kinds[-1]), add_text(texts[-1]), add_place(places[-1])
-    tokens = Tokens(kinds, texts, places, {index: " ".join(lines) for index, lines in sentences.items()})
+    joined = {index: " ".join(lines) for index, lines in sentences.items()}
+    tokens = Tokens(kinds, texts, places, joined, comments)
     return tokens if as_written or not ("@" in kinds or "@!" in kinds) else _without_annotations(tokens)
 
 
@@ -127,8 +132,9 @@ def _without_annotations(tokens: Tokens) -> Tokens:
             i += 1
     new = {old: index for index, old in enumerate(kept)}
     sentences = {new[i]: sentence for i, sentence in tokens.sentences.items() if i in new}
+    comments = {new[i]: places for i, places in tokens.comments.items() if i in new}
     texts, places = [tokens.texts[i] for i in kept], [tokens.places[i] for i in kept]
-    return Tokens([kinds[i] for i in kept], texts, places, sentences)
+    return Tokens([kinds[i] for i in kept], texts, places, sentences, comments)
 
 
 def unescape(literal: str, at: int, reporter: Reporter) -> str:

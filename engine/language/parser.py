@@ -30,7 +30,11 @@ _QUALIFIERS = frozenset(
         "output", "overridable", "printsize",
     ]
 )  # fmt: skip
+_TRANSFERS = ("input", "output", "printsize")
 _STORAGE = frozenset(["brie", "btree", "btree_delete", "eqrel"])
+_REPEATED = frozenset(  # options that may stand several times
+    ["include-dir", "libraries", "library-dir", "macro", "pragma", "show", "warn", "wno"]
+)
 _DIRECTIVE_KINDS = frozenset(f".{name}" for name in DIRECTIVES)
 
 Include = Callable[[str, int, Module], None]
@@ -65,6 +69,12 @@ class _Parser(ClauseParser):
                 self.reporter.forget(self.start)
                 raise NoRulesError
             strict = False
+        self.unattached()
+
+    def unattached(self) -> None:
+        """Warn of doc comments before this token, which is nothing that they could describe."""
+        for at in self.comments.get(self.i, ()):
+            self.reporter.warning("W0104", at, "this doc comment stands before nothing that it describes")
 
     def statement(self) -> None:
         """Read one statement, or report it and go on behind it."""
@@ -124,12 +134,15 @@ class _Parser(ClauseParser):
         self.i += 1
 
     def pragma(self) -> None:
+        start = self.places[self.i]
         self.i += 1
         at = self.places[self.i]
         key = unescape(self.take("string", "the name of an option in quotes"), at, self.reporter)
         value, at = "", self.places[self.i]
         if self.accept("string"):
             value = unescape(self.texts[self.i - 1], at, self.reporter)
+        if key not in _REPEATED and key in dict(self.module.pragmas):
+            self.reporter.warning("W0105", start, f'this takes the place of an earlier `.pragma "{key}"`')
         self.module.pragmas.append((key, value))
 
     def component(self) -> None:
@@ -153,6 +166,7 @@ class _Parser(ClauseParser):
                 self.statement()
         self.module, self.inside = outside, self.inside - 1
         outside.broken |= found.body.broken
+        self.unattached()
         if not self.accept("}"):
             self.error("E0102", kind.at, f"the component `{kind.name}` is not closed", "close it with }")
 
@@ -176,19 +190,26 @@ class _Parser(ClauseParser):
 
     def old_type(self) -> None:
         """``.number_type name`` and ``.symbol_type name``, as Soufflé once had them."""
-        base = self.kinds[self.i][1:7]
+        base, start = self.kinds[self.i][1:7], self.places[self.i]
         self.i += 1
         at = self.places[self.i]
         name = self.take("identifier", "the name of the new type")
+        self.old_declaration(start, name, base)
         self.module.types.append(TypeDeclaration(name, "subtype", ((base, at),), (), at))
 
+    def old_declaration(self, start: int, name: str, base: str) -> None:
+        message = "this way to declare a type is out of use"
+        self.reporter.warning("W0101", start, message, f"write: .type {name} <: {base}")
+
     def included(self) -> None:
+        self.unattached()
         self.i += 1
         at = self.places[self.i]
         name = unescape(self.take("string", "the name of a file in quotes"), at, self.reporter)
         self.include(name, at, self.module)
 
     def type(self) -> None:
+        start = self.places[self.i]
         self.i += 1
         at = self.places[self.i]
         name = self.take("identifier", "the name of the new type")
@@ -199,6 +220,7 @@ class _Parser(ClauseParser):
         if self.kinds[self.i] not in ("<:", "="):  # as Soufflé once had it
             form = "subtype"
             names.append(("symbol", at))
+            self.old_declaration(start, name, "symbol")
         elif self.accept("<:"):
             form = "subtype"
             names.append(self.qualified("a type"))
@@ -230,14 +252,19 @@ class _Parser(ClauseParser):
             names.append((self.places[self.i], self.take("identifier", "the name of the new relation")))
         self.module.broken.update(name for _, name in names)
         columns = self.columns("(", ")")
+        first = self.i
         qualifiers = self.qualifiers()
+        for kind, at in zip(self.kinds[first : self.i], self.places[first : self.i], strict=True):
+            if kind in _TRANSFERS:
+                hint = " ".join(f".{kind} {name}" for _, name in names)
+                self.reporter.warning("W0102", at, f"the qualifier `{kind}` is out of use", f"write: {hint}")
         choices = self.choices()
         self.module.broken.difference_update(name for _, name in names)
         for at, name in names:
             self.module.relations.append(
                 RelationDeclaration(name, columns, frozenset(qualifiers), at, choices)
             )
-            for kind in ("input", "output", "printsize"):
+            for kind in _TRANSFERS:
                 if kind in qualifiers:
                     self.module.directives.append(Directive(kind, name, at))
 

@@ -15,6 +15,7 @@ from ..analysis.scopes import resolve
 from ..analysis.strata import clause_uses, stratify
 from ..analysis.subtypes import check_subtypes
 from ..analysis.types import PRIMITIVES, Inference, Types, argument_kinds, declared_types, kind_of, plan_type
+from ..analysis.warnings import warn
 from ..language import syntax as ast
 from ..language.diagnostics import DatalogError, Diagnostic, EngineError, Reporter, did_you_mean
 from ..language.parser import NoRulesError, parse
@@ -44,12 +45,12 @@ class Written:
     types: Mapping[tuple[int, str], str]
 
 
-def compile_program(request: Request) -> tuple[Plan, Sources]:
-    """The plan of a program, and the texts that it was made from. Raises DatalogError."""
+def compile_program(request: Request) -> tuple[Plan, Sources, list[Diagnostic]]:
+    """The plan of a program, the texts that it was made from, and warnings. Raises DatalogError."""
     compiler = _compiler(request)
     plan = compiler.plan()
     compiler.reporter.finish()
-    return plan, compiler.sources
+    return plan, compiler.sources, compiler.reporter.warnings()
 
 
 def compile_goal(request: Request, goal: str, full: Collection[str]) -> Plan:
@@ -217,6 +218,8 @@ class _Compiler:
     def plan(self) -> Plan:
         if not instantiate(self.module, self.reporter):
             self.reporter.finish()
+        if not self.module.unread:
+            warn(self.module, self.reporter)
         if not inline(self.module, self.reporter):
             self.reporter.finish()
         types = declared_types(self.module.types, self.reporter)

@@ -128,6 +128,21 @@ def test_errors_while_typing(tmp_path: Path) -> None:
     talk(tmp_path, conversation)
 
 
+def test_warnings_are_no_errors(tmp_path: Path) -> None:
+    async def conversation(editor: Editor) -> None:
+        editor.open("main.dl", ".decl a(x: number)\na(x) :- x = y.\n.decl b()\n")
+        while not editor.told:
+            editor.event.clear()
+            await asyncio.wait_for(editor.event.wait(), 60)
+        (told,) = editor.told.values()
+        error, warning = lsp.DiagnosticSeverity.Error, lsp.DiagnosticSeverity.Warning
+        assert [(d.code, d.severity) for d in told] == [
+            ("E0401", error), ("E0401", error), ("W0403", warning), ("W0401", warning)
+        ]  # fmt: skip
+
+    talk(tmp_path, conversation)
+
+
 def test_a_file_is_checked_as_a_part_of_the_program_that_includes_it(tmp_path: Path) -> None:
     (tmp_path / "main.dl").write_text(MAIN)
 

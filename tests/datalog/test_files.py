@@ -229,9 +229,17 @@ def test_bad_files(program: str, facts: dict[str, Any], said: str, folder: Folde
 
 
 def test_a_parameter_that_nobody_knows_is_told(folder: Folder) -> None:
-    status, _, err = folder.run('.decl r(x: number)\n.output r(delimeter=",")\n')
-    said = "HERE/program.dl:2:9: the parameter `delimeter` is not known; did you mean `delimiter`?"
-    assert (status, err) == (0, f"shardlog: warning: {said}\n")
+    status, _, err = folder.run('.decl r(x: number)\nr(1).\n.output r(delimeter=",")\n')
+    said = "HERE/program.dl:3:9: warning[W0106]: the parameter `delimeter` is not known\n"
+    assert (status, err) == (0, f"{said}  hint: did you mean `delimiter`?\n")
+
+
+def test_warnings_are_shown_also_beside_errors(folder: Folder) -> None:
+    program = ".decl r(value: number)\nr(1).\n.decl s(x: number)\ns(value) :- r(valve).\n"
+    status, _, err = folder.run(program)
+    assert status == 2
+    assert "HERE/program.dl:4:15: warning[W0403]: the variable `valve` stands in this place only\n" in err
+    assert "error[E0401]: the variable `value` has no value" in err
 
 
 def test_limits(folder: Folder) -> None:

@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 
 from shardlog.datalog import Limits, Program
-from shardlog.engine import DatalogError, EngineError
+from shardlog.engine import DatalogError, Diagnostic, EngineError
 from shardlog.engine.language import diagnostics
 from shardlog.errors import ShardlogError
 
@@ -84,13 +84,19 @@ def cases(checkout: Path) -> Iterator[Case]:
 # ---- One test ---------------------------------------------------------------------------------------------
 
 
-def outcome(case: Case, limits: Limits) -> tuple[str, str]:
-    """What becomes of a test, run in the folder that is the current one, and why."""
+def outcome(case: Case, limits: Limits) -> tuple[str, str, str]:
+    """What becomes of a test, run in the folder that is the current one, and why; and by what its warnings
+    differ."""
     try:
         folders = [case.program.parent, *case.folders]
         program = Program(case.program, include_from=folders, limits=limits, magic=True)
     except DatalogError as error:
-        return rejected(case, error)
+        return (*rejected(case, error), warned(case, error.warnings))
+    return (*evaluated(case, program), warned(case, program.warnings()))
+
+
+def evaluated(case: Case, program: Program) -> tuple[str, str]:
+    """What becomes of a program without errors, and why."""
     try:
         with Path("out").open("w") as out, redirect_stdout(out):
             program.read_inputs(case.facts)
@@ -160,7 +166,32 @@ def rejected(case: Case, error: DatalogError) -> tuple[str, str]:
     return "equal", ""
 
 
-def apart(case: Case, limits: Limits) -> tuple[str, str]:
+_KINDS = {  # how Soufflé's warnings begin
+    "Deprecated type": "W0101",
+    "Deprecated [a-z]+ qualifier": "W0102",
+    r"Deprecated \$": "W0103",
+    "doc comment": "W0104",
+    "overriding previous pragma": "W0105",
+    "No rules/facts": "W0401",
+    "No subsumptive rule": "W0402",
+    "Variable .* only occurs once": "W0403",
+    "Variable .* marked as singleton": "W0404",
+}
+
+
+def warned(case: Case, warnings: Iterable[Diagnostic]) -> str:
+    """By what the warnings differ: "" where the same are said of the same lines."""
+    said = next(iter(case.program.parent.glob("*.err")), None)
+    text = said.read_text(errors="replace") if said is not None else ""
+    theirs = {
+        (file, int(line), next((code for kind, code in _KINDS.items() if re.match(kind, message)), message))
+        for message, file, line in re.findall(r"^Warning: (.*) in file (\S+) at line (\d+)", text, re.M)
+    }
+    ours = {(Path(w.file).name, w.line, w.code) for w in warnings if w.code in _KINDS.values()}
+    return "" if ours == theirs else f"only ours {sorted(ours - theirs)}; only theirs {sorted(theirs - ours)}"
+
+
+def apart(case: Case, limits: Limits) -> tuple[str, str, str]:
     """``outcome`` in a process of its own, which may crash or hang."""
     read, write = os.pipe()
     child = os.fork()
@@ -171,7 +202,7 @@ def apart(case: Case, limits: Limits) -> tuple[str, str]:
             found = outcome(case, limits)
             rmtree(Path.cwd())
         except BaseException as error:
-            found = ("crashed", f"{type(error).__name__}: {error}")
+            found = ("crashed", f"{type(error).__name__}: {error}", "")
         with os.fdopen(write, "wb") as stream:
             pickle.dump(found, stream)
         os._exit(0)
@@ -182,7 +213,7 @@ def apart(case: Case, limits: Limits) -> tuple[str, str]:
     if not ready:
         os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return pickle.loads(data) if data else ("crashed" if ready else "slow", "")
+    return pickle.loads(data) if data else ("crashed" if ready else "slow", "", "")
 
 
 def main() -> int:
@@ -196,10 +227,14 @@ def main() -> int:
     diagnostics._SHOWN = 1_000  # all lines are compared
     table: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     results = {}
+    differing = 0
     for case in cases(options.checkout):
         if not re.search(options.only, case.name) or case.name in results:
             continue
-        result, why = results[case.name] = apart(case, limits)
+        result, why, warnings = results[case.name] = apart(case, limits)
+        if warnings and result == "equal":
+            differing += 1
+            print(f"w {case.name}: {warnings[:220]}", flush=True)
         table[case.negative][result] += 1
         if result != "equal" or (options.only and why):
             mark = "-" if case.negative else "+"
@@ -210,6 +245,7 @@ def main() -> int:
     for negative, name in ((False, "accepted"), (True, "rejected")):
         counts = table[negative]
         print(f"{name:12}" + "".join(f"{counts[o]:11}" for o in OUTCOMES) + f"{counts.total():11}")
+    print(f"\nequal programs with other warnings: {differing}")
     return 0
 
 
