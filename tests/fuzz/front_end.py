@@ -8,7 +8,6 @@ before has reached. The exit status is 1 where anything goes wrong.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,7 +18,7 @@ from random import Random
 from shardlog.engine.evaluate.limits import Limits
 
 from .cases import Case
-from .fuzz import fuzz
+from .command import carry_out, parser
 from .grammar import program
 from .mutate import mutate
 
@@ -108,31 +107,12 @@ def with_coverage(minutes: float, keep: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="shardlog.tests.fuzz.front_end", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-    parser.add_argument("--jobs", type=int, default=2, help="workers; default: %(default)s")
-    parser.add_argument("--case", type=int, metavar="N", help="this case alone")
-    parser.add_argument("--keep", type=Path, default=Path("build/front_end"), help="default: %(default)s")
-    parser.add_argument("--coverage", action="store_true", help="by coverage: needs atheris")
-    options = parser.parse_args()
-    if options.coverage:
-        with_coverage(options.minutes, options.keep)
-    first, last = (0, None) if options.case is None else (options.case, options.case)
-    done, found = fuzz(
-        seed=options.seed,
-        minutes=options.minutes,
-        keep=options.keep,
-        jobs=options.jobs if last is None else 1,
-        first=first,
-        last=last,
-        tell=lambda text: print(text, flush=True),
-        command=run,
-        hang=HANG,
-        cases=partial(case, programs(), options.seed),
-    )
-    print(f"{done:,} cases, {len(found)} findings" + (f", kept in {options.keep}" if found else ""))
-    return int(bool(found))
+    options = parser("shardlog.tests.fuzz.front_end", __doc__ or "", minutes=1.0)
+    options.add_argument("--coverage", action="store_true", help="by coverage: needs atheris")
+    given = options.parse_args()
+    if given.coverage:
+        with_coverage(given.minutes, given.keep)
+    return carry_out(given, command=run, hang=HANG, cases=partial(case, programs(), given.seed))
 
 
 if __name__ == "__main__":
