@@ -10,19 +10,8 @@ import pytest
 import shardlog
 from shardlog.cost.cost import Cost
 
+from ..support.machines import MACHINE
 from ..support.mlp import MLP
-
-MACHINE = """\
-name = "test"
-flops = {flops}
-memory_bandwidth = {bandwidth}
-memory = 1
-[links]
-bandwidth = 1000
-latency = 0.5
-[links.model]
-bandwidth = 10
-"""
 
 
 def cost(folder: Path, flops: float, bandwidth: float) -> Cost:

@@ -8,17 +8,7 @@ import pytest
 from shardlog.cost.machine import machine, names
 from shardlog.errors import ShardlogError
 
-MACHINE = """\
-name = "test"
-flops = {flops}
-memory_bandwidth = {bandwidth}
-memory = 1
-[links]
-bandwidth = 1000
-latency = 0.5
-[links.model]
-bandwidth = 10
-"""
+from ..support.machines import MACHINE
 
 
 @pytest.mark.parametrize("name", names())
