@@ -9,14 +9,11 @@ from shardlog import ShardlogError
 from shardlog.cli import main
 from shardlog.datalog import Program, give_to_pydatalog, take_from_pydatalog
 
-TEXT = """
-.decl edge(x: number, y: number)
-.input edge
-.decl path(x: number, y: number)
-path(x, y) :- edge(x, y).
-path(x, z) :- path(x, y), edge(y, z).
-.output path
-.printsize path
+from ..support.paths import PATHS_OF_FILES
+
+TEXT = (
+    PATHS_OF_FILES
+    + """
 .type List = [head: symbol, tail: List]
 .decl named(s: symbol, u: unsigned, f: float, l: List)
 named("a", 18446744073709551615, 0.5, ["b", nil]).
@@ -25,6 +22,7 @@ named("a", 18446744073709551615, 0.5, ["b", nil]).
 yes() :- path(1, _).
 .output yes
 """
+)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 from shardlog.cli import main
 
 from ..support import tools
+from ..support.paths import PATHS_OF_FILES
 
 SOUFFLE = tools.souffle()
 LIST = """.type List = [head: symbol, tail: List]
@@ -50,26 +51,15 @@ def folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Folder:
     return Folder(tmp_path, capsys)
 
 
-PATHS = """
-.decl edge(x: number, y: number)
-.input edge
-.decl path(x: number, y: number)
-path(x, y) :- edge(x, y).
-path(x, z) :- path(x, y), edge(y, z).
-.output path
-.printsize path
-"""
-
-
 def test_facts_to_csv(folder: Folder) -> None:
     folder.write(edge__facts="1\t2\n2\t3\n")
-    assert folder.run(PATHS) == (0, "path\t3\n", "")
+    assert folder.run(PATHS_OF_FILES) == (0, "path\t3\n", "")
     assert folder.read("path.csv") == "1\t2\n1\t3\n2\t3\n"
 
 
 def test_all_to_standard_output(folder: Folder) -> None:
     folder.write(edge__facts="1\t2\n")
-    status, out, _ = folder.run(PATHS, "-D", "-")
+    status, out, _ = folder.run(PATHS_OF_FILES, "-D", "-")
     bar = "---------------\npath\nx\ty\n===============\n1\t2\n===============\n"
     assert (status, out) == (0, bar + "path\t1\n")
     assert not (folder.path / "path.csv").exists()

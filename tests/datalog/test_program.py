@@ -12,12 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardlog.datalog import DatalogError, EngineError, Limits, Program
 
-PATHS = """
-.decl edge(x: number, y: number)
-.decl path(x: number, y: number)
-path(x, y) :- edge(x, y).
-path(x, z) :- path(x, y), edge(y, z).
-"""
+from ..support.paths import PATHS
+
 WIDE = "numbers of 64 bits"
 SYMBOLS = ".decl name(id: unsigned, text: symbol, weight: float)\n"
 NAMES = [(0, "a", 0.5), (1, "b", -0.0), (2**64 - 1, "a", 2.0)]
