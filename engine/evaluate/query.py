@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from ..analysis.scopes import resolve
-from ..analysis.types import Inference, declared_types
-from ..language.diagnostics import DatalogError, Reporter
+from ..language.diagnostics import Reporter
 from ..language.parser import parse
 from ..language.sources import Sources
 from ..language.syntax import Atom, Comparison, Constant, Module, Variable
-from .program import Program, load
-
-_T = TypeVar("_T")
-_NAME = "query"
+from ..plan.cache import Request
+from ..plan.querying import QUERY, compile_query
+from .program import Program
 
 
 @dataclass(frozen=True)
@@ -28,30 +25,17 @@ class Mentions:
 
 
 def load_query(body: str, declarations: str) -> Program:
-    """A program whose output ``answer`` holds the solutions of ``body``, a column for each of its variables.
-
-    Where the body is a disjunction these are the variables that all alternatives have. ``declarations``
-    declare the relations that the body may use. Raises DatalogError; its places are in the body, in a file
-    called "query".
-    """
-    body = body.strip().removesuffix(".").rstrip()
-    _in_query(lambda: _load("answer()", ".decl answer()", body, declarations))
-    kinds = _variables(body, declarations)
-    head = f"answer({', '.join(kinds)})"
-    columns = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
-    return _in_query(lambda: _load(head, f".decl answer({columns})", body, declarations))
-
-
-def _load(head: str, declaration: str, body: str, declarations: str) -> Program:
-    texts = {"relations": f"{declarations}\n{declaration}\n.output answer\n", _NAME: f"{head} :-\n{body}.\n"}
-    return load(texts=texts, files=False)
+    """A program whose output ``answer`` holds the solutions of ``body``, see ``compile_query``.
+    ``declarations`` declare the relations that the body may use. Raises DatalogError."""
+    request = Request((), texts={"relations": declarations}, files=False)
+    return Program(compile_query(request, body, (), (), ())[0])
 
 
 def mentions(body: str) -> Mentions:
     """The relations and symbols in a query without errors."""
     module, sources = Module(), Sources()
     text = f"answer() :-\n{body.strip().removesuffix('.')}.\n"
-    parse(text, sources.add(_NAME, text), module, Reporter(sources), lambda *_: None)
+    parse(text, sources.add(QUERY, text), module, Reporter(sources), lambda *_: None)
     nodes = [node for clause in module.clauses for node in _nodes(clause.body)]
     equal: dict[str, list[str]] = {}  # symbols that variables equal
     for node in nodes:
@@ -81,28 +65,3 @@ def _nodes(node: Any) -> Iterator[Any]:
         yield node
         for part in node:
             yield from _nodes(part)
-
-
-def _in_query(call: Callable[[], _T]) -> _T:
-    """Errors have the lines of the query, which stands below a head."""
-    try:
-        return call()
-    except DatalogError as error:
-        raise DatalogError(
-            (replace(d, line=max(1, d.line - 1)) if d.file == _NAME else d for d in error.diagnostics),
-            error.more,
-        ) from None
-
-
-def _variables(body: str, declarations: str) -> dict[str, str]:
-    """The variables of a body that has no errors, but for those of aggregates alone, with their kinds."""
-    sources, module = Sources(), Module()
-    reporter = Reporter(sources)
-    for name, text in (("relations", declarations), (_NAME, f"answer() :-\n{body}.\n")):
-        parse(text, sources.add(name, text), module, reporter, lambda *_: None)
-    types = declared_types(module.types, reporter)
-    columns = {r.name: tuple(types.kinds[c.type_name] for c in r.columns) for r in module.relations}
-    inference = Inference(types, {**columns, "answer": ()}, reporter)
-    found = [inference.clause(resolve(c)) for c in module.clauses if c.head.name == "answer"]
-    shared = set.intersection(*map(set, found))
-    return {name: kind for name, kind in found[0].items() if name in shared and "@" not in name}

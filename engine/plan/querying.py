@@ -12,7 +12,7 @@ from .compiler import compile_goal, written_clauses
 from .plan import Plan
 
 _T = TypeVar("_T")
-_FILE = "query"
+QUERY = "query"  # the file of the body in diagnostics
 
 
 def compile_query(
@@ -56,7 +56,7 @@ def _asking(request: Request, answer: str, columns: dict[str, str], body: str) -
     texts = {
         **request.texts,
         "answer": f".decl {answer}({declared})\n.output {answer}\n",
-        _FILE: f"{answer}({', '.join(columns)}) :-\n{body}.\n",
+        QUERY: f"{answer}({', '.join(columns)}) :-\n{body}.\n",
     }
     return replace(request, texts=texts, updates=False)
 
@@ -67,6 +67,6 @@ def _in_query(call: Callable[[], _T]) -> _T:
         return call()
     except DatalogError as error:
         raise DatalogError(
-            (replace(d, line=max(1, d.line - 1)) if d.file == _FILE else d for d in error.diagnostics),
+            (replace(d, line=max(1, d.line - 1)) if d.file == QUERY else d for d in error.diagnostics),
             error.more,
         ) from None
