@@ -5,31 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...datalog.profile import Profile, RuleProfile
-from ...errors import ShardlogError
+from ...pages import page_of
 from .text import part_text, time_text
 
-try:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-except ImportError:
-    hint = "pip install 'shardlog[report]'"
-    raise ShardlogError("the page needs Jinja, which is not there", hint=hint) from None
-
-_FOLDER = Path(__file__).parent
+_TEMPLATE = Path(__file__).parent / "page.html.j2"
 _BARS = 120  # of a rule: rounds beyond that are put together
 
 
 def page(profile: Profile, title: str) -> str:
     """The page, which needs nothing but a browser."""
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.globals.update(time=time_text, part=part_text, bars=_bars)
-    return environment.get_template("page.html.j2").render(profile=profile, title=title)
+    functions = {"time": time_text, "part": part_text, "bars": _bars}
+    return page_of(_TEMPLATE, profile=profile, title=title, **functions)
 
 
 def _bars(rule: RuleProfile) -> list[tuple[float, float, str]]:

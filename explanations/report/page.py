@@ -8,15 +8,9 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import ShardlogError
+from ...pages import page_of
 from ...runs.records.record import Run, record
 from .data import collect
-
-try:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-except ImportError:
-    hint = "pip install 'shardlog[report]'"
-    raise ShardlogError("the report needs Jinja, which is not there", hint=hint) from None
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
@@ -31,17 +25,10 @@ def report(run: Run, progress: Callable[[str, float], None] | None = None, topol
     ``progress`` is that of ``shardlog.run``; ``topology`` is the machine of costs (docs/cost.md).
     """
     tell = progress or (lambda what, done: None)
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     data = json.dumps(collect(run, tell, topology), separators=(",", ":"), ensure_ascii=False).encode()
     tell("writing", 0.95)
-    return environment.get_template("page.html.j2").render(
+    return page_of(
+        _FOLDER / "page.html.j2",
         title=Path(record(run).name).name,
         data=base64.b64encode(zlib.compress(data, 9)).decode(),
         style=_read("page.css"),

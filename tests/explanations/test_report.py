@@ -638,7 +638,7 @@ def test_without_jinja(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    for name in ("shardlog.explanations.report", "shardlog.explanations.report.page"):
+    for name in ("shardlog.explanations.report", "shardlog.explanations.report.page", "shardlog.pages"):
         monkeypatch.delitem(sys.modules, name)
     assert main(["report", str(small.parent / "mlp.mlir"), "-o", "report.html"]) == 2
     assert "pip install 'shardlog[report]'" in capsys.readouterr().err
