@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.modules import copy_of, main_function, ops_in, symbols
+from ..program.modules import copy_of, main_function, ops_in, put_in_place, symbols
 
 NUMBER = "shardlog.number"  # the attribute of a collective: which one of the program it is
 
@@ -33,13 +33,5 @@ def inlined(module: ir.Module, collectives: Sequence[Any] = ()) -> ir.Module:
 def _inline(call: Any, functions: dict[str, Any]) -> None:
     called = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
     copy = called.operation.clone(ir.InsertionPoint(called))
-    block = copy.regions[0].blocks[0]
-    for argument, operand in zip(block.arguments, call.operands, strict=True):
-        argument.replace_all_uses_with(operand)
-    *body, end = list(block.operations)
-    for op in body:
-        op.operation.move_before(call)
-    for result, value in zip(call.results, end.operands, strict=True):
-        result.replace_all_uses_with(value)
-    call.erase()
+    put_in_place(copy.regions[0].blocks[0], call)
     copy.erase()

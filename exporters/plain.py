@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.modules import boundary_attributes, copy_of, ops_in, symbols
+from ..program.modules import boundary_attributes, copy_of, ops_in, put_in_place, symbols
 from ..rulebook.book import lowerings
 
 _ANNOTATIONS = ("sdy.sharding", "mhlo.sharding")
@@ -60,12 +60,4 @@ def _inline(operation: Any) -> None:
     ):  # type: ignore[call-overload]
         hint = "it says what each of several devices computes"
         raise ShardlogError("a manual computation", where=location(operation), hint=hint)
-    block = operation.regions[0].blocks[0]
-    for argument, operand in zip(block.arguments, operation.operands, strict=True):
-        argument.replace_all_uses_with(operand)
-    *ops, last = block.operations
-    for op in ops:
-        op.operation.move_before(operation)
-    for result, returned in zip(operation.results, last.operands, strict=True):
-        result.replace_all_uses_with(returned)
-    operation.erase()
+    put_in_place(operation.regions[0].blocks[0], operation)

@@ -81,6 +81,19 @@ def copy_of(module: ir.Module) -> ir.Module:
         return ir.Module.parse(bytecode_of(module))
 
 
+def put_in_place(block: Any, op: Any) -> None:
+    """Puts the ops of a block in the place of an op: the block's arguments are the op's operands, and what it
+    returns are the op's results."""
+    for argument, operand in zip(block.arguments, op.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *ops, end = block.operations
+    for inner in ops:
+        inner.operation.move_before(op)
+    for result, value in zip(op.results, end.operands, strict=True):
+        result.replace_all_uses_with(value)
+    op.erase()
+
+
 def public(function: Any) -> bool:
     """Whether a func.func can be called from outside of the module."""
     visibility: Any = function.attributes.get("sym_visibility")
