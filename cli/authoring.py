@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .running import add_json, print_json, show_warnings, warnings_shown
+from .datalog import add_program, program_of
+from .running import add_json, print_json
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -26,15 +27,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     lsp.set_defaults(carry_out=_lsp)
 
     profile = commands.add_parser("profile", help="say what each rule of a Datalog program takes")
-    profile.add_argument("program", metavar="PROGRAM", help="a program in Soufflé's dialect")
-    about = "the folder of the files that .input reads; default: this one"
-    profile.add_argument("-F", "--fact-dir", metavar="DIR", default=".", help=about)
-    about = "a folder that .include may reach beside that of the program; may be repeated"
-    profile.add_argument(
-        "--allow-include", dest="include_from", metavar="DIR", action="append", default=[], help=about
-    )
-    about = "what the evaluation may take, as in tuples=5000000,memory=2G,seconds=10; default: no limit"
-    profile.add_argument("--limits", metavar="LIMITS", default="", help=about)
+    add_program(profile)
     profile.add_argument("--html", metavar="FILE", help="write a page instead of tables")
     profile.add_argument("--full", action="store_true", help="leave nothing out")
     add_json(profile, "print JSON instead of tables")
@@ -73,16 +66,12 @@ def _lsp(options: argparse.Namespace) -> None:
 
 def _profile(options: argparse.Namespace) -> None:
     from ..authoring.profiles.text import profile_text
-    from ..datalog import Limits, Program
     from ..outputs import refuse_loss, write
 
     refuse_loss([("--html", options.html)], [options.program])
     if options.html:
         from ..authoring.profiles.page import page
-    limits = Limits().changed(options.limits)
-    with warnings_shown():
-        program = Program(Path(options.program), include_from=options.include_from, limits=limits)
-    show_warnings(program.warnings())
+    program = program_of(options)
     program.read_inputs(options.fact_dir)
     found = program.profile(*program.outputs)
     if options.html:

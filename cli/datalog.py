@@ -20,17 +20,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "datalog", help="run a Datalog program over files of facts, as Soufflé does"
     )
-    command.add_argument("program", metavar="PROGRAM", help="a program in Soufflé's dialect")
-    about = "the folder of the files that .input reads; default: this one"
-    command.add_argument("-F", "--fact-dir", metavar="DIR", default=".", help=about)
+    add_program(command)
     about = "the folder of the files that .output writes; - is standard output; default: this one"
     command.add_argument("-D", "--output-dir", metavar="DIR", default=".", help=about)
-    about = "a folder that .include may reach beside that of the program; may be repeated"
-    command.add_argument(
-        "--allow-include", dest="include_from", metavar="DIR", action="append", default=[], help=about
-    )
-    about = "what the evaluation may take, as in tuples=5000000,memory=2G,seconds=10; default: no limit"
-    command.add_argument("--limits", metavar="LIMITS", default="", help=about)
     about = "write the relations that were read or computed as tables of a DuckDB database, too"
     command.add_argument("--duckdb", metavar="FILE", help=about)
     about = "what evaluates: the core, the reference (slow), or stock Soufflé, where it is installed"
@@ -52,22 +44,40 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command.set_defaults(carry_out=_datalog)
 
 
-def _datalog(options: argparse.Namespace) -> None:
+def add_program(command: argparse.ArgumentParser) -> None:
+    """Adds the program that a command runs, and what it runs it with."""
+    command.add_argument("program", metavar="PROGRAM", help="a program in Soufflé's dialect")
+    about = "the folder of the files that .input reads; default: this one"
+    command.add_argument("-F", "--fact-dir", metavar="DIR", default=".", help=about)
+    about = "a folder that .include may reach beside that of the program; may be repeated"
+    command.add_argument(
+        "--allow-include", dest="include_from", metavar="DIR", action="append", default=[], help=about
+    )
+    about = "what the evaluation may take, as in tuples=5000000,memory=2G,seconds=10; default: no limit"
+    command.add_argument("--limits", metavar="LIMITS", default="", help=about)
+
+
+def program_of(options: argparse.Namespace, threads: int = 1, **how: Any) -> Program:
+    """The program that options name, with ``how`` for ``Program``; warns of what nobody heeds in it."""
     from pathlib import Path
 
     from ..datalog import Limits, Program
 
-    limits = Limits(threads=options.jobs).changed(options.limits)
-    souffle = options.backend == "souffle"
+    limits = Limits(threads=threads).changed(options.limits)
     with warnings_shown():
-        program = Program(
-            Path(options.program),
-            include_from=options.include_from,
-            limits=limits,
-            backend="auto" if souffle else options.backend,
-            magic=not (options.explain or options.explain_not or options.duckdb),
-        )
+        program = Program(Path(options.program), include_from=options.include_from, limits=limits, **how)
     show_warnings(program.warnings())
+    return program
+
+
+def _datalog(options: argparse.Namespace) -> None:
+    souffle = options.backend == "souffle"
+    program = program_of(
+        options,
+        options.jobs,
+        backend="auto" if souffle else options.backend,
+        magic=not (options.explain or options.explain_not or options.duckdb),
+    )
     if souffle:
         _souffle(options)
         return
