@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import ShardlogError, closest
 from .explanations.explained import Explained
-from .importers.jax import lowered
+from .importers.sources.jax import lowered
 from .runs.options import NAMES, Options, described, listed
 from .runs.records.record import Record
 from .runs.result import Result

@@ -9,7 +9,7 @@ from inspect import signature
 from typing import Any, Literal, get_args
 
 from .errors import ShardlogError, closest
-from .runs.executable import Executable
+from .runs.executing.executable import Executable
 from .runs.options import NAMES, Options
 from .runs.running import run_with
 

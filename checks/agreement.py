@@ -7,10 +7,10 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..importers.lines import SAME
-from ..importers.source import Text, parse_module
+from ..importers.sources.lines import SAME
+from ..importers.sources.source import Text, parse_module
 from ..program.function import location
-from ..program.modules import side_by_side, symbols
+from ..program.mlir.modules import side_by_side, symbols
 from ..runs.result import RunData
 
 _SAME = SAME | {"sdy.reshard": "sdy.sharding_constraint"}  # which its constraints are by then

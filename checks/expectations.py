@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..engine.language.sources import UnreadableError, read_text
 from ..errors import ShardlogError
-from ..program.places import wildcard
+from ..program.mlir.places import wildcard
 
 _LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")
 # Strings, comments, brackets and the ends of lines.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..partition.choice.homes import Found
-    from ..runs.collectives import Collective
-    from ..runs.partitioned import Partitioned
+    from ..runs.executing.collectives import Collective
+    from ..runs.executing.partitioned import Partitioned
     from ..runs.result import Result
 
 FORMS = ("sdy-manual", "manual", "replica")
@@ -149,7 +149,7 @@ def _execute(options: argparse.Namespace) -> int:
     if os.environ["TF_CPP_MIN_LOG_LEVEL"] == "1":
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # nor XLA's warnings, such as that GSPMD is going to go
     from ..outputs import output, refuse_loss
-    from ..runs import execution
+    from ..runs.executing import execution
 
     refuse_loss([("-o", options.output)], [*inputs(options), options.inputs])
     with output(options.output) if options.output else nullcontext() as file:

@@ -19,7 +19,7 @@ from ..explanations.questions.diff import Tensor
 from ..explanations.questions.pins import Chosen, Pinned
 from ..propagation.fixpoint import Stage as Statistics
 from ..runs import accounts as stages
-from ..runs.collectives import Collective
+from ..runs.executing.collectives import Collective
 from ..runs.records.record import Stage
 from ..runs.result import UnknownOp
 

@@ -14,7 +14,7 @@ from .targets import compile_for, read_target
 from .text import counted
 
 if TYPE_CHECKING:
-    from ..runs.partitioned import Partitioned
+    from ..runs.executing.partitioned import Partitioned
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from jaxlib.mlir.dialects import sdy
 from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
 from ..program.function import location
-from ..program.modules import main_function, ops_in, symbols
-from ..program.places import source_location
+from ..program.mlir.modules import main_function, ops_in, symbols
+from ..program.mlir.places import source_location
 from ..rulebook.book import lowerings
 from .inlining import NUMBER, inlined
 from .layers import LIMITS, Layer, Line, layers
@@ -23,7 +23,7 @@ from .memory import Peak, peak
 from .pricing import Price, Pricing
 
 if TYPE_CHECKING:
-    from ..runs.partitioned import Partitioned
+    from ..runs.executing.partitioned import Partitioned
 
 _FREE = frozenset({"constant", "iota", "loop", "branches", "call", "body", "nothing", "device"})
 _NO_WORK = ("func.", "sdy.")

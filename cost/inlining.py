@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.modules import copy_of, main_function, ops_in, put_in_place, symbols
+from ..program.mlir.modules import copy_of, main_function, ops_in, put_in_place, symbols
 
 NUMBER = "shardlog.number"  # the attribute of a collective: which one of the program it is
 

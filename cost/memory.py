@@ -11,7 +11,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.elements import size_of
-from ..program.modules import boundary_attributes, main_function, symbols
+from ..program.mlir.modules import boundary_attributes, main_function, symbols
 from ..rulebook.book import lowerings
 from .storing import Storing
 

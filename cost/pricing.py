@@ -13,7 +13,7 @@ from ..partition.choice.knowledge import Knowledge, Reader
 from ..program.elements import size_of
 from ..rulebook.book import family
 from ..rulebook.shipped import shipped
-from ..runs.collectives import Collective
+from ..runs.executing.collectives import Collective
 from .machine import Link, Machine
 from .storing import Storing, reading
 

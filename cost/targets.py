@@ -131,8 +131,8 @@ def _compiled(target: Target, count: int, form: str) -> dict[str, Any]:
     from jaxlib import _jax
     from jaxlib.mlir import ir
 
-    from ..importers.compiling import compile_options
-    from ..importers.source import make_context
+    from ..importers.sources.compiling import compile_options
+    from ..importers.sources.source import make_context
 
     devices = tuple(_devices(target, count)[:count])
     with make_context():

@@ -14,7 +14,14 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..notations.frontend_attributes import calls_back
-from ..program.modules import boundary_attributes, copy_of, main_function, ops_in, symbols, with_attributes
+from ..program.mlir.modules import (
+    boundary_attributes,
+    copy_of,
+    main_function,
+    ops_in,
+    symbols,
+    with_attributes,
+)
 from ..program.shardings import read_mesh
 from ..rulebook.book import family
 

@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..program.meshes import Mesh
-from ..program.modules import symbols
+from ..program.mlir.modules import symbols
 from ..program.shardings import Shardings, mesh_attribute
 
 

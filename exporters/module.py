@@ -15,7 +15,7 @@ from ..importers.graph.graph import Graph
 from ..program.classes import Classes
 from ..program.function import RESULT_SHARDING, location, sharding_of
 from ..program.manual import boundary_axes
-from ..program.modules import boundary_attributes, named_in
+from ..program.mlir.modules import boundary_attributes, named_in
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version, choose_versions
 from .meshes import write_meshes

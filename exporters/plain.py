@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.modules import boundary_attributes, copy_of, ops_in, put_in_place, symbols
+from ..program.mlir.modules import boundary_attributes, copy_of, ops_in, put_in_place, symbols
 from ..rulebook.book import lowerings
 
 _ANNOTATIONS = ("sdy.sharding", "mhlo.sharding")

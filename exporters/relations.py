@@ -14,11 +14,11 @@ from jaxlib.mlir import ir
 from ..importers.annotations import to_sdy
 from ..importers.graph.graph import Instance
 from ..importers.program import Program
-from ..importers.source import Text, parse_module
+from ..importers.sources.source import Text, parse_module
 from ..program.function import Function, location
 from ..program.meshes import axis_text
-from ..program.modules import symbols
-from ..program.places import argument_path, result_path
+from ..program.mlir.modules import symbols
+from ..program.mlir.places import argument_path, result_path
 from .shardings import Written
 
 Rows = list[tuple[Any, ...]]

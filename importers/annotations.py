@@ -13,14 +13,14 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
 from ..notations.frontend_attributes import MARK, read_frontend_attributes
-from ..program.diagnostics import explain
 from ..program.function import RESULT_SHARDING
 from ..program.meshes import Mesh, symbol
-from ..program.modules import boundary_attributes, main_function, symbols, with_attributes
-from ..program.places import argument_path, result_path
+from ..program.mlir.diagnostics import explain
+from ..program.mlir.modules import boundary_attributes, main_function, symbols, with_attributes
+from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import mesh_attribute
-from .source import Text
-from .vetting import risk
+from .sources.source import Text
+from .sources.vetting import risk
 
 _NAME = r'(?:[^\s=,:"@]+|"(?:[^"\\]|\\.)*")'
 _AXIS = rf"{_NAME}\s*=\s*\d+"

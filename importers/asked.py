@@ -15,7 +15,7 @@ from ..errors import ShardlogError
 from ..program.meshes import quoted
 from .annotations import Targets
 from .given import Given, Several
-from .jax import Interface, visible
+from .sources.jax import Interface, visible
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from ..collector import no_collections
 from ..errors import ShardlogError
 from ..program.classes import Classes
-from ..program.collector import no_collections
 from ..program.function import Function, Signatures, location
 from ..program.manual import read_boundaries
 from ..program.meshes import Meshes, symbol
-from ..program.modules import main_function, public, symbols
+from ..program.mlir.modules import main_function, public, symbols
 from ..program.shardings import Sharding, Shardings, read_mesh
 from ..program.signature import Tensor, describe, looks_at
 from ..rulebook.book import RuleBook

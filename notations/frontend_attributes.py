@@ -26,7 +26,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.modules import boundary_attributes, is_custom_call, ops_in, symbols, with_attributes
+from ..program.mlir.modules import boundary_attributes, is_custom_call, ops_in, symbols, with_attributes
 from ..program.signature import text_of
 from .gspmd.shard_map import give_body
 from .tuples import flatten_tuples

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.modules import ops_in
+from ..program.mlir.modules import ops_in
 
 _PART = "stablehlo.get_tuple_element"
 

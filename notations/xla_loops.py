@@ -12,7 +12,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from ..program.modules import ops_in, symbols
+from ..program.mlir.modules import ops_in, symbols
 
 
 def simplify_loops(module: ir.Module) -> None:

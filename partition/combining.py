@@ -16,7 +16,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.elements import size_of
-from ..program.modules import ops_in
+from ..program.mlir.modules import ops_in
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer

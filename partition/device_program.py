@@ -10,9 +10,9 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..program.collector import no_collections
+from ..collector import no_collections
 from ..program.function import RESULT_SHARDING
-from ..program.modules import boundary_attributes, bytecode_of
+from ..program.mlir.modules import boundary_attributes, bytecode_of
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent

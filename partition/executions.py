@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.modules import main_function, ops_in, symbols
+from ..program.mlir.modules import main_function, ops_in, symbols
 from ..rulebook.book import lowerings
 
 

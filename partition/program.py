@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.modules import boundary_attributes, main_function, symbols
+from ..program.mlir.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent, bytes_of, element_of
 from .choice.choosing import Chooser

@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import RESULT_SHARDING, location
-from ..program.modules import boundary_attributes
+from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
 from .layouts import Axes, Layout, Shape, replicated
 

@@ -85,8 +85,8 @@ def reasons() -> Program:
 
 class RuleBook:
     """The rules for one run: those that come with shardlog, those of packages and the files in ``extra``;
-    with ``op_priorities``, a file, the order in which ops propagate (see ``rulebook/priorities.py``). Rules
-    that do not come with shardlog run under ``LIMITS``, changed as ``limits`` says, for each signature.
+    with ``op_priorities``, a file, the order in which ops propagate (``rulebook/notations/priorities.py``).
+    Rules that do not come with shardlog run under ``LIMITS``, changed as ``limits`` says, per signature.
 
     ``asked`` are the facts that programs have been asked about, by the name of the program: an entry per key,
     or a single one where the program has no key. (Turns are the agenda's.)
@@ -143,8 +143,8 @@ class RuleBook:
         these ``ops``) have."""
         if self.op_priorities is None:
             return []
-        from .einsum import read_text
-        from .priorities import parse_priorities, unknown_names
+        from .notations.einsum import read_text
+        from .notations.priorities import parse_priorities, unknown_names
 
         entries = parse_priorities(str(self.op_priorities), read_text(self.op_priorities))
         return list(unknown_names(entries, _naming().known(self.ops.plan), ops))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..engine.analysis.strata import clause_uses
 from ..engine.language.syntax import Atom, Clause, Comparison, Constant, Variable
-from .einsum import SUFFIXES
 from .naming import Naming
+from .notations.einsum import SUFFIXES
 from .written import Written, read
 
 _RULE = ("factor", "kind", "blocked", "maps", "edge")  # what a rule is: relations that say how shardings pass

@@ -9,12 +9,12 @@ from pathlib import Path
 from ..engine import DatalogError, Program, load
 from ..errors import ShardlogError
 from .about import names
-from .clauses import compile_files
 from .discover import GROUP, Package
-from .einsum import SUFFIXES, read_text
 from .naming import Names, Naming
+from .notations.clauses import compile_files
+from .notations.einsum import SUFFIXES, read_text
+from .notations.priorities import compile_priorities
 from .overlaps import overlaps
-from .priorities import compile_priorities
 from .shipped import RULES, plan_cache
 from .written import Place, fact_places, read
 

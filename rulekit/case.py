@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..importers.source import parse_module, read_source
+from ..importers.sources.source import parse_module, read_source
 from ..program.function import location
 from ..program.signature import describe, looks_at
 from ..rulebook.book import RuleBook
-from ..rulebook.einsum import SUFFIXES, Line, parse_lines, read_text
 from ..rulebook.invalid import Invalid
+from ..rulebook.notations.einsum import SUFFIXES, Line, parse_lines, read_text
 from ..rulebook.shipped import RULES
 
 Array = npt.NDArray[Any]

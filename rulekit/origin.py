@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..engine.provenance.proof import Derivations, Proof
 from ..rulebook.book import RuleBook
-from ..rulebook.einsum import SUFFIXES, parse_lines, read_text
+from ..rulebook.notations.einsum import SUFFIXES, parse_lines, read_text
 from ..rulebook.shipped import RULES
 from ..rulebook.written import Place, fact_places
 from .case import Case

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import ShardlogError, closest
 from ..program.factors import MARKED, factor_name
 from ..rulebook.book import RuleBook
-from ..rulebook.einsum import read_text
+from ..rulebook.notations.einsum import read_text
 from .case import EXAMPLES, Case, file_cases, line_cases
 from .origin import Origins
 

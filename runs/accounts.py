@@ -19,7 +19,7 @@ from ..exporters.relations import value_names
 from ..importers.graph.inside import values_inside
 from ..program.elements import bytes_text, size_of
 from ..program.meshes import axis_text
-from ..program.places import argument_path, result_path, source_location
+from ..program.mlir.places import argument_path, result_path, source_location
 from ..program.shardings import Sharding
 from ..propagation.schedules.schedule import Applied, Given, Left
 

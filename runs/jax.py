@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
-from ..importers.jax import visible
+from ..importers.sources.jax import visible
 from ..program.meshes import Mesh, SubAxis
 from ..program.shardings import Sharding
 

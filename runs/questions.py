@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..explanations.questions.what_if import WhatIf
     from ..explanations.questions.why import Explainer
     from ..partition.improving import Aim
-    from .partitioned import Partitioned
+    from .executing.partitioned import Partitioned
     from .query import Rows
     from .records.record import Run
     from .result import Result

@@ -14,9 +14,9 @@ from ..exporters.module import Body
 from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
 from ..importers.program import Program
-from ..importers.source import Text
+from ..importers.sources.source import Text
 from ..program.ids import Item
-from ..program.modules import bytecode_of
+from ..program.mlir.modules import bytecode_of
 from ..program.shardings import Sharding
 from ..propagation.fixpoint import Fixpoint, Stage
 from ..propagation.schedules.schedule import Applied
@@ -27,8 +27,8 @@ from .questions import Questions
 if TYPE_CHECKING:
     from ..partition.building import Form
     from .accounts import Account
-    from .executable import Executable
-    from .partitioned import Partitioned
+    from .executing.executable import Executable
+    from .executing.partitioned import Partitioned
     from .records.live import Live
 
 Notation = Literal["sdy", "gspmd"]
@@ -124,7 +124,7 @@ class Result(RunData, Questions):
         What is returned is called as the function was. Raises ShardlogError where XLA does not compile it,
         and where there are too few devices.
         """
-        from .executable import compiled
+        from .executing.executable import compiled
 
         return compiled(self, devices)
 
@@ -153,7 +153,7 @@ class Result(RunData, Questions):
         machine that is none, and a bound on memory that no program was found to meet.
         """
         from ..partition.device_program import partition
-        from .partitioned import Partitioned
+        from .executing.partitioned import Partitioned
 
         shardings, options = self.program.shardings, self.options
         with self.source.places():
@@ -172,7 +172,7 @@ class Result(RunData, Questions):
         module = self.module
         if bind != "none":
             from ..exporters.bind import bind as bound
-            from .needed import needed
+            from .executing.needed import needed
 
             module = bound(module, needed(self) if bind == "needed" else None)
         if notation == "sdy":

@@ -17,11 +17,11 @@ from ..exporters.shardings import Written
 from ..importers.annotations import apply_annotations, to_sdy
 from ..importers.asked import annotation_texts, mesh_text, meshes_of
 from ..importers.program import Program, import_program
-from ..importers.source import Text, parse_module
-from ..importers.views import view_of
+from ..importers.sources.source import Text, parse_module
+from ..importers.sources.views import view_of
 from ..program.function import location
 from ..program.ids import Cell
-from ..program.modules import symbols
+from ..program.mlir.modules import symbols
 from ..program.shardings import Sharding
 from ..propagation.fixpoint import Fixpoint, propagate
 from ..propagation.schedules.schedule import Applied, Held, apply_schedule, last_priority

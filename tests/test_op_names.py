@@ -34,7 +34,7 @@ WRITTEN = {  # by the partitioner, which does not ask what an op is called
 ELSEWHERE = {  # ops that are written in another way somewhere
     "checks/agreement.py": {"sdy.reshard"},
     "exporters/bind.py": {"sdy.reshard"},
-    "importers/lines.py": {"sdy.constant", "stablehlo.constant", "stablehlo.reshape"},
+    "importers/sources/lines.py": {"sdy.constant", "stablehlo.constant", "stablehlo.reshape"},
     "notations/frontend_attributes.py": {
         f"stablehlo.{n}" for n in ("after_all", "infeed", "outfeed", "recv", "send")
     },

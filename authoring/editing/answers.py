@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...engine.language.lexer import DIRECTIVES, KEYWORDS
 from ...errors import ShardlogError
-from ...rulebook.einsum import SUFFIXES
+from ...rulebook.notations.einsum import SUFFIXES
 from ...rulebook.shipped import RULES
 from .factors import KINDS, factors_of
 from .names import Declaration, Name, Names, is_name

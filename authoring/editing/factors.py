@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from ...program.factors import MARKED
-from ...rulebook.einsum import FACTS
+from ...rulebook.notations.einsum import FACTS
 from .names import Name, Names, names_of
 
 KINDS = (*MARKED, "blocked_propagation")

@@ -15,8 +15,8 @@ from pathlib import Path
 from ...engine import DatalogError, load
 from ...engine.language.sources import UnreadableError, read_text
 from ...errors import ShardlogError
-from ...rulebook.clauses import compile_lines
-from ...rulebook.einsum import SUFFIXES, parse_lines
+from ...rulebook.notations.clauses import compile_lines
+from ...rulebook.notations.einsum import SUFFIXES, parse_lines
 from ...rulebook.shipped import RULES
 from .factors import factors_of
 from .names import Names, names_of

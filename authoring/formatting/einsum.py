@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...rulebook.einsum import FACTS, Line, parse_lines
+from ...rulebook.notations.einsum import FACTS, Line, parse_lines
 from .layout import formatted as formatted_datalog
 from .layout import unspaced
 from .statements import STEP

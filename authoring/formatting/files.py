@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from ...engine.language.sources import LARGEST, UnreadableError, decoded, read_text
 from ...errors import ShardlogError
-from ...rulebook.einsum import SUFFIXES
+from ...rulebook.notations.einsum import SUFFIXES
 from . import einsum, layout
 
 _SUFFIXES = (".dl", ".rules")  # of files that folders are searched for

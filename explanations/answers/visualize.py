@@ -236,9 +236,9 @@ def _from_text(text: str, shape: tuple[int, ...] | None, mesh: Any) -> Picture:
     from jaxlib.mlir import ir
 
     from ...importers.annotations import parse_sharding, replace_mesh
-    from ...importers.source import make_context
+    from ...importers.sources.source import make_context
     from ...program.meshes import Meshes
-    from ...program.modules import symbols
+    from ...program.mlir.modules import symbols
     from ...program.shardings import Shardings, read_mesh
 
     where = f"visualize {text}"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ...partition.choice.choosing import Candidate
     from ...partition.choice.knowledge import Knowledge
     from ...partition.layouts import Layout, Pieces
-    from ...runs.collectives import Collective
-    from ...runs.partitioned import Partitioned
+    from ...runs.executing.collectives import Collective
+    from ...runs.executing.partitioned import Partitioned
     from ...runs.records.record import Annotation, Value
     from .why import Explainer
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...program.ids import Item
-from ...program.places import primitive
+from ...program.mlir.places import primitive
 from ...rulebook.book import family
 from ...runs.records.record import Op, Record, Value
 

@@ -19,7 +19,7 @@ from .values import Values
 
 if TYPE_CHECKING:
     from ...partition.layouts import Axes, Layout
-    from ...runs.partitioned import Partitioned
+    from ...runs.executing.partitioned import Partitioned
     from ...runs.result import Result
 
 _PIN = re.compile(r"(?P<value>.*?)\s*=\s*(?P<sharding>[<\[].*)", re.DOTALL)

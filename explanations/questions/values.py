@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from ...errors import ShardlogError
 from ...program.ids import Item, Place
-from ...program.places import wildcard
+from ...program.mlir.places import wildcard
 from ...runs.records.record import Op, Record, Value
 
 _SOURCE = re.compile(r"(?P<file>[^:]+\.\w+):(?P<line>\d+)")

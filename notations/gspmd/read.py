@@ -20,10 +20,10 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.diagnostics import explain
 from ...program.function import location
 from ...program.meshes import Mesh, Meshes
-from ...program.modules import ops_in, symbols
+from ...program.mlir.diagnostics import explain
+from ...program.mlir.modules import ops_in, symbols
 from ...program.shardings import Sharding, Shardings, mesh_attribute, read_mesh
 from ...program.signature import text_of
 from .hlo_sharding import HloSharding, parse

@@ -21,7 +21,7 @@ from jaxlib.mlir.dialects import sdy
 from ...errors import ShardlogError
 from ...program.function import location
 from ...program.meshes import Mesh
-from ...program.modules import is_custom_call, ops_in, symbols
+from ...program.mlir.modules import is_custom_call, ops_in, symbols
 from ...program.shardings import manual_axes
 from ...program.signature import text_of
 

@@ -16,7 +16,7 @@ from jaxlib.mlir.dialects import func, sdy
 from ...errors import ShardlogError
 from ...program.function import RESULT_SHARDING, location, sharding_of
 from ...program.meshes import Meshes, SubAxis
-from ...program.modules import copy_of, ops_in, symbols
+from ...program.mlir.modules import copy_of, ops_in, symbols
 from ...program.shardings import Dimension, Sharding, Shardings, read_mesh
 from ...rulebook.book import family
 from .hlo_sharding import tuple_text

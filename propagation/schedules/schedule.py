@@ -19,8 +19,8 @@ from ...errors import ShardlogError, closest
 from ...importers.program import Program
 from ...program.function import Function
 from ...program.meshes import SubAxis
-from ...program.modules import boundary_attributes, symbols, with_attributes
-from ...program.places import argument_path, components, result_path, wildcard
+from ...program.mlir.modules import boundary_attributes, symbols, with_attributes
+from ...program.mlir.places import argument_path, components, result_path, wildcard
 from ...program.shardings import Dimension, Sharding
 from ...rulebook.book import RuleBook
 from .tactics import Rule, Step

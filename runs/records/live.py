@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...exporters.relations import value_names
 from ...importers.graph.graph import Instance
 from ...importers.graph.inside import values_inside
-from ...importers.source import parse_module
+from ...importers.sources.source import parse_module
 from ...program.function import Function
 from ...program.ids import Cell, Item, Place, first_place
-from ...program.modules import symbols
-from ...program.places import argument_path, frames, result_path, source_location, tell_apart
+from ...program.mlir.modules import symbols
+from ...program.mlir.places import argument_path, frames, result_path, source_location, tell_apart
 from ...rulebook.book import reasons
 from .live_turns import LiveTurns
 from .record import Annotation, Facts, Key, Op, Stage, Value

@@ -43,9 +43,9 @@ from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...outputs import output
 from ...program.ids import Cell, Content, Item
-from ...program.places import frames
+from ...program.mlir.places import frames
 from ...propagation.schedules.tactics import schedule_text
-from ...rulebook.priorities import compile_priorities
+from ...rulebook.notations.priorities import compile_priorities
 from .history import History
 from .live import Live
 from .obstacles import Obstacles

@@ -52,8 +52,8 @@ class Measured:
 
 def by_xla(result: Any, devices: Any) -> Any:
     """The program as XLA partitions it: shardings stand at its boundary and in constraints."""
-    from shardlog.importers.compiling import load
-    from shardlog.program.modules import copy_of, ops_in
+    from shardlog.importers.sources.compiling import load
+    from shardlog.program.mlir.modules import copy_of, ops_in
 
     module = copy_of(result.module)
     with module.context:
@@ -67,7 +67,7 @@ def measured(result: Any, loaded: Sequence[Any]) -> list[Measured]:
     """What compiled programs of one run move, and their times, taken in turn."""
     import jax
     from shardlog.cost.hlo import hlo_collectives
-    from shardlog.runs.execution import boundary, random_inputs
+    from shardlog.runs.executing.execution import boundary, random_inputs
     from shardlog.runs.jax import device_shardings
 
     found = [hlo_collectives("\n".join(m.to_string() for m in each.hlo_modules())) for each in loaded]

@@ -15,7 +15,7 @@ from shardlog.checks.expectations import read_expectations
 from shardlog.cli import main
 from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
-from shardlog.program.places import wildcard
+from shardlog.program.mlir.places import wildcard
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>

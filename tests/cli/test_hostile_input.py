@@ -18,10 +18,10 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from shardlog import ShardlogError
 from shardlog.errors import closest
-from shardlog.importers import vetting
-from shardlog.importers.source import make_context
-from shardlog.importers.vetting import depth
-from shardlog.program.modules import bytecode_of
+from shardlog.importers.sources import vetting
+from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.vetting import depth
+from shardlog.program.mlir.modules import bytecode_of
 
 from ..support import models
 

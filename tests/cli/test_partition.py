@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from shardlog.cli import main
-from shardlog.runs import execution
+from shardlog.runs.executing import execution
 
 MLP = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>

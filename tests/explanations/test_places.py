@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import shardlog
-from shardlog.program.places import name_stack, source_location, tell_apart
+from shardlog.program.mlir.places import name_stack, source_location, tell_apart
 from shardlog.runs.records.record import Record
 
 

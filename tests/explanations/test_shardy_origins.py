@@ -13,7 +13,7 @@ from shardlog.explanations.questions.why import Explainer
 from shardlog.importers.graph.graph import Instance
 from shardlog.program.ids import Item, Place
 from shardlog.program.meshes import Atom
-from shardlog.program.modules import symbols
+from shardlog.program.mlir.modules import symbols
 
 from ..support import models, oracle, tools
 

@@ -14,8 +14,8 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
-from shardlog.importers.source import parse_module, read_source
-from shardlog.program.modules import ops_in, symbols
+from shardlog.importers.sources.source import parse_module, read_source
+from shardlog.program.mlir.modules import ops_in, symbols
 
 from ..support.programs import SIZES, P, array, lowered
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import shardlog
-from shardlog.importers.dumps import FLAGS
-from shardlog.program.modules import ops_in
+from shardlog.importers.sources.dumps import FLAGS
+from shardlog.program.mlir.modules import ops_in
 
 from ..support.programs import lowered
 

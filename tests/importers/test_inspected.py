@@ -15,7 +15,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
-from shardlog.program.modules import is_custom_call, ops_in
+from shardlog.program.mlir.modules import is_custom_call, ops_in
 
 from ..support.programs import PROGRAMS, P, arguments, mesh
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.experimental import topologies
 from jax.sharding import Mesh
-from shardlog.program.modules import ops_in
+from shardlog.program.mlir.modules import ops_in
 
 from ..support.programs import PROGRAMS, lowered, on
 from .test_views import boundary, run

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import shardlog
 from jaxlib.mlir import ir
-from shardlog.importers.source import make_context
-from shardlog.program.modules import symbols
+from shardlog.importers.sources.source import make_context
+from shardlog.program.mlir.modules import symbols
 
 from ..support import tools
 from .random_programs import XLA_UNABLE, differs

@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from shardlog.partition.building import Form
 from shardlog.partition.device_program import DeviceProgram
 from shardlog.partition.layouts import Axes, Layout
-from shardlog.program.modules import boundary_attributes, bytecode_of, main_function, symbols
+from shardlog.program.mlir.modules import boundary_attributes, bytecode_of, main_function, symbols
 from shardlog.runs.result import Result
 
 ENDED = "XLA ends the process"

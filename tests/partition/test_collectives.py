@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import shardlog
 from shardlog.cost.hlo import hlo_bytes
-from shardlog.importers.source import make_context, parse_module, read_source
+from shardlog.importers.sources.source import make_context, parse_module, read_source
 from shardlog.partition.building import FORMS
 from shardlog.partition.executions import Executions
-from shardlog.program.modules import ops_in
-from shardlog.runs.collectives import Collective
+from shardlog.program.mlir.modules import ops_in
+from shardlog.runs.executing.collectives import Collective
 
 from ..support.programs import PROGRAMS, lowered
 

@@ -9,7 +9,7 @@ import shardlog
 from jaxlib.mlir import ir
 from shardlog.partition.building import Form
 from shardlog.partition.device_program import DeviceProgram
-from shardlog.program.modules import ops_in
+from shardlog.program.mlir.modules import ops_in
 
 from ..support.programs import PROGRAMS, lowered
 

@@ -15,7 +15,7 @@ from shardlog.partition.device_program import _used
 from shardlog.partition.layouts import Axes
 from shardlog.partition.program import Partitioner
 from shardlog.partition.reshards.planning import Planner
-from shardlog.runs.partitioned import Partitioned
+from shardlog.runs.executing.partitioned import Partitioned
 
 from ..support import models
 from ..support.programs import PROGRAMS, lowered

@@ -11,10 +11,10 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
-from shardlog.importers.source import make_context
-from shardlog.program.modules import symbols
+from shardlog.importers.sources.source import make_context
+from shardlog.program.mlir.modules import symbols
 from shardlog.program.shardings import read_mesh
-from shardlog.runs.execution import Value, boundary, compare, run_partitioned
+from shardlog.runs.executing.execution import Value, boundary, compare, run_partitioned
 from shardlog.runs.result import Result
 
 from ..support import models

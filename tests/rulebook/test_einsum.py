@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from shardlog import ShardlogError, run
 from shardlog.engine import DatalogError, load
 from shardlog.rulebook.book import RuleBook
-from shardlog.rulebook.clauses import compile_lines
+from shardlog.rulebook.notations.clauses import compile_lines
 from shardlog.rulebook.shipped import RULES
 from shardlog.rulekit.case import file_cases
 from shardlog.rulekit.origin import Origin, Origins

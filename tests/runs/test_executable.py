@@ -15,8 +15,8 @@ import pytest
 import shardlog
 from jax.sharding import Mesh, NamedSharding
 from jaxlib.mlir import ir
-from shardlog.importers.source import make_context
-from shardlog.runs.execution import boundary, compare, random_inputs
+from shardlog.importers.sources.source import make_context
+from shardlog.runs.executing.execution import boundary, compare, random_inputs
 
 from ..partition import random_programs
 from ..partition.running import run_whole

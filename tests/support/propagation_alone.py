@@ -21,10 +21,10 @@ from ...importers.bodies import Bodies
 from ...importers.listing import listing_of
 from ...importers.passes.structure import Structure, prepare
 from ...importers.program import Program, Reader
-from ...importers.source import parse_module, read_source
+from ...importers.sources.source import parse_module, read_source
 from ...program.function import Function, Signatures
 from ...program.manual import read_boundaries
-from ...program.modules import symbols
+from ...program.mlir.modules import symbols
 from ...program.shardings import Sharding, Shardings
 from ...propagation.fixpoint import Fixpoint, propagate
 from ...rulebook.book import RuleBook

@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError
+from ...errors import ShardlogError
 
 # What a jax.stages.Traced, a jax.export.Exported and a jax.stages.Compiled have, and a function has not.
 _LOWERED = ("jaxpr", "mlir_module_serialized", "runtime_executable")

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from ..partition.executions import Executions
-from ..program.elements import dtype_of
-from ..program.modules import main_function, symbols
-from ..rulebook.book import lowerings
+from ...partition.executions import Executions
+from ...program.elements import dtype_of
+from ...program.mlir.modules import main_function, symbols
+from ...rulebook.book import lowerings
 
 if TYPE_CHECKING:
-    from .result import Result
+    from ..result import Result
 
 _OP = 4  # of an elementwise op, in eps: approximations are good to a few units in the last place
 _TURNS = 1000  # of a loop that does not say how many it takes

@@ -10,8 +10,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError
-from ..program.modules import (
+from ...errors import ShardlogError
+from ...program.mlir.modules import (
     boundary_attributes,
     bytecode_of,
     main_function,
@@ -19,7 +19,7 @@ from ..program.modules import (
     symbols,
     with_attributes,
 )
-from ..program.shardings import read_mesh
+from ...program.shardings import read_mesh
 from .compiling import dump, refused
 from .dumps import FLAGS, read_dump
 from .source import Text, parse_module, read_source

@@ -14,7 +14,7 @@ import glob
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import ShardlogError, closest
+from ...errors import ShardlogError, closest
 from .lines import with_lines
 from .source import Text, read_file
 from .vetting import from_hlo

@@ -11,9 +11,9 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError
-from ..notations.frontend_attributes import read_frontend_attributes
-from ..program.modules import bytecode_of, symbols
+from ...errors import ShardlogError
+from ...notations.frontend_attributes import read_frontend_attributes
+from ...program.mlir.modules import bytecode_of, symbols
 from .source import Text, parse_module
 
 SAME = {"sdy.constant": "stablehlo.constant"}  # what XLA's importer calls otherwise

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..partition.executions import Executions
-from ..program.function import location
+from ...partition.executions import Executions
+from ...program.function import location
 
 if TYPE_CHECKING:
-    from ..partition.device_program import DeviceProgram
-    from ..program.ids import Item
-    from .records.live import Live
-    from .records.record import Op
+    from ...partition.device_program import DeviceProgram
+    from ...program.ids import Item
+    from ..records.live import Live
+    from ..records.record import Op
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class OpNames:
 
     def _added(self, purpose: Any) -> Op:
         """An op that was written with the shardings, such as a reshard at a call."""
-        from .records.record import Op
+        from ..records.record import Op
 
         maker = None if purpose.value is None else self._maker(purpose.value)
         name = "" if maker is None else maker.slots[-1]

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import children
-from ..errors import ShardlogError
+from ... import children
+from ...errors import ShardlogError
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -48,7 +48,7 @@ _MEMORY, _TIMES = 8 << 30, 32  # bytes, and how many more for each of the progra
 _ENDLESS = -getattr(signal, "SIGXCPU", 0) or -1  # the status of a child that takes longer
 _CHILD = (
     "import sys; sys.path[:] = sys.argv[4:]; "
-    "from shardlog.importers.vetting import child; child(*sys.argv[1:4])"
+    "from shardlog.importers.sources.vetting import child; child(*sys.argv[1:4])"
 )
 
 
@@ -235,7 +235,7 @@ def child(name: str, kind: str, seconds: str) -> None:
     ``kind`` is "mlir", or "hlo" for text that is written as bytecode of MLIR; ``seconds`` of processor time
     are the most that it may take.
     """
-    from ..program.modules import bytecode_of
+    from ...program.mlir.modules import bytecode_of
     from .source import Text, parse_module
 
     data = sys.stdin.buffer.read()

@@ -13,10 +13,10 @@ from typing import IO, Any
 
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError
-from ..program.diagnostics import explain
-from ..program.modules import bytecode_of
-from ..program.places import source_location
+from ...errors import ShardlogError
+from ...program.mlir.diagnostics import explain
+from ...program.mlir.modules import bytecode_of
+from ...program.mlir.places import source_location
 from .jax import Interface, read_jax
 from .vetting import BYTECODE, DAMAGED, vetted, with_names
 

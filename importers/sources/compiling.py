@@ -1,6 +1,6 @@
 """Compiling with XLA; and a process that does it for as many CPU devices as a module needs, for the dump.
 
-    python -m shardlog.importers.compiling DEVICES < MODULE
+    python -m shardlog.importers.sources.compiling DEVICES < MODULE
 
 XLA may end the process that it runs in, and the number of CPU devices has to be known before JAX starts.
 """
@@ -14,10 +14,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ShardlogError
-from ..program.function import location
-from ..program.modules import bytecode_of, ops_in
-from ..program.signature import text_of
+from ...errors import ShardlogError
+from ...program.function import location
+from ...program.mlir.modules import bytecode_of, ops_in
+from ...program.signature import text_of
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..exporters.bind import bind
-from ..program.modules import bytecode_of, copy_of, ops_in
-from .options import Options
-from .running import run_with
+from ...exporters.bind import bind
+from ...program.mlir.modules import bytecode_of, copy_of, ops_in
+from ..options import Options
+from ..running import run_with
 
 if TYPE_CHECKING:
-    from .result import Result
+    from ..result import Result
 
 _ATTRIBUTES, _NUMBER = "mhlo.frontend_attributes", "shardlog.number"  # survive HLO
 

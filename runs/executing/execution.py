@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError, closest
-from ..exporters.plain import plain
-from ..importers.compiling import load, refused
-from ..program.elements import dtype_of
-from ..program.modules import main_function, symbols
-from ..program.places import argument_path, result_path
+from ...errors import ShardlogError, closest
+from ...exporters.plain import plain
+from ...importers.sources.compiling import load, refused
+from ...program.elements import dtype_of
+from ...program.mlir.modules import main_function, symbols
+from ...program.mlir.places import argument_path, result_path
 from .rounding import Roundings, eps_of
 
 if TYPE_CHECKING:
+    from ..result import Result
     from .partitioned import Partitioned
-    from .result import Result
 
 Arrays = list[Any]
 _FLAG = "xla_force_host_platform_device_count"

@@ -6,7 +6,7 @@ import re
 
 from jaxlib.mlir import ir
 
-from ..errors import closest
+from ...errors import closest
 
 _OWNER = re.compile(r"'([\w.]+)' op (?:(arg|operand|result)( \d+)? - )?")
 _HINTS = (

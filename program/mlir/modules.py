@@ -9,8 +9,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError, closest
-from .signature import text_of
+from ...errors import ShardlogError, closest
+from ..signature import text_of
 
 
 def symbols(module: ir.Module, kind: str) -> dict[str, Any]:

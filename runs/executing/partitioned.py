@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..partition.device_program import DeviceProgram
+from ...partition.device_program import DeviceProgram
 from .collectives import Collective, OpNames, collectives
 
 if TYPE_CHECKING:
+    from ..result import Result
     from .executable import Executable
-    from .result import Result
 
 
 class Partitioned(DeviceProgram):

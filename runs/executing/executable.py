@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShardlogError
-from ..exporters.bind import bind
-from ..importers.compiling import load, refused
-from ..importers.jax import visible
-from ..notations.frontend_attributes import calls_back
-from ..program.elements import dtype_of
-from ..program.function import location
-from ..program.modules import main_function, ops_in, symbols
-from ..program.places import argument_path
-from .jax import device_count, device_shardings, main_mesh
+from ...errors import ShardlogError
+from ...exporters.bind import bind
+from ...importers.sources.compiling import load, refused
+from ...importers.sources.jax import visible
+from ...notations.frontend_attributes import calls_back
+from ...program.elements import dtype_of
+from ...program.function import location
+from ...program.mlir.modules import main_function, ops_in, symbols
+from ...program.mlir.places import argument_path
+from ..jax import device_count, device_shardings, main_mesh
 
 if TYPE_CHECKING:
-    from ..partition.device_program import DeviceProgram
-    from .result import Result
+    from ...partition.device_program import DeviceProgram
+    from ..result import Result
 
 
 @dataclass(frozen=True)

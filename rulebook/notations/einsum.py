@@ -24,9 +24,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..engine.language.sources import line_and_column, line_starts
-from ..errors import ShardlogError, closest
-from ..program.factors import MARKED
+from ...engine.language.sources import line_and_column, line_starts
+from ...errors import ShardlogError, closest
+from ...program.factors import MARKED
 
 SUFFIXES = (".rules", ".txt")
 _BLOCKED = "blocked_propagation"
@@ -72,7 +72,7 @@ class Line:
 
 def read_text(path: Path) -> str:
     """The text of a file. Raises ShardlogError where it cannot be read."""
-    from ..engine.language import sources
+    from ...engine.language import sources
 
     try:
         return sources.read_text(path)

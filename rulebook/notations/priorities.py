@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.language.sources import line_and_column, line_starts
-from ..errors import ShardlogError, closest
-from ..program.factors import KINDS
+from ...engine.language.sources import line_and_column, line_starts
+from ...errors import ShardlogError, closest
+from ...program.factors import KINDS
 
 FAMILIES = ("elementwise", "passing", "broadcast")
 DIRECTIONS = ("forward", "backward", "both", "none")
