@@ -25,8 +25,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 def add_topology(parser: argparse.ArgumentParser) -> None:
     """Adds the machine of costs."""
     about = (
-        "the machine: v4, v5e, v5p, v6e (with a shape, as in v5e:4x8), h100, h200, b200, or a TOML file; "
-        "default: %(default)s"
+        "the machine: v4, v5e, v5p, v6e (with a shape, as in v5e:4x8), h100, h200, b200, cpu, or a TOML "
+        "file; default: %(default)s"
     )
     parser.add_argument("--topology", metavar="MACHINE", default="v5e", help=about)
 

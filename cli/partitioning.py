@@ -63,7 +63,7 @@ def add_form(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--as", dest="form", choices=FORMS, default=FORMS[0], help=about)
     about = (
-        "make least the time on a machine, and not the bytes: v4, v5e, v5p, v6e, h100, h200, b200, or a "
+        "make least the time on a machine, and not the bytes: v4, v5e, v5p, v6e, h100, h200, b200, cpu, or a "
         "TOML file"
     )
     parser.add_argument("--topology", metavar="MACHINE", help=about)

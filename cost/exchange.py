@@ -13,9 +13,7 @@ def prices(machine: Machine) -> Prices:
     """Prices by the time that a machine takes, in bytes that a device sends in that time along a link without
     a rule of its own."""
     unit = machine.link.bandwidth
-    solver = shipped("cost/cost").solver(
-        {"peak": [(machine.flops,)], "memory": [(machine.memory_bandwidth,)], "elementwise_op": []}
-    )
+    solver = shipped("cost/cost").solver({"memory": [(machine.memory_bandwidth,)], "elementwise_op": []})
 
     def collective(kind: str, group: int, axes: tuple[str, ...], groups: Groups) -> Price:
         link = machine.link_of(axes, groups)
@@ -34,4 +32,7 @@ def prices(machine: Machine) -> Prices:
         once = seconds(0.0)
         return Price(seconds(unit) - once, once * unit)
 
-    return Prices(machine.flops / 2 / unit, machine.memory_bandwidth / unit, 0.0, True, collective)
+    def multiplications(element: str) -> float:
+        return machine.peak(element) / 2 / unit
+
+    return Prices(multiplications, machine.memory_bandwidth / unit, 0.0, True, collective)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -55,7 +56,8 @@ class Torus:
 @dataclass(frozen=True)
 class Machine:
     """A machine: operations per second, bytes of memory per second, bytes of memory, of one device; its
-    links, those of some mesh axes on their own, and how devices are joined: in a torus, in groups."""
+    links, those of some mesh axes on their own, and how devices are joined: in a torus, in groups. ``peaks``
+    are the operations per second on elements of some types, ``flops`` those on all others."""
 
     name: str
     flops: float
@@ -65,6 +67,12 @@ class Machine:
     axes: Mapping[str, Link] = field(default_factory=dict)
     network: Network | None = None
     torus: Torus | None = None
+    peaks: Mapping[str, float] = field(default_factory=dict)
+
+    def peak(self, element: str) -> float:
+        """The operations per second on elements of a type, as MLIR writes it; "f8" is all of eight bits."""
+        names = [name for name in self.peaks if element.startswith(name)]
+        return self.peaks[max(names, key=len)] if names else self.flops
 
     def link_of(self, axes: Collection[str], groups: Groups = ()) -> Link:
         """The link of a collective: the slowest of its axes that have their own, or else what joins the
@@ -122,7 +130,7 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     return found if not shape else replace(found, torus=_torus(found, name, shape, devices))
 
 
-_KEYS = ("name", "flops", "memory_bandwidth", "memory", "links", "network", "torus")
+_KEYS = ("name", "flops", "peaks", "memory_bandwidth", "memory", "links", "network", "torus")
 _OF_LINKS = ("bandwidth", "latency", "ring")
 
 
@@ -149,6 +157,11 @@ def _read(data: Mapping[str, Any], path: Path, axes: Collection[str]) -> Machine
         if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
             raise ShardlogError(f"shape is {shape!r}", where=str(path), hint="expected as in [4, 4, 8]")
         torus = Torus(tuple(shape), _count(table, "closes", path))
+    peaks = _table(data, "peaks", path, "with operations per second by type") if "peaks" in data else {}
+    for element in peaks:
+        if not re.fullmatch(r"(f|bf|i|ui)\d+\w*", element):
+            hint = "expected as in MLIR: f32, bf16, i8, or f8 for all of eight bits"
+            raise ShardlogError(f"there is no type {element}", where=str(path), hint=hint)
     return Machine(
         str(data.get("name", path.stem)),
         _number(data, "flops", path),
@@ -158,6 +171,7 @@ def _read(data: Mapping[str, Any], path: Path, axes: Collection[str]) -> Machine
         of_axes,
         network,
         torus,
+        {element: _number(peaks, element, path) for element in peaks},
     )
 
 

@@ -36,7 +36,6 @@ class Pricing:
         self.machine, self.reader = machine, reader
         names = [(name,) for name in sorted(family("elementwise_op"))]
         shared: dict[str, list[tuple[Any, ...]]] = {
-            "peak": [(machine.flops,)],
             "memory": [(machine.memory_bandwidth,)],
             "elementwise_op": names,
         }
@@ -65,6 +64,7 @@ class Pricing:
                 "taken": [(float(taken),)],
                 "made": [(float(made),)],
                 "touched": [(float(touched),)],
+                "peak": [(self.machine.peak(known.element),)],
                 "multiplied": [(float(_multiplied(known)),)] if known.multiplies else [],
             }
             self._known[key] = self._solved(facts, touched)

@@ -83,8 +83,7 @@ class Chooser:
         self.axes, self.planner, self.reader = axes, planner, Reader(book, modes)
         rows = [(n, p.mesh, p.axis, p.pre, p.pre * p.size) for n, p in enumerate(axes.pieces)]
         self._candidates, prices = book.candidates({"axis": rows}), planner.prices
-        shared: dict[str, Rows] = {"exchange": [(prices.multiplications, prices.touched)]}
-        shared |= {"all_work": [()]} if prices.all_work else {}
+        shared: dict[str, Rows] = {"all_work": [()]} if prices.all_work else {}
         self._choice = book.choice(shared)
         self._shared = shared  # what choices start from: in the facts of each, for proofs
         self._choices: dict[Any, Choice] = {}
@@ -272,7 +271,9 @@ class Chooser:
     ) -> dict[str, Rows]:
         """The facts about work that ``rules/partition/choice.dl`` takes, for ways to compute an op."""
         touched = sum(w * prod(s or ()) for w, s in zip(known.widths, known.shapes, strict=True))
+        prices = self.planner.prices
         return {
+            "exchange": [(prices.multiplications(known.element), prices.touched)],
             "parts": [
                 (n, self.axes.product(chain(*(p for f, p in way.items() if f >= 0))))
                 for n, way in enumerate(ways)

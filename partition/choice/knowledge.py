@@ -42,6 +42,7 @@ class Knowledge:
     roles: tuple[str, ...]
     shapes: tuple[Shape | None, ...]  # per slot; None: not a tensor of static shape
     widths: tuple[int, ...]  # bytes of an element, per slot
+    element: str  # the type of the elements of its first slot
     maps: tuple[tuple[tuple[int, ...], ...], ...]  # slot -> dimension -> factors, major to minor
     sizes: Mapping[int, int]  # of factors
     splits: frozenset[int]
@@ -117,6 +118,7 @@ class Reader:
             roles=tuple(role for _, role, *_ in slots),
             shapes=tuple(tuple(d) if r >= 0 else None for d, r in zip(dims, ranks, strict=True)),
             widths=tuple(-(-bits.get(t, 0) // 8) for t in range(len(slots))),
+            element=min(facts.get("element", ()), default=(0, "", 0))[1],
             maps=tuple(tuple(map(tuple, slot)) for slot in maps),
             sizes=dict(said["factor"]),
             splits=splits,

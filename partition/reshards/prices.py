@@ -19,6 +19,10 @@ class Price:
 PLAIN = Price()
 
 
+def _usual(element: str) -> float:
+    return 500.0
+
+
 @dataclass(frozen=True)
 class Prices:
     """Prices without a machine: a byte is a byte, and work in excess of what an op would have if every tensor
@@ -30,7 +34,7 @@ class Prices:
     collective over groups of so many devices along axes, and which these devices are.
     """
 
-    multiplications: float = 500.0  # and additions, for one byte
+    multiplications: Callable[[str], float] = _usual  # and additions for one byte, by the type of elements
     touched: float = 8.0  # bytes of memory for one byte
     once: float = 1024.0
     all_work: bool = False

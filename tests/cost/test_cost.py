@@ -33,6 +33,17 @@ def test_an_op_takes_as_long_as_what_limits_it(tmp_path: Path) -> None:
         assert dot.seconds == pytest.approx(seconds)
 
 
+def test_an_op_computes_at_the_peak_of_its_type(tmp_path: Path) -> None:
+    # The machine has a peak of its own for f32; the program's values live where they would without it.
+    file = tmp_path / "machine.toml"
+    file.write_text(MACHINE.format(flops=1e3, bandwidth=1e9) + "[peaks]\nf32 = 1e2\n")
+    for type_, seconds in (("f32", 10.24), ("bf16", 1.024)):
+        result = shardlog.run(MLP.replace("f32", type_))
+        for program in (result.partition(), result.partition(keep_shardings=False, topology=str(file))):
+            items = {(i.op, i.where): i for i in program.cost(str(file)).items}
+            assert items["stablehlo.dot_general", "<text>:5"].seconds == pytest.approx(seconds)
+
+
 def test_a_sum_goes_around_the_ring_twice_on_the_links_of_its_axis(tmp_path: Path) -> None:
     (made,) = cost(tmp_path, 1e9, 1e9).collectives()
     sent = 4 * 16 * 4 * 2 * 3 / 4

@@ -14,7 +14,7 @@ from ..support.machines import MACHINE
 @pytest.mark.parametrize("name", names())
 def test_known_machines(name: str) -> None:
     found = machine(name)
-    assert found.flops / found.memory_bandwidth > 100
+    assert found.flops / found.memory_bandwidth > (1 if name == "cpu" else 100)
     assert found.memory_bandwidth > found.link.bandwidth
     assert found.network is None or found.network.link.bandwidth < found.link.bandwidth
 
@@ -27,6 +27,14 @@ def test_rings_send_both_ways_and_rows_one_way() -> None:
     # A group along two dimensions has the links of both; half a ring is a row.
     assert cube.link_of((), [range(16)]).bandwidth == 2 * ring
     assert cube.link_of((), [[0, 1]]).bandwidth == ring / 2
+
+
+def test_peaks_by_type() -> None:
+    # A table gives some types their own; "f8" stands for all of eight bits.
+    h100 = machine("h100")
+    assert h100.peak("bf16") == h100.flops == 2 * h100.peak("f32")
+    assert h100.peak("f8E4M3FN") == h100.peak("f8E5M2") > h100.flops
+    assert machine("v5e").peak("f32") == machine("v5e").flops
 
 
 def test_between_nodes_devices_send_side_by_side() -> None:
@@ -51,6 +59,8 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
         ("flops = 1", r"there is no table \[links\]"),
         (MACHINE.replace("memory =", "memori =").format(flops=1, bandwidth=1), "there is no memori"),
         (MACHINE.format(flops=1, bandwidth=1) + "[network]\nwithin = 1.5", "within is 1.5"),
+        (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nfp8 = 1", "there is no type fp8"),
+        (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nf32 = 0", "f32 is 0"),
         (MACHINE.format(flops=1, bandwidth=1) + "[torus]\nshape = 4", "shape is 4"),
     ):
         file.write_text(text)
