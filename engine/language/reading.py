@@ -1,0 +1,108 @@
+"""The files of a program, and those that they include."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .diagnostics import DatalogError, Diagnostic, Reporter
+from .parser import NoRulesError, parse
+from .preprocessor import Preprocessor
+from .sources import Sources, UnreadableError, line_starts, read_text
+from .syntax import Module
+
+
+class Reader:
+    """Reads each file once, included ones where they are included first.
+
+    A file may include what is in the folder of the file that was named first, or in ``folders``. What it
+    includes must begin as rules do: no message shows a line of another file.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        reporter: Reporter,
+        module: Module,
+        texts: Mapping[str, str],
+        folders: Sequence[Path],
+    ) -> None:
+        self.sources = sources
+        self.reporter = reporter
+        self.module = module
+        self.texts = texts
+        self.folders = folders
+        self.top = Path()  # the folder of the file that was named first
+        self.seen: set[tuple[str, int]] = set()
+        self.preprocessor = Preprocessor(self.peek)
+
+    def read_root(self, path: Path) -> None:
+        """Add what a file says. Raises DatalogError where it cannot be read."""
+        try:
+            text = read_text(path)
+        except UnreadableError as error:
+            message = f"cannot read this file: {error}"
+            raise DatalogError([Diagnostic(str(path), 1, 1, "E0106", message)]) from None
+        self.read(str(path), text, path.parent.resolve())
+
+    def read(
+        self, name: str, text: str, folder: Path, module: Module | None = None, included: bool = False
+    ) -> None:
+        """Add what a text says to ``module``; ``folder`` is where included files may be."""
+        if module is None:
+            module, self.top = self.module, folder
+        identity = name if name in self.texts else str(Path(name).resolve())
+        if (identity, id(module)) in self.seen:
+            return
+        self.seen.add((identity, id(module)))
+        text, wrong = self.preprocessor.expand(text, identity)
+        start = self.sources.add(name, text)
+        for line, message in wrong:
+            self.reporter.error("E0108", start + line_starts(text)[line], message)
+
+        def include(target: str, at: int, into: Module) -> None:
+            if target in self.texts:
+                self.read(target, self.texts[target], folder, into)
+            else:
+                self.include(Path(name).parent, target, at, folder, into)
+
+        parse(text, start, module, self.reporter, include, strict=included)
+
+    def peek(self, target: str, file: str) -> tuple[str, str] | None:
+        """The file that a file includes by a name, as it is known, and its text; None where it cannot be."""
+        if target in self.texts:
+            return target, self.texts[target]
+        try:
+            path = self.find(Path(file).parent, target)
+            folders = (self.top, *self.folders)
+            if any(path.resolve().is_relative_to(allowed) for allowed in folders):
+                return str(path.resolve()), read_text(path)
+        except (UnreadableError, OSError, ValueError, RuntimeError):
+            pass
+        return None
+
+    def find(self, beside: Path, target: str) -> Path:
+        """The path of a file that is included: beside the file that includes it, or in one of the folders."""
+        path = beside / target
+        if path.exists():
+            return path
+        return next((found for f in self.folders if (found := f / target).exists()), path)
+
+    def include(self, beside: Path, target: str, at: int, folder: Path, module: Module) -> None:
+        path = beside / target
+        try:
+            path = self.find(beside, target)
+            resolved = path.resolve()
+            if not any(resolved.is_relative_to(allowed) for allowed in (folder, *self.folders)):
+                message = f'"{target}" is not in the folder of the rule file'
+                hint = f"if it may be included, allow its folder: {resolved.parent}"
+                self.reporter.error("E0106", at, message, hint)
+                return
+            self.read(str(path), read_text(path), folder, module, included=True)
+        except NoRulesError:
+            hint = "its first statement has a syntax error: load the file by itself to see it"
+            self.reporter.error("E0106", at, f'"{target}" is no file of rules', hint)
+        except (UnreadableError, OSError, ValueError, RuntimeError) as error:
+            # Of a path itself: a null byte, a name that is too long, links that lead to one another.
+            reason = getattr(error, "strerror", None) or str(error)
+            self.reporter.error("E0106", at, f'cannot read "{target}": {reason}', f"looked for {path}")

@@ -1,0 +1,141 @@
+"""Checked clauses to the rules, facts and strata of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from ..analysis.strata import clause_uses
+from ..analysis.types import Types
+from ..language.syntax import Clause, ColumnDeclaration, RelationDeclaration, Text
+from .plan import BranchFields, Column, Expression, Relation, Rule, Source, Stratum
+from .planner import Schema, constant_arguments, plan_clause
+
+# Relations beside another one: what may be chosen there, and what is to be deleted.
+CANDIDATES, SUPERFLUOUS = "candidates", "superfluous"
+Clauses = Iterable[tuple[Clause, dict[str, str]]]
+
+
+def helper(name: str, what: str) -> str:
+    """The name of the relation that has the candidates or the superfluous tuples of another one."""
+    return f"{name}@{what}"
+
+
+class Assembly:
+    """What groups of relations add to a plan: rules, facts, strata, and places in the text.
+
+    ``source`` gives the place of a rule. With ``updates`` strata say how they go on after facts were added.
+    """
+
+    def __init__(
+        self, relations: Sequence[Relation], schema: Schema, source: Callable[[Text], Source], updates: bool
+    ) -> None:
+        self._relations = relations
+        self._schema = schema
+        self._source = source
+        self._updates = updates
+        self._numbers: dict[Text, int] = {}  # of sources
+        self._taken = _Taken()
+        self.sources: list[Source] = []
+        self.rules: list[Rule] = []
+        self.facts: list[tuple[int, tuple[Expression, ...]]] = []
+        self.strata: list[Stratum] = []
+
+    def add(self, group: Sequence[str], clauses: Mapping[str, Clauses]) -> bool:
+        """Adds relations that are computed together. ``clauses`` are those of each relation, with the kinds
+        of their variables. Whether there is a stratum for them: facts alone make none."""
+        once: list[int] = []
+        again: list[int] = []
+        more: list[int] = []
+        subsuming: list[int] = []
+        index, members = self._schema.index, frozenset(group)
+        for name in group:
+            for clause, kinds in clauses.get(name, ()):
+                constants = constant_arguments(clause, self._schema)
+                if constants is not None and not clause.subsumes:
+                    if self._taken.take(self._relations[index[name]], constants):
+                        self.facts.append((index[name], constants))
+                    continue
+                recursive = any(use.relation in members for use in clause_uses(clause))
+                gathers = helper(name, SUPERFLUOUS if clause.subsumes else CANDIDATES)
+                if gathers in index:
+                    clause = clause._replace(head=clause.head._replace(name=gathers))
+                kind = subsuming if clause.subsumes else again if recursive else once
+                kind += self._planned(clause, kinds, members)
+                if self._updates and not clause.subsumes:
+                    more += self._planned(clause, kinds, index)
+        if once or again or subsuming:
+            self.strata.append(self._stratum(group, once, again, more, subsuming))
+        return bool(once or again or subsuming)
+
+    def _planned(self, clause: Clause, kinds: dict[str, str], recursive: Collection[str]) -> range:
+        """The numbers of the rules that a clause becomes, with a variant for each atom of the relations that
+        are recursive."""
+        if clause.text not in self._numbers:
+            self._numbers[clause.text] = len(self.sources)
+            self.sources.append(self._source(clause.text))
+        first = len(self.rules)
+        self.rules += plan_clause(clause, kinds, self._schema, recursive, self._numbers[clause.text])
+        return range(first, len(self.rules))
+
+    def _stratum(
+        self, group: Sequence[str], once: list[int], again: list[int], more: list[int], subsuming: list[int]
+    ) -> Stratum:
+        index = self._schema.index
+        helpers = [
+            tuple(index[n] for name in group if (n := helper(name, what)) in index)
+            for what in (CANDIDATES, SUPERFLUOUS)
+        ]
+        # What is chosen, deleted or numbered depends on all that there is.
+        grows = self._updates and not any(helpers) and not any("@" in name for name in group)
+        return Stratum(
+            tuple(index[name] for name in group),
+            tuple(once),
+            tuple(again),
+            tuple(more) if grows else None,
+            tuple(subsuming),
+            *helpers,
+        )
+
+
+class _Taken:
+    """What the facts of relations with choices have in the columns of each."""
+
+    def __init__(self) -> None:
+        self._seen: set[object] = set()
+
+    def take(self, relation: Relation, row: Sequence[Expression]) -> bool:
+        """Whether a fact agrees with none before it."""
+        parts = {(relation.name, columns, tuple(row[c] for c in columns)) for columns in relation.choices}
+        free = parts.isdisjoint(self._seen)
+        if free:
+            self._seen |= parts
+        return free
+
+
+def columns_of(declared: Iterable[ColumnDeclaration], types: Types) -> tuple[Column, ...]:
+    """Columns as plans have them."""
+    return tuple(Column(c.name, types.root(c.type_name), c.type_name) for c in declared)
+
+
+def choices_of(relation: RelationDeclaration, keyed: bool) -> tuple[tuple[int, ...], ...]:
+    """The columns of each group of a choice, without the key's."""
+    places = {column.name: i - keyed for i, column in enumerate(relation.columns)}
+    return tuple(tuple(places[n] for n in names if places[n] >= 0) for names, _ in relation.choices)
+
+
+def records_of(types: Types) -> dict[str, tuple[Column, ...]]:
+    """The fields of every type that is a record, by all of its names."""
+    return {
+        name: columns_of(types.columns[kind], types)
+        for name, kind in sorted(types.kinds.items())
+        if kind in types.columns
+    }
+
+
+def branches_of(types: Types) -> dict[str, dict[str, BranchFields]]:
+    """The branches of every algebraic data type, by all names of the type."""
+    found: dict[str, dict[str, BranchFields]] = {}
+    for name, branch in sorted(types.branches.items(), key=lambda pair: pair[1].number):
+        fields = BranchFields(columns_of(branch.columns, types), branch.slots)
+        found.setdefault(branch.type_name, {})[name] = fields
+    return {name: found[kind] for name, kind in sorted(types.kinds.items()) if kind in found}
