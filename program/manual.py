@@ -28,7 +28,7 @@ class Manual:
     """The manual axes of an operand or result of a manual computation.
 
     ``sharding`` is that at the boundary, without the free axes of its dimensions, and ``facts`` is what
-    ``rules/propagation/manual.dl`` is told of an edge across it, without the slot.
+    ``rules/propagation/turn/manual.dl`` is told of an edge across it, without the slot.
     """
 
     sharding: Sharding

@@ -1,4 +1,4 @@
-"""The report as one HTML page: the data compressed, the styles and scripts of this folder inside."""
+"""The report as one HTML page: the data compressed, with the styles and scripts of ``browser/`` inside."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ...pages import page_of
 from ...runs.records.record import Run, record
 from .data import collect
 
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parent / "browser"
 _SCRIPTS = (
-    *("dom", "run", "cost", "ways", "layout", "graph", "nodes"),
-    *("derivation", "details", "tensors", "program", "conflicts", "summary", "app"),
+    *("dom", "run", "cost", "ways", "graph/layout", "graph/graph", "graph/nodes", "graph/derivation"),
+    *("details", "tensors", "program", "conflicts", "summary", "app"),
 )
 
 

@@ -15,7 +15,7 @@ from shardlog.program.ids import Item, Place
 from shardlog.program.meshes import Atom
 from shardlog.program.mlir.modules import symbols
 
-from ..support import models, oracle, tools
+from ...support import models, oracle, tools
 
 DEBUG = "sdy-user-priority-propagate{keep-sharding-rules=true debug-sharding-origins=true}"
 # What a call becomes while Shardy propagates.

@@ -6,8 +6,8 @@ import pytest
 from shardlog.engine.provenance.proof import Derivations
 from shardlog.engine.provenance.proof_check import Checker
 
-from ..propagation.recorded import recorded
-from ..propagation.solving import turn
+from ...propagation.recorded import recorded
+from ...propagation.solving import turn
 
 CASES = [case for case in recorded() if case.gains][::60]
 

@@ -13,7 +13,7 @@ from shardlog.cli.schemas import schema
 from shardlog.explanations.answers.diff_text import diff_text
 from shardlog.explanations.questions.diff import diff
 
-from ..support import models, oracle
+from ...support import models, oracle
 
 DOT = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>

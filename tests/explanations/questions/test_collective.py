@@ -6,7 +6,7 @@ import pytest
 import shardlog
 from shardlog.errors import ShardlogError
 
-from ..support.mlp import MLP
+from ...support.mlp import MLP
 
 
 def test_a_sum_is_followed_back_to_the_annotation_of_a_weight() -> None:

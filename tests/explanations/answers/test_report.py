@@ -24,7 +24,7 @@ from shardlog.program.folding import MEMBER, REPEAT, fold, scope
 from shardlog.runs.records.obstacles import Obstacles
 from shardlog.tests.support import models
 
-from ..support import tools
+from ...support import tools
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -177,7 +177,7 @@ def test_a_derivation_opens_step_by_step(page: Page) -> None:
     page.click("#details .step summary")
     step = page.text("#details .step dl")
     assert 'Slot 1 (%arg2) has "data" as axis 0 of factor j' in step
-    assert "rules/propagation/compatible.dl:" in step
+    assert "rules/propagation/turn/compatible.dl:" in step
     # The other axis that was in the running, and why it lost.
     assert "data of %1 dim 0 along factor i, for %2 dim 0: taken" in step.replace("\n", " ")
 

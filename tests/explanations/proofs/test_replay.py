@@ -8,7 +8,7 @@ from shardlog.explanations.explanation import Explanation
 from shardlog.explanations.questions.replay import again, replay
 from shardlog.explanations.questions.why import Explainer
 
-from ..support import models
+from ...support import models
 
 MOST = 600  # tensors of a program that are looked at, evenly spread
 CHECKED = 12  # of these whose proofs are checked

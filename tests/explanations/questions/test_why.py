@@ -45,7 +45,7 @@ def test_chain() -> None:
         'Slot 1 (%arg1) has "model" as axis 0 of factor j, no other slot has another there, '
         "and operands pass it on."
     )
-    assert found.steps[1].rule.startswith("rules/propagation/compatible.dl:")
+    assert found.steps[1].rule.startswith("rules/propagation/turn/compatible.dl:")
     assert (found.origin.value, found.origin.where) == ("%arg1", "params['w']")
     assert found.needs == (found.origin,)
 
