@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from .clauses import DEEPEST, ClauseParser, ReportedError
+from .clauses import ClauseParser
 from .diagnostics import Reporter, did_you_mean
 from .lexer import DIRECTIVES, KEYWORDS, unescape
 from .syntax import (
@@ -23,6 +23,8 @@ from .syntax import (
     RelationDeclaration,
     TypeDeclaration,
 )
+from .terms import DEEPEST
+from .tokens import ReportedError
 
 _QUALIFIERS = frozenset(
     [

@@ -9,12 +9,13 @@ from pathlib import Path
 from ..analysis.checks import check_aggregates, check_atoms, check_grounded
 from ..analysis.declarations import check_no_files, declared_relations, directives_of
 from ..analysis.domains import check_domains, declared_domains
+from ..analysis.inference import Inference, argument_kinds, kind_of
 from ..analysis.keys import check_key, drop_key
 from ..analysis.projections import Projections
 from ..analysis.scopes import resolve
 from ..analysis.strata import stratify
 from ..analysis.subtypes import check_subtypes
-from ..analysis.types import PRIMITIVES, Inference, Types, argument_kinds, declared_types, kind_of, plan_type
+from ..analysis.types import PRIMITIVES, Types, declared_types, plan_type
 from ..analysis.warnings import warn
 from ..language import syntax as ast
 from ..language.diagnostics import Diagnostic, EngineError, Reporter, did_you_mean

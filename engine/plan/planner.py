@@ -23,9 +23,10 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import islice
 
+from ..analysis.inference import argument_kinds, kind_of
 from ..analysis.projections import counts_bindings
 from ..analysis.scopes import holds_generator, holds_wildcard, terms, variables
-from ..analysis.types import Types, argument_kinds, kind_of, plan_type
+from ..analysis.types import Types, plan_type
 from ..language.syntax import (
     Aggregate,
     Atom,
