@@ -1,9 +1,4 @@
-"""The cheapest collectives from one layout to another: a shortest path over steps.
-
-The price of a step is what a device sends by the ring model, counted in elements: (n - 1) / n of the result
-of an all-gather, twice that of an all-reduce, (n - 1) / n of a part in an all-to-all, a whole part in a
-collective-permute. Slicing out of what a device has is free.
-"""
+"""The cheapest collectives from one layout to another: a shortest path over steps."""
 
 from __future__ import annotations
 
@@ -11,40 +6,21 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, permutations, product
+from itertools import product
 from math import inf, prod
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ..layouts import Axes, Dims, Layout, Pieces, Shape
+from ..layouts import Axes, Layout, Pieces, Shape
+from .moves import Moves, Step, with_pieces
 from .prices import PLAIN, Price, Prices
 
 Places = npt.NDArray[np.int64]
-Kind = Literal[
-    "slice", "mask", "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_permute"
-]
 _STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
 _ALIKE = 300  # layouts that are tried for the way from one mesh to another
 _CROSSINGS = 1000  # ways to split dimensions there
 _MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of a plan. ``dim`` is the dimension that is gathered, cut or scattered; an exchange splits
-    ``to``.
-
-    ``price`` is in elements that a device sends.
-    """
-
-    kind: Kind
-    pieces: Pieces
-    after: Layout
-    price: float
-    dim: int = -1
-    to: int = -1
 
 
 @dataclass(frozen=True)
@@ -65,11 +41,11 @@ class Planner:
 
     def __init__(self, axes: Axes, prices: Prices | None = None) -> None:
         self.axes, self.prices = axes, prices or Prices()
+        self.moves = Moves(axes)
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self._plans: dict[tuple[Shape, Layout, Layout], Plan] = {}
         self._searches: dict[tuple[Shape, Layout, Layout], Plan] = {}
         self._ranges: dict[tuple[int, Pieces], tuple[Places, Places]] = {}
-        self._splits: dict[tuple[int, ...], list[Dims]] = {}
 
     def plan(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
         """The cheapest plan for a tensor of this shape."""
@@ -198,11 +174,12 @@ class Planner:
         for d, (held, wanted) in enumerate(pairs):
             if held == wanted:
                 continue
-            if not (self.fits(shape[d], held, wanted) if gathers else self.fits(shape[d], wanted, held)):
+            more, fewer = (held, wanted) if gathers else (wanted, held)
+            if not self.moves.fits(shape[d], more, fewer):
                 return None
-            moved = held[len(wanted) :] if gathers else wanted[len(held) :]
+            moved = more[len(fewer) :]
             price = prod(axes.local(shape, layout.dims)) * (axes.product(moved) - 1) if gathers else 0
-            layout = Layout(_with(layout.dims, d, wanted))
+            layout = Layout(with_pieces(layout.dims, d, wanted))
             steps.append(Step("all_gather" if gathers else "slice", moved, layout, float(price), d))
         return Plan(tuple(steps), sum(step.price for step in steps))
 
@@ -241,7 +218,8 @@ class Planner:
 
     def _in_parts(self, layout: Layout, counts: tuple[int, ...]) -> list[Layout]:
         """The layouts on the mesh of ``layout`` with so many parts of each dimension."""
-        return [Layout(dims) for dims in self._arranged(tuple(self._same_mesh(layout, layout)), counts)]
+        pieces = tuple(self.moves.same_mesh(layout, layout))
+        return [Layout(dims) for dims in self.moves.arranged(pieces, counts)]
 
     def _displaced(self, start: Layout, goal: Layout) -> bool:
         """Whether any device has another part in ``goal``, which has as many parts of each dimension."""
@@ -268,7 +246,7 @@ class Planner:
                 continue
             done.add(layout)
             price = best[layout]
-            for step in self.steps(shape, layout, goal, direct=direct):
+            for step in self.moves.steps(shape, layout, goal, direct=direct):
                 after = step.after
                 total = price + (_STEP if step.price else _STEP / 1000)
                 total += step.price * self.price(step.kind, step.pieces).byte
@@ -317,140 +295,13 @@ class Planner:
         """The plain way between a layout and the whole tensor."""
         steps, layout = list[Step](), start
         while layout != goal:
-            found = [s for s in self.steps(shape, layout, goal) if s.kind != "all_to_all"]
+            found = [s for s in self.moves.steps(shape, layout, goal) if s.kind != "all_to_all"]
             nearer = [s for s in found if s.after == goal] or sorted(
                 found, key=lambda s: len(list(s.after.pieces)), reverse=not any(start.pieces)
             )
             steps.append(nearer[0])
             layout = nearer[0].after
         return tuple(steps)
-
-    # ---- Steps ------------------------------------------------------------------------------------------
-
-    def steps(self, shape: Shape, layout: Layout, goal: Layout, *, direct: bool = False) -> Iterator[Step]:
-        """The steps that can be taken from a layout on the way to a goal; ``direct``: those that bring
-        pieces to where the goal has them."""
-        for step in self._all_steps(shape, layout, goal):
-            after, dims = step.after, layout.dims
-            if not direct or all(
-                new == held or set(new) <= {*held, *wanted}
-                for new, held, wanted in zip(after.dims, dims, goal.dims, strict=True)
-            ):
-                yield step
-
-    def _all_steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        yield from self._reductions(shape, layout, goal)
-        yield from self._gathers(shape, layout, goal)
-        yield from self._cuts(shape, layout, goal)
-        yield from self._permutes(shape, layout, goal)
-        used = set(layout.pieces)
-        masks = tuple(p for p in goal.partial if p not in used)
-        if masks and (not layout.partial or layout.combine == goal.combine):
-            after = Layout(layout.dims, tuple(sorted((*layout.partial, *masks))), goal.combine)
-            yield Step("mask", masks, after, 0.0)
-
-    def fits(self, size: int, pieces: Pieces, fewer: Pieces) -> bool:
-        """Whether the parts of a dimension lie in those that fewer pieces make, or the dimension is whole."""
-        axes = self.axes
-        return not fewer or axes.tile(size, fewer) == axes.tile(size, pieces) * axes.product(
-            pieces[len(fewer) :]
-        )
-
-    def _reductions(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        loose = [p for p in layout.partial if p not in goal.partial]
-        if not loose:
-            return
-        axes, dims = self.axes, layout.dims
-        size = prod(axes.local(shape, dims))
-        for length in range(len(loose), 0, -1):
-            for some in combinations(loose, length):
-                rest = tuple(p for p in layout.partial if p not in some)
-                combine = layout.combine if rest else ""
-                n = axes.product(some)
-                price = 2 * size * (n - 1) / n
-                yield Step("all_reduce", some, Layout(dims, rest, combine), price)
-                for d, held in enumerate(dims):
-                    for order in permutations(some):
-                        new = held + order
-                        if shape[d] >= axes.product(new) and self.fits(shape[d], new, held):
-                            after = Layout(_with(dims, d, new), rest, combine)
-                            scattered = prod(axes.local(shape, after.dims))
-                            yield Step("reduce_scatter", order, after, scattered * (n - 1), d)
-
-    def _gathers(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        """Gathers, and exchanges: what one dimension gathers splits another."""
-        axes, dims = self.axes, layout.dims
-        size = prod(axes.local(shape, dims))
-        for d, held in enumerate(dims):
-            for keep in range(len(held)):
-                kept, moved = held[:keep], held[keep:]
-                if not self.fits(shape[d], held, kept):
-                    continue
-                n, gathered = axes.product(moved), _with(dims, d, kept)
-                price = size * (n - 1)
-                yield Step(
-                    "all_gather", moved, Layout(gathered, layout.partial, layout.combine), float(price), d
-                )
-                for other, there in enumerate(dims):
-                    new = there + moved
-                    if other == d or shape[other] < axes.product(new):
-                        continue
-                    if not self.fits(shape[other], new, there):
-                        continue
-                    after = Layout(_with(gathered, other, new), layout.partial, layout.combine)
-                    part = prod(axes.local(shape, _with(dims, other, new))) * n
-                    yield Step("all_to_all", moved, after, part * (n - 1) / n, d, other)
-
-    def _cuts(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        used, dims = set(layout.pieces), layout.dims
-        for d, (held, wanted) in enumerate(zip(dims, goal.dims, strict=True)):
-            # Pieces that do not nest in the parts that are there can be cut all at once only.
-            together = (*held, *(q for q in wanted if q not in used))
-            for new in [together, *((*held, p) for p in self._same_mesh(layout, goal) if p not in used)]:
-                if len(new) > len(held) and self.fits(shape[d], new, held):
-                    after = Layout(_with(dims, d, new), layout.partial, layout.combine)
-                    yield Step("slice", new[len(held) :], after, 0.0, d)
-
-    def _same_mesh(self, layout: Layout, goal: Layout) -> list[int]:
-        """The pieces of the mesh of two layouts."""
-        pieces = self.axes.pieces
-        mesh = next((pieces[p].mesh for p in (*layout.pieces, *goal.pieces)), self.axes.main)
-        return [p for p, piece in enumerate(pieces) if piece.mesh == mesh]
-
-    def _permutes(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        """Each device gets the part of another: dimensions in as many parts, on other pieces."""
-        axes, dims = self.axes, layout.dims
-        price = float(prod(axes.local(shape, dims)))
-        usable = [p for p in self._same_mesh(layout, goal) if p not in layout.partial]
-        for new in self._arranged(tuple(usable), tuple(axes.product(held) for held in dims)):
-            if new != dims:
-                yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
-
-    def _arranged(self, usable: Pieces, counts: tuple[int, ...]) -> list[Dims]:
-        """All ways to split dimensions into so many parts."""
-        if not counts:
-            return [()]
-        key = (*usable, -1, *counts)
-        if key not in self._splits:
-            found: list[Dims] = []
-            for some in self._making(usable, counts[0]):
-                rest = tuple(p for p in usable if p not in some)
-                found += [(some, *more) for more in self._arranged(rest, counts[1:])]
-            self._splits[key] = found
-        return self._splits[key]
-
-    def _making(self, usable: Pieces, count: int) -> Iterator[Pieces]:
-        """The lists of pieces that make so many parts."""
-        if count == 1:
-            yield ()
-        for p in usable:
-            if self.axes.sizes[p] > 1 and count % self.axes.sizes[p] == 0:
-                rest = tuple(q for q in usable if q != p)
-                yield from ((p, *more) for more in self._making(rest, count // self.axes.sizes[p]))
-
-
-def _with(dims: Dims, d: int, pieces: Pieces) -> Dims:
-    return (*dims[:d], pieces, *dims[d + 1 :])
 
 
 def _joined(*plans: Plan) -> Plan:

@@ -9,7 +9,8 @@ from jaxlib.mlir import ir
 
 from ..building import Builder, element_of, shape_of
 from ..layouts import Axes, Layout, Shape
-from .planning import Plan, Step
+from .moves import Step
+from .planning import Plan
 
 
 def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, plan: Plan) -> Any:
