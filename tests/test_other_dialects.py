@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from .shardy.test_random_modules import EXAMPLES, SEED, several
 from .support import models
 from .support.compare import differences
-from .support.random_modules import modules
+from .support.generators.random_modules import modules
 from .support.renamed import renamed, renamed_rules
 
 HOST, OTHER = "stablehlo.", "my."

@@ -14,7 +14,7 @@ from shardlog.errors import ShardlogError
 from shardlog.importers.listing import Listing, bytecode, listing_of, through_bindings
 from shardlog.importers.sources.source import make_context
 
-from ..support.random_modules import modules
+from ..support.generators.random_modules import modules
 
 core = pytest.importorskip("shardlog.engine._core", reason="the core is not built")
 

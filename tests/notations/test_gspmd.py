@@ -26,7 +26,7 @@ from shardlog.notations.gspmd.read import read_gspmd
 from shardlog.notations.gspmd.tiles import flat_devices
 from shardlog.notations.gspmd.write import to_gspmd
 
-from ..support.random_modules import modules
+from ..support.generators.random_modules import modules
 
 XLA: Any = xla_client.HloSharding
 P: Any = PartitionSpec

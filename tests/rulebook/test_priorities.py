@@ -15,7 +15,7 @@ from shardlog import cli
 from ..shardy.test_random_modules import EXAMPLES, SEED, several
 from ..support import models
 from ..support.compare import differences
-from ..support.random_modules import modules
+from ..support.generators.random_modules import modules
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHARDY = re.findall(r"^```text shardy.txt\n(.*?)^```$", (DOCS / "op_priorities.md").read_text(), re.S | re.M)[

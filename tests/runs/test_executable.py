@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 from shardlog.importers.sources.source import make_context
 from shardlog.runs.executing.execution import boundary, compare, random_inputs
 
-from ..partition import random_programs
+from ..partition.generated import random_programs
 from ..partition.running import run_whole
 from ..support import models
 from ..support.models import common, dense

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, note, reject, seed, settings
 from hypothesis import strategies as st
 
 from ..support.compare import differences
+from ..support.generators.random_modules import modules
 from ..support.oracle import PROPAGATE, OracleError, forked, propagate, reprinted
-from ..support.random_modules import modules
 
 EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "200"))
 SEED = int(os.environ.get("SHARDLOG_SEED", "0"))

@@ -15,7 +15,7 @@ from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import why_not
 from shardlog.runs.options import STRATEGIES
 
-from ...support.random_modules import modules
+from ...support.generators.random_modules import modules
 
 
 def missing(result: shardlog.Result, value: str, rank: int) -> Iterator[WhyNot]:

@@ -1,6 +1,6 @@
 """Random programs, partitioned and run on eight devices, compared with themselves on one.
 
-    python -m shardlog.tests.partition.random_programs --count N --seed S
+    python -m shardlog.tests.partition.generated.random_programs --count N --seed S
 
 The exit status is 1 where any differs. Program ``i`` of a seed is always the same.
 """
@@ -18,8 +18,8 @@ import numpy as np
 import shardlog
 from shardlog.importers.sources.source import make_context
 
+from ..running import ENDED, Array, run_partitioned, run_whole, survive
 from .random_ops import OPS
-from .running import ENDED, Array, run_partitioned, run_whole, survive
 from .writing import Program, mesh
 
 FORMS = ("replica", "replica", "replica", "manual", "sdy-manual")
@@ -110,7 +110,7 @@ def main() -> int:
         return 0
     wrong = refused = 0
     passed = ["--seed", str(options.seed), *(["--only", *options.only] if options.only else [])]
-    for number, message in survive("shardlog.tests.partition.random_programs", numbers, passed):
+    for number, message in survive("shardlog.tests.partition.generated.random_programs", numbers, passed):
         if message:
             unable = any(text in message for text in XLA_UNABLE)
             wrong, refused = wrong + (not unable), refused + unable

@@ -1,6 +1,6 @@
 """StableHLO's own interpreter tests, their inputs and what ops give under random shardings.
 
-    STABLEHLO=CHECKOUT python -m shardlog.tests.partition.interpreter_tests [--seeds N]
+    STABLEHLO=CHECKOUT python -m shardlog.tests.partition.generated.interpreter_tests [--seeds N]
 
 Constants become arguments, but for those that say a shape, and what a test checks becomes a result: it is
 compared with the program on one device.
@@ -23,9 +23,9 @@ from jaxlib.mlir import ir
 from shardlog.importers.sources.source import make_context
 from shardlog.program.mlir.modules import symbols
 
-from ..support import tools
+from ...support import tools
+from ..running import Array, run_partitioned, run_whole, survive
 from .random_programs import XLA_UNABLE, differs
-from .running import Array, run_partitioned, run_whole, survive
 from .writing import DTYPES, Program, mesh
 
 
@@ -168,7 +168,7 @@ def main() -> int:
             print(f"{number} {check(*tests[number])}", flush=True)
         return 0
     counts = {"right": 0, "wrong": 0, "not run by XLA": 0}
-    module, passed = "shardlog.tests.partition.interpreter_tests", ["--seeds", str(options.seeds)]
+    module, passed = "shardlog.tests.partition.generated.interpreter_tests", ["--seeds", str(options.seeds)]
     for number, message in survive(module, numbers, passed):
         unable = message.startswith("on one device") or any(text in message for text in XLA_UNABLE)
         counts["not run by XLA" if unable else "wrong" if message else "right"] += 1

@@ -14,7 +14,7 @@ from . import random_programs
 @pytest.mark.parametrize("seed", range(4))
 def test_random_programs(seed: int) -> None:
     """They run in processes of their own, which XLA may end."""
-    command = [sys.executable, "-m", "shardlog.tests.partition.random_programs", "--count", "105"]
+    command = [sys.executable, "-m", "shardlog.tests.partition.generated.random_programs", "--count", "105"]
     done = subprocess.run([*command, "--seed", str(seed)], capture_output=True, text=True, check=False)
     said = re.search(r"105 programs: 0 wrong, (\d+) that XLA does not run", done.stdout)
     assert said is not None, done.stdout + done.stderr[-2000:]

@@ -1,0 +1,1 @@
+"""Random modules, ops and shardings: what equality with Shardy is tested on."""
