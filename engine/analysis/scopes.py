@@ -33,7 +33,7 @@ def resolve(clause: Clause) -> Clause:
     if not clause.nested:
         return clause
     numbers = count(1)
-    visible = _direct_names((head, *body))
+    visible = direct_names((head, *body))
 
     def rename(term: Term) -> Term:
         return _rewrite(term, {}, visible, numbers)
@@ -140,7 +140,7 @@ def _collect(term: Term, found: set[str]) -> None:
         found.update(term.outer)
 
 
-def _direct_names(body: Iterable[Literal]) -> set[str]:
+def direct_names(body: Iterable[Literal]) -> set[str]:
     """The variables that stand in a body outside of its aggregates."""
     found: set[str] = set()
     for literal in body:
@@ -160,7 +160,7 @@ def _rewrite(term: Term, names: dict[str, str], visible: set[str], numbers: coun
         return term._replace(value=_rewrite(term.value, names, visible, numbers))
     if not isinstance(term, Aggregate):
         return term
-    own = _direct_names(term.body) - visible
+    own = direct_names(term.body) - visible
     if term.target is not None:
         _collect(term.target, own)
     number = next(numbers)
@@ -171,7 +171,7 @@ def _rewrite(term: Term, names: dict[str, str], visible: set[str], numbers: coun
 
     body = tuple(map_literal(literal, rename) for literal in term.body)
     target = None if term.target is None else rename(term.target)
-    used = _direct_names(body)
+    used = direct_names(body)
     if target is not None:
         _collect(target, used)
     outer = used - {inner[name] for name in own}

@@ -62,7 +62,7 @@ class _Parser(ClauseParser):
     def __init__(self, text: str, start: int, module: Module, reporter: Reporter, include: Include) -> None:
         super().__init__(text, start, module, reporter)
         self.include = include
-        self.inside = 0  # how many components the token is in
+        self.around: list[Component] = []  # the components that the token is in
 
     def program(self, strict: bool) -> None:
         while self.kinds[self.i] != "end":
@@ -92,10 +92,12 @@ class _Parser(ClauseParser):
             ".pragma": self.pragma,
             ".comp": self.component,
             ".init": self.instance,
+            ".lattice": self.lattice,
+            ".override": self.override,
             ".number_type": self.old_type,
             ".symbol_type": self.old_type,
         }
-        kind = self.kinds[self.i]
+        kind, start = self.kinds[self.i], self.i
         try:
             if kind in statements:
                 statements[kind]()
@@ -108,25 +110,37 @@ class _Parser(ClauseParser):
         except ReportedError:
             self.module.unread = True
             self.recover()
+            self.i = max(self.i, start + 1)  # whatever it is, it is behind us
 
     def not_a_statement(self, kind: str) -> NoReturn:
         at, word = self.places[self.i], self.texts[self.i + 1] if kind == "." else kind[1:]
         self.i += 1
-        if kind == ".lattice":
-            self.later(at, "lattices")
-        if kind == ".override":
-            self.error("E0102", at, "`.override` stands in components only")
         if kind == ".plan":
             self.error("E0102", at, "`.plan` stands behind a rule")
         if kind == ".functor":
             self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
         self.error("E0102", at, f"unknown directive `.{word}`", did_you_mean(word, DIRECTIVES))
 
+    def lattice(self) -> None:
+        """Report a lattice, and go on behind it."""
+        self.no_lattices(self.places[self.i])
+        self.i += 1
+        self.take("identifier", "the name of a type")
+        for kind in ("<", ">", "{"):
+            self.take(kind, f"`{kind}`")
+        self.i = self.closing(self.i - 1)
+        self.take("}", "the end of the lattice")
+
+    def no_lattices(self, at: int) -> None:
+        message = "lattices are not supported: their operations are user functors in C++"
+        hint = "subsumption keeps the greatest of numbers and texts: r(x, a) <= r(x, b) :- a <= b."
+        self.reporter.error("E0105", at, message, hint)
+
     def recover(self) -> None:
         """Go on behind the next end of a clause, at the next directive, or at the end of the component."""
         kinds = self.kinds
         while kinds[self.i] != "end" and kinds[self.i] not in _DIRECTIVE_KINDS:
-            if kinds[self.i] == "}" and self.inside:
+            if kinds[self.i] == "}" and self.around:
                 break
             self.i += 1
             if kinds[self.i - 1] == ".":
@@ -154,23 +168,27 @@ class _Parser(ClauseParser):
             self.i += 1
             bases.append(self.component_type())
         self.take("{", "`:` and a component, or `{`")
+        if len(self.around) == DEEPEST:
+            self.too_deep(kind.at)
         found, outside = Component(kind, tuple(bases), Module()), self.module
         outside.components.append(found)
-        self.module, self.inside = found.body, self.inside + 1
-        if self.inside > DEEPEST:
-            self.too_deep(kind.at)
+        self.module = found.body
+        self.around.append(found)
         while self.kinds[self.i] not in ("}", "end"):
-            if self.kinds[self.i] == ".override":
-                self.i += 1
-                at = self.places[self.i]
-                found.overrides.setdefault(self.take("identifier", "the name of a relation"), at)
-            else:
-                self.statement()
-        self.module, self.inside = outside, self.inside - 1
+            self.statement()
+        self.module = outside
+        self.around.pop()
         outside.broken |= found.body.broken
         self.unattached()
         if not self.accept("}"):
             self.error("E0102", kind.at, f"the component `{kind.name}` is not closed", "close it with }")
+
+    def override(self) -> None:
+        self.i += 1
+        at = self.places[self.i]
+        if not self.around:
+            self.error("E0102", self.places[self.i - 1], "`.override` stands in components only")
+        self.around[-1].overrides.setdefault(self.take("identifier", "the name of a relation"), at)
 
     def component_type(self) -> ComponentType:
         at = self.places[self.i]
@@ -253,6 +271,14 @@ class _Parser(ClauseParser):
         while self.accept(","):
             names.append((self.places[self.i], self.take("identifier", "the name of the new relation")))
         self.module.broken.update(name for _, name in names)
+        if self.kinds[self.i] == "=" and self.kinds[self.i + 1] == "debug_delta":
+            hint = "answers never depend on the rounds of evaluation; `shardlog profile` shows them"
+            self.reporter.error("E0105", self.places[self.i + 1], "`debug_delta` is not supported", hint)
+            self.i += 2
+            self.take("(", "`(` and the name of a relation")
+            self.qualified("the name of a relation")
+            self.take(")", "`)`")
+            return
         columns = self.columns("(", ")")
         first = self.i
         qualifiers = self.qualifiers()
@@ -309,6 +335,10 @@ class _Parser(ClauseParser):
             name = self.take("identifier", "the name of a column")
             self.take(":", "`:` and the type of the column")
             columns.append(ColumnDeclaration(name, self.qualified("a type")[0], at))
+            if self.kinds[self.i] == "<":
+                self.no_lattices(self.places[self.i])
+                self.i += 1
+                self.take(">", "`>`")
         return tuple(columns)
 
     def directive(self) -> None:

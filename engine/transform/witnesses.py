@@ -2,6 +2,8 @@
 
 In ``r(n, y) :- n = max x : { a(x, y) }`` the values of ``y`` are those that have the greatest ``x``. Such a
 body is written out once more, for the value of the aggregate: ``n = max x : { a(x, _) }, a(n, y)``.
+So is that of an aggregate within another
+that uses no variable of the other's own: it has one value then.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from itertools import count
 
 from ..analysis.checks import grounded_by
-from ..analysis.scopes import parts, resolve, terms
+from ..analysis.scopes import direct_names, parts, resolve, terms
 from ..language.syntax import Aggregate, Clause, Comparison, Literal, Term, Variable, Wildcard
 from .walk import all_terms, rewrite_literal, rewrite_term
 
@@ -36,16 +38,23 @@ def _without_wildcard(literal: Literal) -> Literal:
     return literal._replace(left=Variable(f"_@{literal.left.at}", literal.left.at))
 
 
-def _aggregates(clause: Clause) -> list[Aggregate]:
-    """The ``min`` and ``max`` that stand in the clause itself, not in another aggregate."""
+def _aggregates(clause: Clause, *, inner: bool = True) -> list[Aggregate]:
+    """The ``min`` and ``max`` of the clause that use no variable which is an enclosing aggregate's own; with
+    ``inner`` also those in others."""
     found: list[Aggregate] = []
-    waiting = [term for literal in (clause.head, *clause.body) for term in terms(literal)]
+    rules = direct_names((clause.head, *clause.body))
+    waiting = [(term, set[str]()) for literal in (clause.head, *clause.body) for term in terms(literal)]
     while waiting:
-        term = waiting.pop(0)
-        if not isinstance(term, Aggregate):
-            waiting += parts(term)
-        elif term.function in ("min", "max"):
-            found.append(term)
+        term, enclosing = waiting.pop(0)
+        inside = enclosing
+        if isinstance(term, Aggregate):
+            if term.function in ("min", "max") and enclosing.isdisjoint(_names(term.body)):
+                found.append(term)
+            target = set() if term.target is None else _names((Comparison("=", term.target, term.target, 0),))
+            if not inner:
+                continue
+            inside = enclosing | target | direct_names(term.body) - rules
+        waiting += [(part, inside) for part in parts(term)]
     return found
 
 
@@ -57,7 +66,7 @@ def _witnesses(clause: Clause, aggregate: Aggregate) -> set[str]:
     """The variables that the body of an aggregate gives a value, and nothing else does."""
     marker = Variable("aggregate@", aggregate.at)
     outside = _replaced(clause, aggregate, marker)
-    wanted = _names((outside.head, *outside.body)) & _names(aggregate.body)
+    wanted = direct_names((outside.head, *outside.body)) & _names(aggregate.body)
     if not wanted:
         return set()
     known = grounded_by(resolve(outside).body, {marker.name})
@@ -80,6 +89,7 @@ def _written_out(clause: Clause, aggregate: Aggregate, witnesses: set[str], numb
     target = aggregate.target
     assert target is not None
     own = _names((*aggregate.body, Comparison("=", target, target, 0))) - witnesses
+    nested = aggregate.at not in (a.at for a in _aggregates(clause, inner=False))
     own -= _names((clause.head, *_replaced(clause, aggregate, result).body)) - _names(
         (Comparison("=", target, target, 0),)
     )
@@ -93,7 +103,8 @@ def _written_out(clause: Clause, aggregate: Aggregate, witnesses: set[str], numb
     alone = rewrite_term(aggregate, inner)
     copies = tuple(rewrite_literal(literal, outer) for literal in aggregate.body)
     equal = Comparison("=", result, rewrite_term(target, outer), aggregate.at)
-    new = _replaced(clause, aggregate, result)
+    # What an enclosing aggregate counts depends on whether there is one in it.
+    new = _replaced(clause, aggregate, alone if nested else result)
     given = Comparison("=", result, alone, aggregate.at)
     return new._replace(body=(*new.body, given, *copies, equal))
 

@@ -137,17 +137,46 @@ ERRORS = {
     ),
     "what is not supported yet": (
         """
-        .lattice L<> { Lub -> max(_, _) }
+        .decl p(x:number)
         .decl q(x:number)
         q(x) :- x = count : { q(1) ; q(2) }.
         """,
         """
-        t.dl:1:1: error[E0104]: lattices are not supported yet
-            .lattice L<> { Lub -> max(_, _) }
-            ^
         t.dl:3:13: error[E0104]: disjunctions in aggregates are not supported yet
             q(x) :- x = count : { q(1) ; q(2) }.
                         ^
+        """,
+    ),
+    "what needs code or the rounds of evaluation": (
+        """
+        .type N = Least {} | Of {x: number}
+        .lattice N<> { Bottom -> $Least(), Lub -> @lub(_, _), Glb -> @glb(_, _) }
+        .decl r(x: number, n: N<>)
+        .decl d = debug_delta(r)
+        r(1, @f(2)).
+        r(2, n) :- n = recursive_iteration_cnt().
+        """,
+        """
+        t.dl:2:1: error[E0105]: lattices are not supported: their operations are user functors in C++
+            .lattice N<> { Bottom -> $Least(), Lub -> @lub(_, _), Glb -> @glb(_, _) }
+            ^
+          hint: subsumption keeps the greatest of numbers and texts: r(x, a) <= r(x, b) :- a <= b.
+        t.dl:3:24: error[E0105]: lattices are not supported: their operations are user functors in C++
+            .decl r(x: number, n: N<>)
+                                   ^
+          hint: subsumption keeps the greatest of numbers and texts: r(x, a) <= r(x, b) :- a <= b.
+        t.dl:4:11: error[E0105]: `debug_delta` is not supported
+            .decl d = debug_delta(r)
+                      ^
+          hint: answers never depend on the rounds of evaluation; `shardlog profile` shows them
+        t.dl:5:6: error[E0105]: user functors are not supported
+            r(1, @f(2)).
+                 ^
+          hint: a rule file never runs code
+        t.dl:6:16: error[E0105]: the counter of iterations is not supported
+            r(2, n) :- n = recursive_iteration_cnt().
+                           ^
+          hint: answers never depend on the rounds of evaluation
         """,
     ),
     "components": (

@@ -72,6 +72,26 @@ def test_rules_that_are_too_long() -> None:
     assert len(load(texts={"t.dl": f"{DECLARED}{many}.\n.output r"}).evaluate({})["r"]) == 20_000
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".comp A { .override .decl r(x: number) }\n}\nr(1).",
+        ".override r }",
+        ".comp A { .override } }",
+        ".comp A : { } }",
+        ".lattice L<> { Lub -> @f(_, _)",
+        ".lattice L",
+        ".decl d = debug_delta(",
+        "}",
+        "r(1) } .",
+    ],
+)
+def test_braces_that_belong_to_nothing(text: str) -> None:
+    """The parser goes on behind each, whatever stands before it."""
+    with pytest.raises(DatalogError, match=r"error\[E010[0-9]\]"):
+        load(texts={"p.dl": text})
+
+
 def test_thousands_of_errors() -> None:
     """Twenty of each file are shown, in order, with how many there are."""
     names = "".join(f".decl name{i}(x:number)\n" for i in range(20_000))
