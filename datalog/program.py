@@ -13,7 +13,7 @@ from ..engine import Diagnostic, Limits, Relation, load
 from ..engine.evaluate.branches import Branches
 from ..engine.evaluate.program import Backend, Row
 from ..engine.evaluate.store import BranchStore, Store
-from ..engine.language.diagnostics import EngineError, did_you_mean
+from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.plan.cache import Request
 from . import directives, tables
 from .columns import added
@@ -231,6 +231,5 @@ class Program:
         """The declaration of a relation. Raises EngineError where there is none."""
         known = self.relations
         if name not in known:
-            hint = did_you_mean(name, known)
-            raise EngineError(f"unknown relation `{name}`" + (f"; {hint}" if hint else ""))
+            raise unknown_relation(name, known)
         return known[name]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..engine.language.diagnostics import EngineError, did_you_mean
+from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.plan.plan import BranchFields, Column, Plan, Relation
 
 _DEEPEST = 500  # records in one another: the engine takes no deeper ones
@@ -184,8 +184,7 @@ def fact_of(text: str, plan: Plan) -> tuple[Relation, tuple[Any, ...]]:
     if not found:
         raise EngineError(f"cannot read the fact {text!r}; expected one as in path(1, 5)")
     if found[1] not in relations:
-        hint = did_you_mean(found[1], relations)
-        raise EngineError(f"unknown relation `{found[1]}`" + (f"; {hint}" if hint else ""))
+        raise unknown_relation(found[1], relations)
     relation = relations[found[1]]
     try:
         row, end = _parts_at(relation.columns, "()", text, found.end() - 1, plan, 0)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
-from ..language.diagnostics import Diagnostic, EngineError, did_you_mean
+from ..language.diagnostics import Diagnostic, EngineError, unknown_relation
 from ..plan.cache import PlanCache, PlanText, Request
 from ..plan.plan import Directive, Plan, Relation
 from .branches import Branches
@@ -210,8 +210,7 @@ class Program:
 
     def _known(self, name: str) -> str:
         if name not in self._names:
-            hint = did_you_mean(name, self._names)
-            raise EngineError(f"unknown relation `{name}`" + (f"; {hint}" if hint else ""))
+            raise unknown_relation(name, self._names)
         return name
 
 

@@ -158,6 +158,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{near}`?" if near else ""
 
 
+def unknown_relation(name: str, known: Iterable[str]) -> EngineError:
+    """The error of naming a relation that is none of ``known``."""
+    hint = did_you_mean(name, known)
+    return EngineError(f"unknown relation `{name}`" + (f"; {hint}" if hint else ""))
+
+
 def counted(n: int, what: str) -> str:
     """``n`` things, in the singular where there is one."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -46,7 +46,6 @@ from ..language.syntax import (
 )
 from .plan import Expression, Rule, Step, Version
 
-_SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _FEWEST, _MOST = 3, 8  # atoms of a rule that is planned in several orders
 _BAGS = ("count", "sum", "mean")  # aggregates for which every solution counts
 
