@@ -54,6 +54,10 @@ class Item:
         redundant = self.redundant + other.redundant
         return replace(self, times=times, seconds=seconds, flops=flops, bytes=moved, redundant=redundant)
 
+    def as_json(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {**asdict(self), "causes": list(self.causes)}
+
 
 @dataclass(frozen=True)
 class Held:
@@ -94,6 +98,10 @@ class Cost:
                 key = item.op, item.serves, item.where, item.causes
                 found[key] = found[key].with_(item) if key in found else item
         return sorted(found.values(), key=lambda i: -i.seconds)
+
+    def computed_again(self) -> list[Item]:
+        """The items of which other devices do a part too, most operations first."""
+        return sorted((i for i in self.items if i.redundant >= 1), key=lambda i: -i.redundant)
 
     @property
     def flops(self) -> float:
@@ -137,7 +145,7 @@ class Cost:
             "peak": self.peak,
             "memory": self.machine.memory,
             "held": [asdict(held) for held in self.held],
-            "items": [{**asdict(item), "causes": list(item.causes)} for item in self.items],
+            "items": [item.as_json() for item in self.items],
             "layers": [layer.as_json() for layer in self.layers],
         }
 

@@ -1,4 +1,4 @@
-"""Rows as a table, of plain text or HTML."""
+"""Rows as a table, of plain text or HTML, and numbers in them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,29 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(names), line("-" * w for w in widths), *map(line, cells)])
+
+
+def short_table(names: Sequence[str], rows: Sequence[Sequence[Any]], most: int | None) -> list[str]:
+    """An empty line, a table, and how many rows are left out if there are more than ``most``. Nothing where
+    there are no rows."""
+    if not rows:
+        return []
+    left = len(rows) - len(rows[:most])
+    found = ["", table(names, rows[:most])]
+    return [*found, f"... {left:,} more (--full shows all)"] if left else found
+
+
+def time_text(seconds: float) -> str:
+    """A time in the largest unit that it reaches."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} us"
+
+
+def part_text(part: float, whole: float) -> str:
+    """A part in percent."""
+    return f"{100 * part / whole:.0f} %" if whole else "0 %"
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], most: int = 1000) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...datalog.profile import Profile, RuleProfile
 from ...pages import page_of
-from .text import part_text, time_text
+from ...runs.table import part_text, time_text
 
 _TEMPLATE = Path(__file__).parent / "page.html.j2"
 _BARS = 120  # of a rule: rounds beyond that are put together

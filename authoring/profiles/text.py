@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...datalog.profile import Profile, RuleProfile
-from ...runs.table import table
+from ...runs.table import part_text, short_table, time_text
 
 _MOST = 20  # rows of a table that is not full
 _WIDEST = 80  # columns of a rule
-
-
-def time_text(seconds: float) -> str:
-    """A time in the largest unit that it reaches."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
-
-
-def part_text(part: float, whole: float) -> str:
-    """A part in percent."""
-    return f"{100 * part / whole:.0f} %" if whole else "-"
 
 
 def rule_text(rule: RuleProfile, widest: int = _WIDEST) -> str:
@@ -49,14 +36,14 @@ def profile_text(profile: Profile, *, full: bool = False) -> str:
         )
         for rule in profile.rules
     ]
-    lines += _table(("place", "time", "of all", "tuples", "rounds", "rule"), rows, most)
+    lines += short_table(("place", "time", "of all", "tuples", "rounds", "rule"), rows, most)
     for stratum, rules in _recursive(profile):
         rounds = [
             (f"{number:,}", rule.place, time_text(took), f"{made:,}")
             for number, rule, took, made in _rounds(rules)
         ]
         lines += ["", f"Round by round, of the rules of stratum {stratum}:"]
-        lines += _table(("round", "place", "time", "tuples"), rounds, most)
+        lines += short_table(("round", "place", "time", "tuples"), rounds, most)
     return "\n".join(lines)
 
 
@@ -74,9 +61,3 @@ def _rounds(rules: list[RuleProfile]) -> list[tuple[int, RuleProfile, float, int
     """What rules did in each round, in the order of rounds."""
     found = [(each.number, rule, each.seconds, each.tuples) for rule in rules for each in rule.rounds]
     return sorted(found, key=lambda row: (row[0], row[1].place))
-
-
-def _table(names: tuple[str, ...], rows: Sequence[Sequence[str]], most: int | None) -> list[str]:
-    shown = rows[:most]
-    left = len(rows) - len(shown)
-    return ["", table(names, shown), *([f"{left:,} more: --full"] if left else [])]

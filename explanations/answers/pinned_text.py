@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...cost.text import time_text
 from ...program.elements import bytes_text
+from ...runs.table import time_text
 from ..questions.pins import Change, Chosen, Move, Pinned
 from .text import dims_text
 

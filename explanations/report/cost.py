@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 
 from ...cost.cost import Cost, Item
@@ -24,16 +23,14 @@ def cost_or_none(run: Run, topology: str) -> dict[str, Any] | None:
 
 
 def _page(cost: Cost) -> dict[str, Any]:
-    found = cost.as_json()
+    found, again = cost.as_json(), cost.computed_again()
     del found["items"]
-    again = sorted((i for i in cost.items if i.redundant >= 1), key=lambda i: -i.redundant)
-    collectives = [{**asdict(item), "causes": list(item.causes)} for item in cost.collectives()]
     return {
         **found,
-        "collectives": collectives[:_MOST],
+        "collectives": [item.as_json() for item in cost.collectives()[:_MOST]],
         "ops": _by((item.serves or item.op, item) for item in cost.items),
         "places": _by((item.where, item) for item in cost.items),
-        "redundant": [(i.op, i.where, i.redundant, i.redundant / i.flops) for i in again][:_MOST],
+        "redundant": [(i.op, i.where, i.redundant, i.redundant / i.flops) for i in again[:_MOST]],
     }
 
 

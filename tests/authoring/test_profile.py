@@ -75,7 +75,7 @@ def test_limits(backend: Backend) -> None:
 def test_text_leaves_rows_out_and_says_so() -> None:
     profile = Program(CHAIN).profile()
     text = profile_text(profile)
-    assert "31 more: --full" in text and "more" not in profile_text(profile, full=True)
+    assert "... 31 more (--full shows all)" in text and "more" not in profile_text(profile, full=True)
     assert re.search(r"(?m)^program:6 .* 1,225 +50  path\(a, c\) :- path\(a, b\), edge\(b, c\)\.$", text)
 
 
