@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any, Literal
 
@@ -32,6 +33,11 @@ class Scope:
     block: Any
     parent: Scope | None = None
     known: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def end(self) -> Any:
+        """Where ops are appended."""
+        return ir.InsertionPoint(self.block)
 
     def find(self, key: Any) -> Any:
         """The value under a key in this scope or one around it, or None."""
@@ -94,12 +100,12 @@ class Builder:
             attributes=attributes,
             regions=regions,
             loc=self.loc,
-            ip=ir.InsertionPoint(self.scope.block),
+            ip=self.scope.end,
         )
 
     def copy(self, op: Any) -> Any:
         """A clone of an op, without the attributes that only the annotated module uses."""
-        made = op.operation.clone(ir.InsertionPoint(self.scope.block))
+        made = op.operation.clone(self.scope.end)
         for name in OUTSIDE:
             if name in made.attributes:
                 del made.attributes[name]

@@ -20,6 +20,7 @@ from .choice.choosing import Chooser
 from .choice.homes import Found
 from .combining import combined
 from .improving import Aim, Improving
+from .kinds import Kinds
 from .layouts import Axes, Layout
 from .program import Partitioner
 from .reshards.planning import Planner
@@ -79,7 +80,8 @@ def partition(
     """
     aim = aim or Aim()
     with module.context, ir.Location.unknown():
-        used, channel = _used(module, shardings)
+        kinds = Kinds(module)
+        used, channel = _used(kinds, shardings)
         axes = Axes(shardings.meshes, [*used, *aim.pins.values()])
         pinned = {value: axes.layout(given, tuple(value.type.shape)) for value, given in aim.pins.items()}
         planner = Planner(axes, aim.prices)
@@ -87,7 +89,9 @@ def partition(
 
         def write(moved: Mapping[Any, Layout] | None = None, **options: bool) -> Partitioner:
             homes = {**(moved or {}), **pinned}
-            walk = Partitioner(module, shardings, axes, chooser, planner, form, channel, homes, **options)
+            walk = Partitioner(
+                module, shardings, axes, chooser, planner, form, channel, homes, kinds=kinds, **options
+            )
             walk.refuses = refuse
             return walk
 
@@ -97,39 +101,30 @@ def partition(
     return DeviceProgram(made, best.sent, axes, form, best.found, best.walk.moved)
 
 
-def _used(module: ir.Module, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
+def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
     """All shardings of a module, in order, and the last channel of its collectives."""
     found: dict[Any, Sharding] = {}
-    seen: set[Any] = set()
     channels = [0]
 
     def read(attribute: Any) -> None:
         if attribute not in found:
             found[attribute] = shardings.read(attribute)
 
-    def look(op: Any) -> None:
+    for op in kinds.examples():
         attributes = op.attributes
         for label in _OF_VALUES:
-            if label in attributes and (attribute := attributes[label]) not in seen:
-                seen.add(attribute)
-                for sharding in sdy.TensorShardingPerValueAttr(attribute).shardings:
+            if label in attributes:
+                for sharding in sdy.TensorShardingPerValueAttr(attributes[label]).shardings:
                     read(sharding)
         if "channel_handle" in attributes:
             channels.append(int(re.findall(r"handle = (\d+)", str(attributes["channel_handle"]))[0]))
-        name = op.name
-        if name.startswith("sdy."):
+        if op.name.startswith("sdy."):
             for label in RESULT_SHARDING:
                 if label in attributes:
                     read(attributes[label])
-        elif name == "func.func":
+        elif op.name == "func.func":
             for label in ("arg_attrs", "res_attrs"):
                 for entry in boundary_attributes(op.opview, label):
                     if "sdy.sharding" in entry:
                         read(entry["sdy.sharding"])
-        for region in op.regions:
-            for block in region:
-                for inner in block:
-                    look(inner.operation)
-
-    look(module.operation)
     return list(found.values()), max(channels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from time import monotonic
 from typing import Any
@@ -44,14 +45,28 @@ class Aim:
 
 @dataclass(frozen=True)
 class Program:
-    """A device program: the module, its collectives, the walk that wrote it, the bytes or the time (in bytes)
-    that it costs, and what the choice of homes found."""
+    """A device program: the module, its collectives, the walk that wrote it, and what the choice of homes
+    found."""
 
     module: ir.Module
     sent: list[Sent]
     walk: Partitioner
-    cost: float
     found: Found | None = None
+
+    @cached_property
+    def cost(self) -> float:
+        """The price of its collectives, and with a machine of all work: bytes, or time in bytes."""
+        walk, planner, counts = self.walk, self.walk.planner, Executions(self.module)
+        total = 0.0
+        for each in self.sent:
+            price = planner.price(each.kind, each.pieces)
+            once = price.once + planner.prices.once
+            total += (price.byte * each.bytes + once) * _often(counts, each.op)
+        if planner.prices.all_work:
+            often = Executions(walk.old)
+            for op, known, factors in walk.computed_as:
+                total += walk.chooser.work(known, factors) * _often(often, op)
+        return total
 
 
 class Improving:
@@ -61,7 +76,7 @@ class Improving:
         self.write, self.aim = write, aim
         module, sent = first.run()
         self._check_pins(first)
-        self.first = Program(module, sent, first, self._cost(first, module, sent))
+        self.first = Program(module, sent, first)
         self._until = None if aim.seconds is None else monotonic() + aim.seconds
 
     def _check_pins(self, first: Partitioner) -> None:
@@ -115,7 +130,7 @@ class Improving:
             return replace(self.first, found=found)
         walk = self.write(found.homes, again=again)
         module, sent = walk.run()
-        return Program(module, sent, walk, self._cost(walk, module, sent), found)
+        return Program(module, sent, walk, found)
 
     # ---- Memory -----------------------------------------------------------------------------------------
 
@@ -156,22 +171,6 @@ class Improving:
         message = f"no program was found that needs at most {bytes_text(memory)} on a device"
         message = f"{message}; the least that was found is {least}"
         return ShardlogError(message, hint=f"the largest values, on a device: {'; '.join(named)}")
-
-    # ---- Cost -------------------------------------------------------------------------------------------
-
-    def _cost(self, walk: Partitioner, module: ir.Module, sent: list[Sent]) -> float:
-        """The price of a program: of its collectives, and with a machine of all work."""
-        counts, planner = Executions(module), walk.planner
-        total = 0.0
-        for each in sent:
-            price = planner.price(each.kind, each.pieces)
-            once = price.once + planner.prices.once
-            total += (price.byte * each.bytes + once) * _often(counts, each.op)
-        if planner.prices.all_work:
-            often = Executions(walk.old)
-            for op, known, factors in walk.computed_as:
-                total += walk.chooser.work(known, factors) * _often(often, op)
-        return total
 
 
 def _often(counts: Executions, op: Any) -> float:

@@ -18,12 +18,14 @@ from .choice.choosing import Chooser
 from .choice.homes import Need
 from .choice.knowledge import Knowledge
 from .choice.purposes import Purpose, purpose_of
+from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, Pieces, replicated
 from .local import alone
 from .local.flow import FLOW, spread_scalar
 from .local.local import COMPUTED, Site
 from .local.windows import WINDOWS
 from .reading import Reading, Tensor, attribute_or_none, rank, static_shape
+from .recipes import Recipe, Recipes
 from .reshards.planning import Planner
 from .reshards.steps import carry_out
 
@@ -43,7 +45,9 @@ class Partitioner:
         moved: Mapping[Any, Layout] | None = None,
         recording: bool = False,
         again: bool = False,
+        kinds: Kinds | None = None,
     ) -> None:
+        self.kinds = kinds or Kinds(module)
         self.moved = moved or {}  # values that live elsewhere than the module says
         self.recording = recording  # of how ops lie, and what is needed where
         self.again = again  # what was gathered long ago is gathered again, and not kept
@@ -58,10 +62,12 @@ class Partitioner:
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
         self.tensors: dict[Any, Tensor] = {}
-        self.layouts: dict[Any, Layout | tuple[Layout, ...]] = {}  # of values; mostly it is one
+        self.locals: dict[Any, Any] = {}  # of values that were made at home, there wherever the value is
+        self.layouts: dict[Any, tuple[Layout, ...]] = {}  # other ones in which values have been made
         self.written: dict[str, Any] = {}
         self.refuses = True
         self.reading = Reading(shardings, axes)
+        self.recipes = Recipes(chooser, self.reading, self.builder)
 
     def run(self) -> tuple[ir.Module, list[Sent]]:
         """The module of each device, and its collectives."""
@@ -211,23 +217,29 @@ class Partitioner:
     def define(self, value: Any, layout: Layout, local: Any, home: Layout | None = None) -> None:
         """Records the local value that a value of the module has in a layout."""
         if value not in self.tensors:
-            self.tensors[value] = Tensor(static_shape(value.type) or (), home or layout)
+            self.tensors[value] = self.recipes.tensor(static_shape(value.type) or (), home or layout)
         self._keep(value, layout, local)
 
     def _keep(self, value: Any, layout: Layout, local: Any) -> None:
         self.builder.scope.known[value, layout] = local
-        first = self.layouts.get(value)
-        self.layouts[value] = layout if first is None else (*self.known_layouts(value), layout)
+        self.layouts[value] = (*self.layouts.get(value, ()), layout)
 
     def known_layouts(self, value: Any) -> tuple[Layout, ...]:
         """The layouts in which a value has been made in some scope."""
-        found = self.layouts[value]
-        return (found,) if isinstance(found, Layout) else found
+        home = (self.tensors[value].home,) if value in self.locals else ()
+        return (*home, *self.layouts.get(value, ()))
+
+    def find(self, value: Any, layout: Layout) -> Any:
+        """The local value that there is here in a layout, or None."""
+        local = self.locals.get(value)
+        if local is not None and self.tensors[value].home == layout:
+            return local
+        return self.builder.scope.find((value, layout))
 
     def get(self, value: Any, layout: Layout, purpose: Purpose | None = None) -> Any:
         """A value in a layout, resharded from the cheapest one in which it is available here."""
         builder = self.builder
-        found = builder.scope.find((value, layout))
+        found = self.find(value, layout)
         stale = self.again and found is not None and self._stale(value, layout)
         if self.recording and purpose is not None and purpose.computed is None:
             self.needs.append((purpose.op, Need(value, layout)))
@@ -242,12 +254,12 @@ class Partitioner:
             plans = [
                 (self.planner.plan(tensor.shape, known, layout), known)
                 for known in dict.fromkeys(self.known_layouts(value))
-                if not (stale and known == layout) and builder.scope.find((value, known)) is not None
+                if not (stale and known == layout) and self.find(value, known) is not None
             ]
             plan, start = min(plans, key=lambda pair: self.planner.total(pair[0], 1))
             if plan.price and purpose is not None:
                 builder.purpose = replace(purpose, start=start, goal=layout)
-            held = builder.scope.find((value, start))
+            held = self.find(value, start)
             if stale:  # or XLA takes both for one
                 held = builder.one("stablehlo.optimization_barrier", [held], held.type)
             local = carry_out(builder, held, tensor.shape, start, plan)
@@ -280,20 +292,19 @@ class Partitioner:
 
     def block(self, block: Any, results: Sequence[Layout]) -> list[Any]:
         """Writes the ops of a block, and returns the operands of its terminator in the given layouts."""
-        ops = list(block.operations)
-        for op in ops[:-1]:
-            self._op(op.operation)
-        last = ops[-1].operation
+        for op, kind in self.kinds.of_block(block, self.chooser.reader):
+            self._op(op, kind)
+        last = block.operations[len(block.operations) - 1].operation
         self.builder.loc = last.location
         return [
             self.get(value, layout, Purpose(last, slot, value))
             for slot, (value, layout) in enumerate(zip(last.operands, results, strict=True))
         ]
 
-    def _op(self, op: Any) -> None:
+    def _op(self, op: Any, kind: Kind) -> None:
         self.builder.loc = op.location
         self.clock += 1
-        known = self.chooser.reader.knowledge(op)
+        known = kind.known or self.chooser.reader.knowledge(op)
         if known.refused and self.refuses:
             hint = f"{op.name} cannot be partitioned: {known.refused}"
             raise ShardlogError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
@@ -301,49 +312,60 @@ class Partitioner:
         if flow is not None:
             flow(self, op, known)
         else:
-            self.computed(op, known)
+            self._computed(op, kind, known)
 
     def computed(self, op: Any, known: Knowledge) -> None:
         """Writes an op that is computed, in the cheapest way, and its results where they live."""
-        operands, homes = list(op.operands), self.reading.homes(op)
-        tensors = [self.tensors[value] for value in operands]
-        if spread_scalar(self, op, known, homes):
+        self._computed(op, self.kinds.of(op, self.chooser.reader), known)
+
+    def _computed(self, op: Any, kind: Kind, known: Knowledge) -> None:
+        if known.facts["expands_scalar"] and spread_scalar(self, op, known, self.reading.homes(op)):
             return
-        free = frozenset([t for t, tensor in enumerate(tensors) if tensor.make is not None])
-        if self.moved:
-            homes = [self.moved.get(value, home) for value, home in zip(op.results, homes, strict=True)]
-        held = tuple([t.home for t in tensors] + homes)
+        builder, operands = self.builder, list(op.operands)
+        tensors, locals_ = self.tensors, self.locals
+        recipe = self.recipes.of(op, kind, known, [tensors[value] for value in operands], self.moved)
         if self.recording:
-            self.spots.append((op, known, held, free))
-        choice = self.chooser.choose(known, held, free)
-        taken = choice.taken
-        about = op, known, held, choice
+            self.spots.append((op, known, recipe.held, recipe.free))
         if self.planner.prices.all_work:
-            self.computed_as.append((op, known, taken.factors))
-        find, values = self.builder.scope.find, list[Any]()
-        for slot, (value, layout) in enumerate(zip(operands, taken.layouts, strict=False)):
-            local = find((value, layout))
-            if local is None or self.again:
-                local = self.get(value, layout, purpose_of(about, slot, value))
+            self.computed_as.append((op, known, recipe.choice.taken.factors))
+        about = op, known, recipe.held, recipe.choice
+        values = list[Any]()
+        for value, (layout, home) in zip(operands, recipe.needed, strict=True):
+            local = locals_.get(value) if home else None
+            if local is None:
+                local = builder.scope.find((value, layout))
+                if local is None or self.again:
+                    local = self.get(value, layout, purpose_of(about, len(values), value))
             values.append(local)
+        if recipe.types is None:
+            results = self._lowered(op, known, recipe, about, values)
+        else:
+            results = builder.op(kind.name, values, recipe.types, recipe.attributes).results
+        if recipe.at_home:
+            for value, local, tensor in zip(op.results, results, recipe.tensors, strict=True):
+                tensors[value], locals_[value] = tensor, local
+            return
+        for i, (value, local, tensor) in enumerate(zip(op.results, results, recipe.tensors, strict=True)):
+            tensors[value], layout = tensor, recipe.given[i]
+            self._keep(value, layout, local)
+            if layout != tensor.home:
+                self.get(value, tensor.home, purpose_of(about, len(operands) + i, value))
+
+    def _lowered(self, op: Any, known: Knowledge, recipe: Recipe, about: Any, values: list[Any]) -> list[Any]:
+        """The results of an op by its lowering."""
+        builder = self.builder
         if known.looks_up:
-            values[0] = self.builder.fenced(values[0])
-        self.builder.loc = op.location
-        self.builder.purpose = about
+            values[0] = builder.fenced(values[0])
+        builder.loc = op.location
+        builder.purpose = about
         for name in known.names_functions:
             self._named(op.attributes[name])
-        lower = _COMPUTED[known.lowering]
-        results = lower(Site(self.builder, op, known, taken, self.captured), values)
+        results = _COMPUTED[known.lowering](
+            Site(builder, op, known, recipe.choice.taken, self.captured), values
+        )
         if known.looks_up:
-            self.builder.looked_up.update(results)
-        for i, (value, local, home) in enumerate(zip(op.results, results, homes, strict=True)):
-            slot = len(operands) + i
-            layout = taken.layouts[slot]
-            if layout.partial and known.combined_by_region:
-                layout = layout.complete
-            self.define(value, layout, local, home)
-            if layout != home:
-                self.get(value, home, purpose_of(about, slot, value))
+            builder.looked_up.update(results)
+        return results
 
     def _named(self, names: Any) -> None:
         """Functions that an op names and does not call, as a comparison of scalars: they stay as they are."""

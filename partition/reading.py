@@ -21,10 +21,11 @@ Make = Callable[[Layout], Any]
 @dataclass(slots=True)
 class Tensor:
     """A value of the module: the shape and the layout that it has there, and how it is made in any layout
-    where that takes no data."""
+    where that takes no data. Values of equal layouts are in one ``state``, but for those that are made."""
 
     shape: Shape
     home: Layout
+    state: int
     make: Make | None = None
 
 

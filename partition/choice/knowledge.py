@@ -73,12 +73,16 @@ class Reader:
         self._known: dict[Any, Knowledge] = {}
         self._alike: dict[Any, Knowledge] = {}
 
+    def looks_around(self, op: Any) -> bool:
+        """Whether what the rules say of an op may depend on more than its name, attributes and types."""
+        return op.name in self._looks_at or len(op.regions) > 0
+
     def knowledge(self, op: Any) -> Knowledge:
         """The answers of the rules about an op. A sharding rule that the op carries counts only where they
         have none: it says how shardings propagate, not what is computed."""
         attributes = tuple([(a, v) for a, v in attributes_of(op) if a not in _ANNOTATIONS])
         alike = op.name, attributes, tuple(v.type for v in op.operands), tuple(op.results.types)
-        around = op.name in self._looks_at or len(op.regions)
+        around = self.looks_around(op)
         if not around and alike in self._alike:
             return self._alike[alike]
         facts = describe(op, False, self._looks_at, self._tensors)

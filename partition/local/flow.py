@@ -17,7 +17,7 @@ from ..building import Scope, element_of, shape_of
 from ..choice.knowledge import Knowledge
 from ..choice.purposes import Purpose
 from ..layouts import Layout, replicated
-from ..reading import Tensor, rank, static_shape
+from ..reading import rank, static_shape
 from ..reshards.steps import carry_out
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def spread_scalar(walk: Partitioner, op: Any, known: Knowledge, homes: list[Layo
         value = walk.get(scalar, replicated(0))
         return walk.builder.spread(value, walk.axes.local(shape, layout.dims))
 
-    walk.tensors[result] = Tensor(shape, homes[0], make)
+    walk.tensors[result] = walk.recipes.tensor(shape, homes[0], make)
     return True
 
 
@@ -61,7 +61,7 @@ def _constant(walk: Partitioner, op: Any, known: Knowledge) -> None:
         found = walk.builder.known((result, whole), lambda: walk.builder.copy(op).results[0])
         return carry_out(walk.builder, found, shape, whole, walk.planner.plan(shape, whole, layout))
 
-    walk.tensors[result] = Tensor(shape, home, make)
+    walk.tensors[result] = walk.recipes.tensor(shape, home, make)
 
 
 def _iota(walk: Partitioner, op: Any, known: Knowledge) -> None:
@@ -81,7 +81,7 @@ def _iota(walk: Partitioner, op: Any, known: Knowledge) -> None:
         start = builder.one("stablehlo.convert", [start], builder.tensor((), element))
         return builder.binary("stablehlo.add", counted, builder.spread(start, shape_of(counted)))
 
-    walk.tensors[result] = Tensor(shape, home, make)
+    walk.tensors[result] = walk.recipes.tensor(shape, home, make)
 
 
 # ---- Ops that hand values on -----------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _collective(walk: Partitioner, op: Any, known: Knowledge) -> None:
     """A collective inside of a manual computation, over the same groups of devices."""
     walk.computed(op, known)
     first = op.results[0]
-    made = walk.builder.scope.find((first, walk.known_layouts(first)[0])).owner
+    made = walk.find(first, walk.known_layouts(first)[0]).owner
     if made.name == op.name:
         walk.builder.adopt(made, Purpose(op, 0, op.operands[0]))
 

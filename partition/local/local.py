@@ -87,6 +87,19 @@ class Site:
                 found[name] = ir.IntegerAttr.get(attribute.type, count)
         return found
 
+    @property
+    def plain(self) -> bool:
+        """Whether the local op is the same op on parts as they are, without regions and other functions."""
+        known = self.known
+        if known.names_functions or known.looks_up or len(self.op.regions):
+            return False
+        return not any(
+            self.taken.of(factor) and self.size(slot, dim) % self.builder.axes.product(self.pieces(slot, dim))
+            for (slot, factor) in known.fills
+            for dim, factors in enumerate(known.maps[slot])
+            if factor in factors
+        )
+
     def filled(self, operands: list[Any], slot: int) -> Any:
         """An operand whose padding is filled with what does not change the result."""
         value = operands[slot]

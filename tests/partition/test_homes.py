@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 from shardlog.partition.choice.choosing import Chooser
 from shardlog.partition.choice.homes import Homes, Spot
 from shardlog.partition.device_program import _used
+from shardlog.partition.kinds import Kinds
 from shardlog.partition.layouts import Axes
 from shardlog.partition.program import Partitioner
 from shardlog.partition.reshards.planning import Planner
@@ -77,7 +78,7 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
     result = shardlog.run(SUMS)
     module, shardings = result.module, result.program.shardings
     with module.context, ir.Location.unknown():
-        axes = Axes(shardings.meshes, _used(module, shardings)[0])
+        axes = Axes(shardings.meshes, _used(Kinds(module), shardings)[0])
         planner = Planner(axes)
         chooser = Chooser(result.book, axes, planner)
         first = Partitioner(module, shardings, axes, chooser, planner, "sdy-manual", 0, recording=True)

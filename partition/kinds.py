@@ -1,0 +1,72 @@
+"""The ops of an annotated module by kind: what equal ops have in common is read off one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from ..importers.listing import listing_of
+from ..program.signature import attributes
+from .building import OUTSIDE
+from .choice.knowledge import Knowledge, Reader
+
+
+@dataclass(slots=True, eq=False)
+class Kind:
+    """A kind of op. ``known``: what the rules say of it, None where that depends on what is around an op.
+    ``attributes`` are those of its local form; None where MLIR's bindings cannot hold them."""
+
+    name: str
+    types: list[Any]  # of the results
+    known: Knowledge | None
+    attributes: dict[str, Any] | None
+
+
+class Kinds:
+    """The ops of a module, listed once, and their kinds."""
+
+    def __init__(self, module: ir.Module) -> None:
+        self.listing = listing_of(module)
+        self.ops = self.listing.ops
+        self._numbers = {op: number for number, op in enumerate(self.ops)}
+        self._kinds: list[int] = self.listing.kinds.tolist()
+        self._regions: list[int] = self.listing.regions.tolist()
+        self._ends: list[int] = self.listing.ends.tolist()
+        self._known: dict[int, Kind] = {}
+
+    def examples(self) -> list[Any]:
+        """The first op of each kind, in the order of the module."""
+        first = np.unique(self.listing.kinds, return_index=True)[1]
+        return [self.ops[number] for number in np.sort(first).tolist()]
+
+    def of_block(self, block: Any, reader: Reader) -> Iterator[tuple[Any, Kind]]:
+        """The ops of a block with their kinds, but for the last one."""
+        regions, ends = self._regions, self._ends
+        number = self._numbers[block.operations[0].operation]
+        region, last = regions[number], len(regions)
+        while (behind := ends[number]) < last and regions[behind] == region:
+            yield self.ops[number], self._kind(number, reader)
+            number = behind
+
+    def of(self, op: Any, reader: Reader) -> Kind:
+        """The kind of an op."""
+        return self._kind(self._numbers[op], reader)
+
+    def _kind(self, number: int, reader: Reader) -> Kind:
+        which = self._kinds[number]
+        kind = self._known.get(which)
+        if kind is None:
+            kind = self._known[which] = _read(self.ops[number], reader)
+        return kind
+
+
+def _read(op: Any, reader: Reader) -> Kind:
+    pairs = attributes(op)
+    whole = len(pairs) == len(op.attributes)
+    held = {label: attribute for label, attribute in pairs if label not in OUTSIDE} if whole else None
+    known = None if reader.looks_around(op) else reader.knowledge(op)
+    return Kind(op.name, list(op.results.types), known, held)

@@ -1,0 +1,97 @@
+"""How ops are computed that are alike, between values that lie alike: found once, looked up then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .building import Builder
+from .choice.choosing import Choice, Chooser
+from .choice.knowledge import Knowledge
+from .kinds import Kind
+from .layouts import Layout, Shape
+from .local.local import COMPUTED, Site, parts
+from .reading import Make, Reading, Tensor, static_shape
+
+
+@dataclass(slots=True, eq=False)
+class Recipe:
+    """How ops of one kind are computed whose operands and results have the same homes.
+
+    ``tensors`` are what is known of the results. ``needed`` are the layouts of the operands, and whether
+    these are their homes; ``given`` those of the results. ``types`` and ``attributes`` make up the local op
+    where it is the same op on parts and nothing else.
+    """
+
+    held: tuple[Layout, ...]
+    free: frozenset[int]
+    choice: Choice
+    tensors: tuple[Tensor, ...]
+    needed: tuple[tuple[Layout, bool], ...]
+    given: tuple[Layout, ...]
+    at_home: bool  # all results are
+    types: list[Any] | None = None
+    attributes: dict[str, Any] | None = None
+
+
+class Recipes:
+    """The recipes of a walk."""
+
+    def __init__(self, chooser: Chooser, reading: Reading, builder: Builder) -> None:
+        self.chooser, self.reading, self.builder = chooser, reading, builder
+        self._states: dict[tuple[Layout, bool], int] = {}
+        self._known: dict[Any, Recipe] = {}
+
+    def tensor(self, shape: Shape, home: Layout, make: Make | None = None) -> Tensor:
+        """What is known of a value."""
+        return Tensor(shape, home, self._states.setdefault((home, make is None), len(self._states)), make)
+
+    def of(
+        self, op: Any, kind: Kind, known: Knowledge, operands: Sequence[Tensor], moved: Mapping[Any, Layout]
+    ) -> Recipe:
+        """How an op is computed; ``moved`` are the homes of values that are not where the module says."""
+        others = tuple([moved.get(value) for value in op.results]) if moved else ()
+        key = kind, known, self.reading.manual[-1], others, *[tensor.state for tensor in operands]
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._new(op, kind, known, operands, others)
+        return found
+
+    def _new(
+        self,
+        op: Any,
+        kind: Kind,
+        known: Knowledge,
+        operands: Sequence[Tensor],
+        others: Sequence[Layout | None],
+    ) -> Recipe:
+        homes = self.reading.homes(op)
+        if others:
+            homes = [other or home for other, home in zip(others, homes, strict=True)]
+        held = tuple([tensor.home for tensor in operands] + homes)
+        free = frozenset([t for t, tensor in enumerate(operands) if tensor.make is not None])
+        choice = self.chooser.choose(known, held, free)
+        layouts, count = choice.taken.layouts, len(operands)
+        given = list(layouts[count:])
+        if known.combined_by_region:  # by the lowering itself
+            given = [layout.complete if layout.partial else layout for layout in given]
+        recipe = Recipe(
+            held,
+            free,
+            choice,
+            tensors=tuple(
+                self.tensor(static_shape(type_) or (), home)
+                for type_, home in zip(kind.types, homes, strict=True)
+            ),
+            needed=tuple((layouts[t], layouts[t] == tensor.home) for t, tensor in enumerate(operands)),
+            given=tuple(given),
+            at_home=given == homes,
+        )
+        if COMPUTED.get(known.lowering) is parts and kind.attributes is not None:
+            site = Site(self.builder, op, known, choice.taken, lambda _: None)
+            if site.plain:
+                types = zip(site.types(), kind.types, strict=True)
+                recipe.types = [local or type_ for local, type_ in types]
+                recipe.attributes = kind.attributes | site.attributes()
+        return recipe
