@@ -15,6 +15,7 @@ _TYPE = re.compile(r"\b([a-z]\w*)\[([\d,]*)\]")
 _CALLED = re.compile(r"(?:calls|body|condition|to_apply)=%?([\w.\-]+)")
 _TURNS = re.compile(r'known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
 _CHAINED = re.compile(r'channel_id=(\d+),.*frontend_attributes=\{[^}]*chain_id="\d+"')
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _START = "-start"
 
 
@@ -26,6 +27,27 @@ def hlo_bytes(text: str) -> float:
 def hlo_collectives(text: str) -> dict[str, tuple[int, float]]:
     """How many collectives of each kind a device takes part in, and the bytes that it sends by the ring
     model; loops count their turns, branches all of them."""
+    total: dict[str, tuple[int, float]] = {}
+    chained = set[str]()  # collectives that go on while a chain of fusions runs stand in each of them
+    for line, times in _executed(text):
+        if chain := _CHAINED.search(line):
+            if chain[1] in chained:
+                continue
+            chained.add(chain[1])
+        for kind, sent in _sent(line):
+            count, before = total.get(kind, (0, 0.0))
+            total[kind] = count + times, before + sent * times
+    return {kind: total[kind] for kind in KINDS if kind in total}
+
+
+def hlo_cycles(text: str) -> int:
+    """The cycles that XLA for TPUs expects ops to take; of collectives it does not say it. Zero for what is
+    compiled for other devices."""
+    return sum(int(n) * times for line, times in _executed(text) for n in _CYCLES.findall(line))
+
+
+def _executed(text: str) -> Iterator[tuple[str, int]]:
+    """The lines of a program that stand for ops, in the order in which they run, and how often each does."""
     lines, entry, name = dict[str, list[str]](), "", ""
     for line in text.splitlines():
         if found := _COMPUTATION.match(line):
@@ -34,25 +56,15 @@ def hlo_collectives(text: str) -> dict[str, tuple[int, float]]:
             entry = name if found[1] else entry
         elif name:
             lines[name].append(line)
-    total: dict[str, tuple[int, float]] = {}
-    chained = set[str]()  # collectives that go on while a chain of fusions runs stand in each of them
 
-    def add(computation: str, times: int) -> None:
+    def of(computation: str, times: int) -> Iterator[tuple[str, int]]:
         for line in lines[computation]:
-            if chain := _CHAINED.search(line):
-                if chain[1] in chained:
-                    continue
-                chained.add(chain[1])
-            for kind, sent in _sent(line):
-                count, before = total.get(kind, (0, 0.0))
-                total[kind] = count + times, before + sent * times
+            yield line, times
             for called, turns in _calls(line):
                 if called in lines:
-                    add(called, times * turns)
+                    yield from of(called, times * turns)
 
-    if entry:
-        add(entry, 1)
-    return {kind: total[kind] for kind in KINDS if kind in total}
+    return of(entry, 1) if entry else iter(())
 
 
 def _calls(line: str) -> list[tuple[str, int]]:

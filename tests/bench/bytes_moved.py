@@ -51,8 +51,14 @@ class Measured:
 
 
 def by_xla(result: Any, devices: Any) -> Any:
-    """The program as XLA partitions it: shardings stand at its boundary and in constraints."""
+    """The program as XLA partitions it."""
     from shardlog.importers.sources.compiling import load
+
+    return load(undecided(result), devices)
+
+
+def undecided(result: Any) -> Any:
+    """The module that XLA is given: shardings stand at its boundary and in constraints."""
     from shardlog.program.mlir.modules import copy_of, ops_in
 
     module = copy_of(result.module)
@@ -60,7 +66,7 @@ def by_xla(result: Any, devices: Any) -> Any:
         for op in ops_in(module):
             if "sdy.sharding" in op.attributes:
                 del op.attributes["sdy.sharding"]
-    return load(module, devices)
+    return module
 
 
 def measured(result: Any, loaded: Sequence[Any]) -> list[Measured]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import shardlog
 from shardlog.cost import targets
-from shardlog.cost.hlo import hlo_collectives
+from shardlog.cost.hlo import hlo_collectives, hlo_cycles
 from shardlog.cost.targets import read_target
 from shardlog.errors import ShardlogError
 
@@ -56,6 +56,14 @@ def test_targets_that_are_none(target: str, said: str, hint: str, monkeypatch: p
     with pytest.raises(ShardlogError, match=said) as error:
         read_target(target)
     assert hint.replace("\\", "") in error.value.hint
+
+
+def test_cycles_of_loops_count_their_turns() -> None:
+    body = '  %x = f32[8]{0} negate(%p), backend_config={"window_config":{"estimated_cycles":"20"}}'
+    turns = 'backend_config={"known_trip_count":{"n":"3"}}'
+    loop = f"  %w = f32[8]{{0}} while(%x), condition=%cond, body=%body, {turns}"
+    lines = ["%body (p: f32[8]) -> f32[8] {", body, "}", "ENTRY %main () -> f32[8] {", body, loop, "}"]
+    assert hlo_cycles("\n".join(lines)) == 4 * 20
 
 
 def test_collectives_that_start_and_end() -> None:

@@ -6,9 +6,11 @@ from dataclasses import astuple
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from shardlog.cost.hlo import hlo_bytes
 from shardlog.importers.sources.source import make_context, parse_module, read_source
 from shardlog.partition.building import FORMS
@@ -135,6 +137,40 @@ def test_bytes_are_those_of_the_compiled_program(name: str) -> None:
     partitioned = shardlog.run(lowered(name, 3)).partition()
     counted = sum(collective.total for collective in partitioned.collectives)
     assert hlo_bytes(partitioned.compile().hlo) == pytest.approx(counted, abs=2)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize(
+    ("spec", "kinds"), [((), ["all-reduce"] * 2), (("data",), ["reduce-scatter"] * 2 + ["all-gather"] * 2)]
+)
+def test_gradients_are_summed_where_the_state_of_the_optimizer_is(
+    spec: tuple[str, ...], kinds: list[str], keep: bool
+) -> None:
+    """Parameters are whole on each device, and the batch is sharded; nothing is said of gradients."""
+
+    def loss(params: list[jax.Array], x: jax.Array) -> jax.Array:
+        return jnp.mean(jnp.tanh(x @ params[0]) @ params[1])
+
+    def step(params: list[jax.Array], moments: list[jax.Array], x: jax.Array) -> Any:
+        gradients = jax.grad(loss)(params, x)
+        moments = [0.9 * m + 0.1 * g for m, g in zip(moments, gradients, strict=True)]
+        return [p - 0.01 * m for p, m in zip(params, moments, strict=True)], moments
+
+    mesh = AbstractMesh((4,), ("data",))
+
+    def sharded(*spec: str) -> NamedSharding:
+        return NamedSharding(mesh, PartitionSpec(*spec))  # type: ignore[no-untyped-call]
+
+    def array(shape: tuple[int, int], *spec: str) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=sharded(*spec))  # type: ignore[no-untyped-call]
+
+    shapes = [(64, 128), (128, 64)]
+    arguments = [array(s) for s in shapes], [array(s, *spec) for s in shapes], array((4096, 64), "data")
+    jitted = jax.jit(step, out_shardings=([sharded()] * 2, [sharded(*spec)] * 2))
+    program = shardlog.run(jitted.trace(*arguments).lower(lowering_platforms=("cpu",)))
+    found = program.partition(keep_shardings=keep).collectives
+    assert [made.kind for made in found] == kinds
+    assert sum(made.total for made in found) == 2 * 2 * 3 / 4 * 4 * 64 * 128
 
 
 @pytest.mark.parametrize("groups", ["[4,2]<=[8]", "{{0,1},{2,3},{4,5},{6,7}}", "mesh['a'=4,'b'=2] {'b'}"])
