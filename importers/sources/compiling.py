@@ -48,9 +48,21 @@ def load(
     ``callbacks`` are what it calls back. Raises what XLA raises."""
     from jaxlib import _jax
 
+    _initialize_lapack(module)
     options = compile_options(devices, form)
     called: dict[str, Any] = {"host_callbacks": [*callbacks]} if callbacks else {}
     return devices[0].client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options, **called)
+
+
+def _initialize_lapack(module: ir.Module) -> None:
+    """Has jaxlib look up LAPACK's functions if a module calls them. JAX does so when it traces such a call;
+    a program from a file was traced elsewhere, and its calls would end the process."""
+    calls = (op for op in ops_in(module) if op.operation.name == "stablehlo.custom_call")
+    if any(text_of(op.attributes["call_target_name"]).startswith("lapack_") for op in calls):
+        import numpy as np
+        from jaxlib import lapack
+
+        lapack.prepare_lapack_call("potrf", np.dtype(np.float32))  # any of them will do
 
 
 def compile_options(devices: Sequence[Any], form: str) -> Any:
