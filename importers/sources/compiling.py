@@ -62,7 +62,7 @@ def _initialize_lapack(module: ir.Module) -> None:
         import numpy as np
         from jaxlib import lapack
 
-        lapack.prepare_lapack_call("potrf", np.dtype(np.float32))  # any of them will do
+        lapack.prepare_lapack_call("potrf", np.dtype(np.float32))  # type: ignore[no-untyped-call]  # any of them
 
 
 def compile_options(devices: Sequence[Any], form: str) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import isinf
 from pathlib import Path
@@ -200,8 +200,13 @@ def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
 
 
 def run_partitioned(partitioned: Partitioned, devices: Sequence[Any], inputs: Arrays) -> Arrays:
-    """The results of the program that each device runs, as whole arrays."""
-    return _flat(partitioned.compile(devices)(*inputs))
+    """The results of the program that each device runs, as whole arrays.
+
+    Raises ShardlogError where it fails.
+    """
+    executable = partitioned.compile(devices)
+    with _failures_told(partitioned.result):
+        return _flat(executable(*inputs))
 
 
 def compare(
@@ -215,7 +220,8 @@ def compare(
     """
     arguments, results = boundary(result)
     run = _reference(result, devices)
-    expected, nudged = run(inputs), run(_nudged(arguments, inputs))
+    with _failures_told(result):
+        expected, nudged = run(inputs), run(_nudged(arguments, inputs))
     allowed = Roundings(result).results()
     found = []
     for value, rounding, mine, theirs, other in zip(results, allowed, outputs, expected, nudged, strict=True):
@@ -224,6 +230,18 @@ def compare(
             limit = rounding * min(max(1.0, _difference(other, theirs) / eps), eps**-0.5)
         found.append(Comparison(value.name, value.type, _difference(mine, theirs), limit))
     return tuple(found)
+
+
+@contextmanager
+def _failures_told(result: Result) -> Iterator[None]:
+    """Raises ShardlogError for what XLA says where a program fails while it runs, as a custom call may."""
+    import jax
+
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        first = str(error).partition("\n")[0]
+        raise ShardlogError(f"the program fails while it runs: {first}", where=result.source.name) from None
 
 
 def _reference(result: Result, devices: Sequence[Any]) -> Callable[[Arrays], Arrays]:

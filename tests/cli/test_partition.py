@@ -131,23 +131,32 @@ def test_exec_makes_the_devices_it_needs() -> None:
     assert done.stdout.startswith("on 12 cpu devices")
 
 
-def test_exec_calls_lapack_in_a_process_that_traced_nothing() -> None:
-    Path("cholesky.mlir").write_text("""\
+CHOLESKY = """\
 sdy.mesh @mesh = <["data"=2]>
 func.func @main(%x: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) -> tensor<i32> {
   %0 = stablehlo.constant dense<[[4.0, 2.0], [2.0, 5.0]]> : tensor<2x2xf32>
   %1 = stablehlo.add %x, %0 : tensor<2x2xf32>
   %2:2 = stablehlo.custom_call @lapack_spotrf_ffi(%1) {
-      api_version = 4 : i32, mhlo.backend_config = {uplo = 76 : ui8},
+      backend_config = "", mhlo.backend_config = {uplo = 76 : ui8},
       operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
       result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>]
     } : (tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<i32>)
   return %2#1 : tensor<i32>
 }
-""")
+"""
+
+
+def test_exec_calls_lapack_in_a_process_that_traced_nothing() -> None:
+    Path("cholesky.mlir").write_text(CHOLESKY)
     command = [sys.executable, "-m", "shardlog", "exec", "cholesky.mlir"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "as on one device" in done.stdout, done.stderr
+
+
+def test_a_program_that_fails_while_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("wrong.mlir").write_text(CHOLESKY.replace("uplo = 76 : ui8", ""))
+    error = refused(capsys, "exec", "wrong.mlir")
+    assert "wrong.mlir: error: the program fails while it runs: INVALID_ARGUMENT" in error
 
 
 def test_types_that_numpy_lacks(capsys: pytest.CaptureFixture[str]) -> None:
