@@ -206,7 +206,7 @@ _STEP = _object(
     open=_FLAG,
 )
 _PROOF = _object(fact=_TEXT, height=_NUMBER, steps=_array(_STEP))
-_ATTEMPT = _object(rule=_RULE, found=_TEXTS, missing=_TEXT)
+_ATTEMPT = _object(rule=_RULE, found=_TEXTS, missing=_TEXT, complete=_FLAG)
 
 _DOCUMENTS = {
     "profile": _of(Profile),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ..engine.language.printing import literal_text
-from ..engine.language.syntax import Atom, Clause, Negation
+from ..engine.language.syntax import Atom, Clause, Literal, Negation
 from ..engine.plan.plan import Source
 from ..engine.provenance.matching import Rules
 from ..engine.provenance.proof import Proof
-from ..engine.provenance.search import Attempt
+from ..engine.provenance.search import TRIES, Attempt
+from .values import Texts
 
-Show = Callable[[str, tuple[Any, ...]], str]  # a relation and a tuple, as a program has them
 _COUNTED = 5  # tuples of aggregates that a text shows
 
 
@@ -25,7 +24,7 @@ class Explanation:
 
     proof: Proof
     _rules: Rules
-    _show: Show
+    _texts: Texts
 
     def __str__(self) -> str:
         return self.text()
@@ -33,7 +32,7 @@ class Explanation:
     @property
     def fact(self) -> str:
         """The tuple, as in ``path(1, 5)``."""
-        return self._show(self.proof.relation, self.proof.row)
+        return self._texts.fact(self.proof.relation, self.proof.row)
 
     @cached_property
     def height(self) -> int:
@@ -64,7 +63,7 @@ class Explanation:
             if isinstance(step, str):
                 lines.append(margin + step)
                 continue
-            lines.append(f"{margin}{self._show(step.relation, step.row)}{self._how(step, shown)}")
+            lines.append(f"{margin}{self._texts.fact(step.relation, step.row)}{self._how(step, shown)}")
             if id(step) in shown:
                 continue
             shown.add(id(step))
@@ -91,7 +90,7 @@ class Explanation:
             "steps": [
                 {
                     "id": number,
-                    "fact": self._show(step.relation, step.row),
+                    "fact": self._texts.fact(step.relation, step.row),
                     "relation": step.relation,
                     "rule": _rule_json(step.source),
                     "sentence": step.sentence,
@@ -117,11 +116,11 @@ class Explanation:
         """What else the rule asks for, with values: negations, comparisons, equations."""
         if step.source is None:
             return []
-        values = dict(step.bindings)
         clause = _clause(self._rules.clauses(step.source), step)
         if clause is None:
             return []
-        return [literal_text(x, values) for x in clause.body if not isinstance(x, Atom)]
+        kinds, values = self._rules.kinds(clause), dict(step.bindings)
+        return [self._texts.literal(x, kinds, values) for x in clause.body if not isinstance(x, Atom)]
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,8 @@ class WhyNot:
     relation: str
     row: tuple[Any, ...]
     attempts: tuple[Attempt, ...]
-    _show: Show
+    _rules: Rules
+    _texts: Texts
 
     def __str__(self) -> str:
         return self.text()
@@ -139,7 +139,7 @@ class WhyNot:
     @property
     def fact(self) -> str:
         """The tuple, as in ``path(5, 1)``."""
-        return self._show(self.relation, self.row)
+        return self._texts.fact(self.relation, self.row)
 
     def text(self) -> str:
         """Rule by rule what holds, and the first that does not."""
@@ -151,6 +151,8 @@ class WhyNot:
             lines.append(f"  {source.file}:{source.line}  {_one_line(source.text)}")
             lines += [f"      {text}" for text in self._found(attempt)]
             lines.append(f"    ! {self._missing(attempt)}")
+            if not attempt.complete:
+                lines.append(f"      ({TRIES:,} combinations of tuples were tried: others may get further)")
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
@@ -162,23 +164,27 @@ class WhyNot:
                     "rule": _rule_json(attempt.source),
                     "found": list(self._found(attempt)),
                     "missing": self._missing(attempt),
+                    "complete": attempt.complete,
                 }
                 for attempt in self.attempts
             ],
         }
 
     def _found(self, attempt: Attempt) -> Iterator[str]:
-        return (literal_text(literal, attempt.bindings) for literal in attempt.found)
+        return (self._literal(literal, attempt) for literal in attempt.found)
 
     def _missing(self, attempt: Attempt) -> str:
-        literal, values = attempt.missing, attempt.bindings
+        literal = attempt.missing
         if literal is None:
             return "all of it holds: the tuple was not chosen, or another made it superfluous"
         if literal is attempt.clause.head:
-            return f"{literal_text(literal, {})} is not {self.fact}"
+            return f"{self._literal(literal, replace(attempt, bindings={}))} is not {self.fact}"
         if isinstance(literal, Negation):
-            return f"{literal_text(literal.atom, values)} holds"
-        return f"{'no' if isinstance(literal, Atom) else 'not'} {literal_text(literal, values)}"
+            return f"{self._literal(literal.atom, attempt)} holds"
+        return f"{'no' if isinstance(literal, Atom) else 'not'} {self._literal(literal, attempt)}"
+
+    def _literal(self, literal: Literal, attempt: Attempt) -> str:
+        return self._texts.literal(literal, self._rules.kinds(attempt.clause), attempt.bindings)
 
 
 def _clause(clauses: list[Clause], step: Proof) -> Clause | None:

@@ -21,7 +21,7 @@ from .databases import write_duckdb
 from .explanations import Explanation, WhyNot
 from .profile import Profile, profile_of
 from .readers import read
-from .values import fact_of, fact_text
+from .values import Texts, fact_of
 from .writers import write
 
 if TYPE_CHECKING:
@@ -182,17 +182,19 @@ class Program:
         relation, row = self._fact(fact)
         proof = self._search.proof(relation.name, row, depth)
         if proof is None:
-            raise EngineError(f"{fact_text(relation, row, self._program.plan)} does not hold; ask why not")
-        return Explanation(proof, self._search.rules, self._shown)
+            raise EngineError(
+                f"{Texts(self._program.plan).fact(relation.name, row)} does not hold; ask why not"
+            )
+        return Explanation(proof, self._search.rules, Texts(self._program.plan))
 
     def explain_not(self, fact: str) -> WhyNot:
         """Why a tuple does not hold as of the last run: how far each rule gets. Raises EngineError for what
         is no tuple of the program, or holds."""
         relation, row = self._fact(fact)
         if self._search.extents.round(relation.name, row) is not None:
-            raise EngineError(f"{fact_text(relation, row, self._program.plan)} holds; ask why")
+            raise EngineError(f"{Texts(self._program.plan).fact(relation.name, row)} holds; ask why")
         attempts = tuple(self._search.attempts(relation.name, row))
-        return WhyNot(relation.name, row, attempts, self._shown)
+        return WhyNot(relation.name, row, attempts, self._search.rules, Texts(self._program.plan))
 
     def relation_of(self, fact: str) -> str:
         """The relation of a fact. Raises EngineError for what is no tuple of the program."""
@@ -204,11 +206,6 @@ class Program:
         relation, row = fact_of(text, plan)
         (inside,) = Branches(plan).inward(relation, [row]) if plan.branches else [row]
         return relation, inside
-
-    def _shown(self, name: str, row: Row) -> str:
-        plan, relation = self._program.plan, self._program.relations[name]
-        (outside,) = Branches(plan).outward(relation, [row]) if plan.branches else [row]
-        return fact_text(relation, outside, plan)
 
     @property
     def _search(self) -> Search:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
+from ..engine.analysis.types import plan_type
+from ..engine.evaluate.branches import Branches
 from ..engine.language.diagnostics import EngineError, unknown_relation
+from ..engine.language.printing import literal_text
+from ..engine.language.syntax import Literal
 from ..engine.plan.plan import BranchFields, Column, Plan, Relation
 
 _DEEPEST = 500  # records in one another: the engine takes no deeper ones
@@ -59,9 +62,37 @@ def float_text(value: float) -> str:
 
 def fact_text(relation: Relation, row: Sequence[Any], plan: Plan) -> str:
     """A tuple as in a program."""
-    quoted = partial(json.dumps, ensure_ascii=False)
     columns = zip(relation.columns, row, strict=True)
-    return f"{relation.name}({', '.join(_inner(column, value, plan, quoted) for column, value in columns)})"
+    return f"{relation.name}({', '.join(_inner(column, value, plan, _quoted) for column, value in columns)})"
+
+
+def _quoted(symbol: str) -> str:
+    return json.dumps(symbol, ensure_ascii=False)
+
+
+class Texts:
+    """Facts and values that the evaluators have, as texts that a program has."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._branches = plan, Branches(plan)
+
+    def fact(self, name: str, row: tuple[Any, ...]) -> str:
+        """A tuple of a relation, as in ``path(5, 1)``."""
+        relation = self._plan.relations[self._plan.index(name)]
+        (outside,) = self._branches.outward(relation, [row])
+        return fact_text(relation, outside, self._plan)
+
+    def literal(self, literal: Literal, kinds: Mapping[str, str], values: Mapping[str, Any]) -> str:
+        """A literal with the values of its variables, of which ``kinds`` has the kinds."""
+        return literal_text(
+            literal, {name: self._value(kinds, name, value) for name, value in values.items()}
+        )
+
+    def _value(self, kinds: Mapping[str, str], name: str, value: Any) -> str:
+        if name not in kinds:
+            return str(value)
+        column = Column(name, plan_type(kinds[name]), kinds[name])
+        return _inner(column, self._branches.outside(column, value), self._plan, _quoted)
 
 
 # ---- From text ------------------------------------------------------------------------------------------
@@ -114,7 +145,7 @@ def _branch_at(
     if not found or found[0] not in branches:
         raise ValueError(f"one of {', '.join(f'${name}' for name in branches)}")
     columns = branches[found[0]].columns
-    if not columns:
+    if not columns and not text.startswith("(", _past_space(text, found.end())):
         return (found[0],), found.end()
     parts, at = _parts_at(columns, "()", text, found.end(), plan, depth)
     return (found[0], *parts), at
@@ -124,7 +155,7 @@ def _parts_at(
     columns: Sequence[Column], brackets: str, text: str, at: int, plan: Plan, depth: int
 ) -> tuple[tuple[Any, ...], int]:
     at = _past(text, at, brackets[0])
-    values = []
+    values: list[Any] = []
     for i, field in enumerate(columns):
         if i:
             at = _past(text, at, ",")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from .syntax import (
     Aggregate,
@@ -28,24 +27,8 @@ _BETWEEN = frozenset("+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor".s
 _BEFORE = {"neg": "-", "bnot": "bnot ", "lnot": "lnot "}
 
 
-def value_text(value: Any) -> str:
-    """A value as a program has it: texts quoted, records and branches in their notation."""
-    if value is None:
-        return "nil"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(value_text, value))}]"
-    return str(value)
-
-
-def fact_text(relation: str, row: tuple[Any, ...]) -> str:
-    """A tuple as a program has it."""
-    return f"{relation}({', '.join(map(value_text, row))})"
-
-
-def literal_text(literal: Literal, values: Mapping[str, Any]) -> str:
-    """A literal with what is known of its variables in their places."""
+def literal_text(literal: Literal, values: Mapping[str, str]) -> str:
+    """A literal with the texts of what is known of its variables in their places."""
     if isinstance(literal, Atom):
         return f"{literal.name}({', '.join(term_text(term, values) for term in literal.args)})"
     if isinstance(literal, Negation):
@@ -58,11 +41,10 @@ def literal_text(literal: Literal, values: Mapping[str, Any]) -> str:
     return f"{left} {literal.operator} {right}"
 
 
-def term_text(term: Term, values: Mapping[str, Any]) -> str:
-    """A term with what is known of its variables in their places."""
+def term_text(term: Term, values: Mapping[str, str]) -> str:
+    """A term with the texts of what is known of its variables in their places."""
     if isinstance(term, Variable):
-        name = term.name.partition("@")[0]
-        return value_text(values[term.name]) if term.name in values else name
+        return values.get(term.name, term.name.partition("@")[0])
     if isinstance(term, Wildcard):
         return "_"
     if isinstance(term, Nil):
@@ -70,7 +52,8 @@ def term_text(term: Term, values: Mapping[str, Any]) -> str:
     if isinstance(term, Counter):
         return "autoinc()"
     if isinstance(term, Constant):
-        return value_text(term.value)
+        value = term.value
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
     if isinstance(term, Cast):
         return f"as({term_text(term.value, values)}, {term.type_name})"
     if isinstance(term, Aggregate):
@@ -78,11 +61,17 @@ def term_text(term: Term, values: Mapping[str, Any]) -> str:
         body = ", ".join(literal_text(literal, values) for literal in term.body)
         return f"{term.function}{target} : {{ {body} }}"
     parts = [term_text(part, values) for part in term.args]
+    if isinstance(term, Record) and term.branch:
+        return _branch_text(term.branch, [parts[slot] for slot in term.slots])
     if isinstance(term, Record):
         return f"[{', '.join(parts)}]"
     if isinstance(term, Branch):
-        return f"${term.name}({', '.join(parts)})" if parts else f"${term.name}"
+        return _branch_text(term.name, parts)
     return _call_text(term, parts)
+
+
+def _branch_text(name: str, parts: list[str]) -> str:
+    return f"${name}({', '.join(parts)})" if parts else f"${name}"
 
 
 def _call_text(term: Call, parts: list[str]) -> str:

@@ -49,8 +49,12 @@ class Call(NamedTuple):
 
 
 class Record(NamedTuple):
+    """``[args]``; or what a branch became: ``branch`` is its name, ``slots`` are its arguments."""
+
     args: tuple[Term, ...]
     at: int
+    branch: str = ""
+    slots: tuple[int, ...] = ()
 
 
 class Branch(NamedTuple):

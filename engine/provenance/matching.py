@@ -6,11 +6,12 @@ Nothing here comes from the planner or the evaluators; only the intrinsic functo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
-from ..analysis.scopes import parts, resolve, terms, variables
+from ..analysis.scopes import holds_wildcard, parts, resolve, terms, variables
 from ..evaluate.functors import TESTS, call, sort_value
 from ..language.diagnostics import EngineError, Reporter
 from ..language.parser import parse
@@ -83,8 +84,10 @@ class Rules:
         self._clauses: dict[Source | str, list[Clause]] = {}
         self._written = written is not None
         self.types: Mapping[tuple[int, str], str] = written.types if written else {}
-        for source, clause in written.clauses if written else ():
+        self._kinds: dict[int, Mapping[str, str]] = {}  # by the clause's identity
+        for (source, clause), kinds in zip(written.clauses, written.kinds, strict=True) if written else ():
             self._clauses.setdefault(source, []).append(clause)
+            self._kinds[id(clause)] = kinds
         self._ordered: dict[int, tuple[Literal, ...]] = {}
 
     def clauses(self, source: Source) -> list[Clause]:
@@ -99,6 +102,10 @@ class Rules:
             reporter.finish()
             self._clauses[source.text] = [resolve(clause) for clause in module.clauses]
         return self._clauses[source.text]
+
+    def kinds(self, clause: Clause) -> Mapping[str, str]:
+        """The kinds of the variables of a written clause, as far as they are known."""
+        return self._kinds.get(id(clause), {})
 
     def explains(
         self, source: Source, relation: str, row: Row, premises: Iterable[tuple[str, Row]], holds: Searchable
@@ -167,9 +174,9 @@ class Rules:
         if isinstance(literal, Comparison) and literal.operator == "=":
             left, right = literal.left, literal.right
             return (
-                (is_pattern(left) and variables(right) <= known)
-                or (is_pattern(right) and variables(left) <= known)
-                or variables(left) | variables(right) <= known
+                (is_pattern(left) and _has_value(right, known))
+                or (is_pattern(right) and _has_value(left, known))
+                or (_has_value(left, known) and _has_value(right, known))
             )
         if isinstance(literal, Atom):
             args = self.args(literal)
@@ -238,7 +245,7 @@ class Matcher:
             yield bindings
             return
         if literal.operator == "=":
-            pattern, term = (left, right) if variables(right) <= bindings.keys() else (right, left)
+            pattern, term = (left, right) if _has_value(right, bindings.keys()) else (right, left)
             for value in self.values(term, bindings):
                 found = self.unified(pattern, value, dict(bindings))
                 if found is not None:
@@ -334,6 +341,11 @@ class Matcher:
 def is_pattern(term: Term) -> bool:
     """Whether a term can be given a value; all others are computed."""
     return isinstance(term, Variable | Wildcard | Record | Constant | Nil | Counter)
+
+
+def _has_value(term: Term, known: AbstractSet[str]) -> bool:
+    """Whether a term is one value, once variables are known: a record with an unnamed part is many."""
+    return variables(term) <= known and not holds_wildcard(term)
 
 
 def _counts(term: Term) -> bool:

@@ -22,7 +22,7 @@ from .proof import Proof
 
 _DERIVATIONS = 16  # that are compared for one tuple
 _COUNTED = 1000  # tuples of aggregates that a proof has
-_TRIES = 10_000  # combinations of tuples that are looked at to see how far a rule gets
+TRIES = 10_000  # combinations of tuples that are looked at to see how far a rule gets
 
 _Key = tuple[str, Row]
 
@@ -55,7 +55,8 @@ class Attempt:
     found, and the first for which nothing is, with the values of variables that are known.
 
     ``missing`` is the head where it cannot be the tuple, and None where the whole body holds: then the tuple
-    was not chosen, or others made it superfluous.
+    was not chosen, or others made it superfluous. ``complete``: whether all combinations of tuples
+    were tried; if not, one of the others may get further.
     """
 
     source: Source
@@ -63,6 +64,7 @@ class Attempt:
     found: tuple[Literal, ...]
     missing: Literal | None
     bindings: Bindings
+    complete: bool = True
 
 
 class Search:
@@ -285,11 +287,11 @@ class Search:
             for more in matcher.literal(literal, bindings):
                 tries += 1
                 walk((*done, literal), rest, more)
-                if tries > _TRIES or best.missing is None:
+                if tries > TRIES or best.missing is None:
                     return
 
         walk((), list(attempt.clause.body), start)
-        return best
+        return replace(best, complete=tries <= TRIES or best.missing is None)
 
 
 def _aggregates(node: Any) -> Iterator[Aggregate]:

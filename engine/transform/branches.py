@@ -31,7 +31,7 @@ def lower_branches(clause: Clause, types: Types) -> Clause:
         fields[0] = Constant(branch.number, "integer", term.at)
         for place, arg in zip(branch.slots, term.args, strict=True):
             fields[place] = arg
-        return Record(tuple(fields), term.at)
+        return Record(tuple(fields), term.at, term.name, branch.slots)
 
     return rewrite_clause(clause, change)
 

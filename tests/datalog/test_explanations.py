@@ -121,6 +121,48 @@ def test_why_not_of_what_holds(paths: Program) -> None:
         paths.explain_not("path(1, 2)")
 
 
+def test_values_of_branches_are_shown_as_a_program_has_them() -> None:
+    program = Program("""
+.type Tree = Leaf {} | Node {left: Tree, value: number, right: Tree}
+.type Pair = [value: number, of: Tree]
+.decl tree(t: Tree)
+tree($Leaf()).
+tree($Node($Leaf(), 5, $Leaf())).
+.decl small(t: Tree)
+small($Leaf()).
+.decl held(t: Tree, p: Pair)
+held(t, [v, r]) :- tree(t), t = $Node(_, v, r), v > 3, t != $Leaf(), !small($Node(r, 1, r)), small(r).
+""")
+    program.run()
+    assert program.explain("held($Node($Leaf, 5, $Leaf()), [5, $Leaf])").text().splitlines()[:5] == [
+        "held($Node($Leaf, 5, $Leaf), [5, $Leaf])  by program:10",
+        "  $Node($Leaf, 5, $Leaf) = $Node(_, 5, $Leaf)",
+        "  5 > 3",
+        "  $Node($Leaf, 5, $Leaf) != $Leaf",
+        "  !small($Node($Leaf, 1, $Leaf))",
+    ]
+    assert program.explain_not("held($Leaf, [5, $Leaf])").text().splitlines()[2:] == [
+        "      tree($Leaf)",
+        "    ! not $Leaf = $Node(_, 5, $Leaf)",
+    ]
+
+
+def test_why_not_gives_up_and_says_so() -> None:
+    program = Program("""
+.decl a(x: number)
+a(x) :- x = range(0, 150).
+.decl total(x: number)
+total(x) :- a(x), a(y), a(z), x + y + z = 1000.
+""")
+    program.run()
+    why_not = program.explain_not("total(3)")
+    assert why_not.text().splitlines()[-2:] == [
+        "    ! not ((3 + 0) + 0) = 1000",
+        "      (10,000 combinations of tuples were tried: others may get further)",
+    ]
+    assert [attempt["complete"] for attempt in why_not.as_json()["attempts"]] == [False]
+
+
 def test_equal_steps_are_shown_once() -> None:
     program = Program("""
 .decl a(x: number)
