@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -26,6 +27,20 @@ class ShardlogError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # As pickle has it for exceptions, the whole message would become the message.
         return partial(type(self), where=self.where, hint=self.hint), (self.message,), self.__dict__
+
+
+@contextmanager
+def from_extra(extra: str, package: str) -> Iterator[None]:
+    """Imports a package that only an extra of shardlog brings: raises ShardlogError where it is missing."""
+    try:
+        yield
+    except ImportError:
+        raise not_installed(package, extra) from None
+
+
+def not_installed(package: str, extra: str) -> ShardlogError:
+    """The error where a package is missing: it names the extra of shardlog that brings it."""
+    return ShardlogError(f"{package} is not installed", hint=f"pip install 'shardlog[{extra}]'")
 
 
 def check_text(text: str, where: str) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .errors import ShardlogError
+from .errors import from_extra
 
-try:
+with from_extra("report", "Jinja"):
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-except ImportError:
-    hint = "pip install 'shardlog[report]'"
-    raise ShardlogError("the page needs Jinja, which is not there", hint=hint) from None
 
 
 def page_of(template: Path, **values: Any) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from ..errors import ShardlogError
+from ..errors import ShardlogError, closest, nearest
 from . import authoring, checks, compiling, costing, datalog, explain, partitioning, programs, rules
 from .colours import show
 from .running import common_arguments
@@ -34,6 +35,8 @@ def parser() -> argparse.ArgumentParser:
     common = common_arguments()
     for group in (programs, partitioning, costing, compiling, explain, checks, rules, authoring, datalog):
         group.add(commands, common)
+    for command in commands.choices.values():
+        command.set_defaults(parser=command)
     return top
 
 
@@ -59,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             error = ShardlogError("there is not enough memory", where=f"shardlog {' '.join(sys.argv[1:2])}")
         if not _bad_input(error):
             raise
-        show(error, sys.stderr)
+        show(_with_place(error), sys.stderr)
         return 2
     return status
 
@@ -101,7 +104,9 @@ def _parsed(top: argparse.ArgumentParser, arguments: Sequence[str] | None) -> ar
     if len(rest) == 1 and getattr(options, "value", "") is None and not rest[0].startswith("-"):
         options.value = rest.pop()
     if rest:
-        top.error(f"unrecognized arguments: {' '.join(rest)}")
+        command: _Parser = options.parser
+        near = nearest(rest[0].partition("=")[0], re.findall(r"--[\w-]+", command.format_usage()))
+        command.error(f"unrecognized arguments: {' '.join(rest)}", f"did you mean {near}?" if near else "")
     return options
 
 
@@ -143,11 +148,35 @@ def _check_text(options: argparse.Namespace) -> None:
                 check_text(text, f"{name} {text}")
 
 
+_CHOICES = re.compile(r"(.*: invalid choice: '(.*)') \(choose from (.*)\)")
+_PLACED = re.compile(r"(\S+:\d+): ")
+
+
 class _Parser(argparse.ArgumentParser):
+    def error(self, message: str, hint: str = "") -> NoReturn:
+        # argparse prints the usage too, which is longer than a page.
+        if found := _CHOICES.fullmatch(message):
+            message, hint = found[1], closest(found[2], [name.strip("' ") for name in found[3].split(",")])
+        hint = hint or f"{self.prog} --help says what there is"
+        show(ShardlogError(message, where=self.prog, hint=hint), sys.stderr)
+        self.exit(2)
+
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # argparse passes over errors of standard output: its end would be 0 on a full disk.
         if message:
             (file or sys.stderr).write(message)
+
+
+def _with_place(error: Exception) -> Exception:
+    """An error in the form of all that users see, with its place or "shardlog" in front: the engine's have
+    at most a place."""
+    from ..engine import EngineError
+
+    if not isinstance(error, EngineError):
+        return error
+    found = _PLACED.match(str(error))
+    where = found[1] if found else ""
+    return ShardlogError(str(error).removeprefix(f"{where}: "), where=where)
 
 
 def _bad_input(error: Exception) -> bool:

@@ -185,7 +185,7 @@ def _torus(found: Machine, name: str, shape: str, devices: int | None) -> Torus:
     dims = tuple(map(int, sizes))
     if devices is not None and prod(dims) < devices:
         hint = f"the mesh of the program has {devices}"
-        raise ShardlogError(f"a torus of {prod(dims)} devices", where=where, hint=hint)
+        raise ShardlogError(f"a torus of {prod(dims)} devices is too small", where=where, hint=hint)
     return Torus(dims, found.torus.closes)
 
 

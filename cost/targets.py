@@ -58,15 +58,16 @@ def read_target(text: str) -> Target:
     gpus = sorted(path.stem for path in GPUS.glob("*.txtpb"))
     known = {"cpu": [""], "tpu": tpus, "cuda": gpus}
     if platform not in known:
-        hint = closest(platform, known)
+        hint = "expected as in cpu, tpu:v5e:2x4 or cuda:h100"
         raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
     if name not in known[platform] or (platform != "tpu" and shape):
         written = [f"{platform}:{each}".removesuffix(":") for each in known[platform]]
-        hint = closest(f"{platform}:{name}", written)
+        hint = closest(f"{platform}:{name}", written) if name else f"there are: {', '.join(written)}"
         raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
     if platform == "tpu" and not (shape and all(n.isdecimal() and int(n) for n in shape.split("x"))):
         hint = f"say how many chips, as in {platform}:{name}:2x4"
-        raise ShardlogError(f"{shape or 'nothing'} is no shape of a slice", where=where, hint=hint)
+        message = f"{shape} is no shape of a slice" if shape else "a slice has a shape"
+        raise ShardlogError(message, where=where, hint=hint)
     if not _installed(platform):
         extra = "jax" if platform == "cpu" else platform
         hint = f"pip install 'shardlog[{extra}]'; no device is needed"

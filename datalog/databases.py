@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ShardlogError
+from ..errors import ShardlogError, from_extra
 from ..outputs import output
 
 if TYPE_CHECKING:
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 def write_duckdb(program: Program, path: Path, relations: Sequence[str]) -> None:
     """Writes relations as tables to a database, which keeps its other tables. Raises ShardlogError."""
-    try:
+    with from_extra("duckdb", "duckdb"):
         import duckdb
-    except ImportError:
-        raise _missing("duckdb") from None
     with output(path) as written:
         if path.is_file() and path.stat().st_size:
             shutil.copyfile(path, written)
@@ -80,10 +78,8 @@ def take_from_pydatalog(program: Program, *relations: str) -> None:
 
 
 def _pydatalog() -> Any:
-    try:
+    with from_extra("pydatalog", "pyDatalog"):
         from pyDatalog import pyDatalog
-    except ImportError:
-        raise _missing("pydatalog") from None
     return pyDatalog
 
 
@@ -94,7 +90,3 @@ def _predicate(program: Program, name: str) -> str:
         hint = "its name begins with a small letter, it has columns, and none is of records"
         raise ShardlogError(f"pyDatalog cannot have the relation {name}", hint=f"expected of it: {hint}")
     return name
-
-
-def _missing(extra: str) -> ShardlogError:
-    return ShardlogError(f"{extra} is not installed", hint=f"pip install 'shardlog[{extra}]'")

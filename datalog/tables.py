@@ -10,7 +10,7 @@ import numpy as np
 from ..engine import Relation
 from ..engine.evaluate.store import Store, Words
 from ..engine.plan.plan import Plan
-from ..errors import ShardlogError
+from ..errors import ShardlogError, from_extra
 from .values import text_of
 
 if TYPE_CHECKING:
@@ -54,11 +54,8 @@ def values(relation: Relation, column: int, store: Store, words: Words) -> Array
 
 def arrow(relation: Relation, store: Store, symbols: Symbols, plan: Plan) -> pyarrow.Table:
     """The tuples of a relation as an Arrow table."""
-    try:
+    with from_extra("arrow", "pyarrow"):
         import pyarrow
-    except ImportError:
-        hint = "pip install 'shardlog[arrow]'"
-        raise ShardlogError("a table needs pyarrow, which is not installed", hint=hint) from None
     arrays = []
     for i, (column, words) in enumerate(zip(relation.columns, store.columns(relation.name), strict=True)):
         if column.type in _TYPES:

@@ -12,7 +12,7 @@ from .about import names
 from .discover import GROUP, Package
 from .naming import Names, Naming
 from .notations.clauses import compile_files
-from .notations.einsum import SUFFIXES, read_text
+from .notations.einsum import SUFFIXES, read_text, refuse_module
 from .notations.priorities import compile_priorities
 from .overlaps import overlaps
 from .shipped import RULES, plan_cache
@@ -28,9 +28,7 @@ def load_ops(
     the list of op priorities in a file. ``include_from`` are folders that files may include from, beside
     their own and that of shardlog's rules."""
     for file in files:
-        if file.suffix in (".mlir", ".mlirbc"):
-            hint = "rules are files of Datalog (.dl) or einsum notation (.rules)"
-            raise ShardlogError("this is a module, and rules are expected", where=str(file), hint=hint)
+        refuse_module(file)
     lines = [f for f in files if f.suffix in SUFFIXES]
     texts = compile_files({str(f): read_text(f) for f in lines})
     if op_priorities is not None:

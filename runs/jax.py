@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ShardlogError
+from ..errors import ShardlogError, from_extra
 from ..importers.sources.jax import visible
 from ..program.meshes import Mesh, SubAxis
 from ..program.shardings import Sharding
@@ -131,10 +131,8 @@ class _Jax:
     """The shardings of a run as JAX's, on JAX's own meshes where there are some."""
 
     def __init__(self, result: Result) -> None:
-        try:
+        with from_extra("jax", "JAX"):
             from jax.sharding import NamedSharding, PartitionSpec
-        except ImportError as error:
-            raise ShardlogError("JAX is not installed", hint="pip install 'shardlog[jax]'") from error
         self._written = result.written
         self._known = result.source.interface.meshes
         self._meshes = result.program.shardings.meshes.meshes

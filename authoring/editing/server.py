@@ -11,22 +11,19 @@ from typing import TypeVar
 
 from ...engine import DatalogError
 from ...engine.language.sources import line_and_column, line_starts
-from ...errors import ShardlogError
+from ...errors import ShardlogError, from_extra
 from ..formatting.files import format_text
 from . import answers
 from .answers import Proposal, Spot
 from .names import Name
 from .programs import Library, Problem
 
-try:
+with from_extra("lsp", "pygls"):
     from lsprotocol import types as lsp
     from pygls import uris
     from pygls.exceptions import JsonRpcException
     from pygls.lsp.server import LanguageServer
     from pygls.workspace import PositionCodec, ServerTextPosition
-except ImportError:
-    hint = "pip install 'shardlog[lsp]'"
-    raise ShardlogError("the language server needs pygls, which is not there", hint=hint) from None
 
 _SECONDS = 0.2  # of silence before what is typed is checked
 _REQUEST_FAILED = -32803  # the protocol's number

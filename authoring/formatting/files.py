@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from ...engine.language.sources import LARGEST, UnreadableError, decoded, read_text
 from ...errors import ShardlogError
-from ...rulebook.notations.einsum import SUFFIXES
+from ...rulebook.notations.einsum import SUFFIXES, refuse_module
 from . import einsum, layout
 
 _SUFFIXES = (".dl", ".rules")  # of files that folders are searched for
@@ -57,6 +57,7 @@ def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
 
 def format_file(path: Path) -> Formatted:
     """A file in the layout. Raises ShardlogError or DatalogError for what is no file of rules."""
+    refuse_module(path)
     text = _text(lambda: read_text(path), str(path))
     return Formatted(str(path), text, format_text(text, str(path)))
 

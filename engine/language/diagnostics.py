@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...errors import nearest, shortened
+from ...errors import closest, nearest, shortened
 from .sources import Place, Sources
 
 _LONGEST = 120  # characters of a line that are shown
@@ -159,9 +159,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_relation(name: str, known: Iterable[str]) -> EngineError:
-    """The error of naming a relation that is none of ``known``."""
-    hint = did_you_mean(name, known)
-    return EngineError(f"unknown relation `{name}`" + (f"; {hint}" if hint else ""))
+    """The error of naming a relation that is none of ``known``, of which some may be the engine's own."""
+    theirs = [other for other in known if not {"(", "@"} & set(other)]
+    return EngineError(f"unknown relation `{name}`; {did_you_mean(name, theirs) or closest(name, theirs)}")
 
 
 def counted(n: int, what: str) -> str:

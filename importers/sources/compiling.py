@@ -12,9 +12,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ShardlogError
+from ...errors import ShardlogError, not_installed
 from ...program.function import location
 from ...program.mlir.modules import bytecode_of, ops_in
 from ...program.signature import text_of
@@ -83,7 +84,9 @@ def compile_options(devices: Sequence[Any], form: str) -> Any:
 
 def dump(module: ir.Module, devices: int, options: dict[str, str]) -> str:
     """Compiles a module for CPU devices with XLA's ``options``, which say where its dump goes. Returns XLA's
-    message where it does not compile, and else nothing."""
+    message where it does not compile, and else nothing. Raises ShardlogError where JAX is not installed."""
+    if find_spec("jax") is None:
+        raise not_installed("JAX", "jax")
     flags = [f"--{name}={value}" for name, value in options.items()]
     flags.append(f"--xla_force_host_platform_device_count={devices}")
     environment = os.environ | {

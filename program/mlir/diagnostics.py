@@ -27,6 +27,7 @@ _HINTS = (
     ("Expected local shape", "in the body, dimensions are divided by the manual axes that shard them"),
     ("sub-axes can be merged", "write neighbouring sub-axes of an axis as one"),
     ("empty and closed but has a priority", "open the dimension with {?}, or leave out its priority"),
+    ("expected operation name in quotes", "a module is expected: StableHLO as MLIR text or bytecode"),
     ("is unknown", "is the name of the op right? ops of other dialects are written in generic form"),
 )
 

@@ -70,6 +70,13 @@ class Line:
         return tuple(dict.fromkeys(f for shape in self.slots for dim in shape for f in dim))
 
 
+def refuse_module(file: Path) -> None:
+    """Raises ShardlogError for a file of MLIR in the place of rules."""
+    if file.suffix in (".mlir", ".mlirbc"):
+        hint = "rules are files of Datalog (.dl) or einsum notation (.rules)"
+        raise ShardlogError("this is a module, and rules are expected", where=str(file), hint=hint)
+
+
 def read_text(path: Path) -> str:
     """The text of a file. Raises ShardlogError where it cannot be read."""
     from ...engine.language import sources

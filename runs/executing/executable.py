@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ShardlogError
+from ...errors import ShardlogError, from_extra
 from ...exporters.bind import bind
 from ...importers.sources.compiling import load, refused
 from ...importers.sources.jax import visible
@@ -84,8 +84,9 @@ def compiled(
 ) -> Executable:
     """Compiles what a run decided; see ``Result.compile``. ``program`` is what each device runs, where it is
     partitioned already."""
-    import jax
-    from jax.sharding import Mesh as JaxMesh
+    with from_extra("jax", "JAX"):
+        import jax
+        from jax.sharding import Mesh as JaxMesh
 
     meshes = result.program.shardings.meshes.meshes
     count = device_count(main_mesh(meshes))

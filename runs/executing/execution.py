@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from ...errors import ShardlogError, closest
+from ...errors import ShardlogError, closest, from_extra
 from ...exporters.plain import plain
 from ...importers.sources.compiling import load, refused
 from ...program.elements import dtype_of
@@ -186,7 +186,8 @@ def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
     if wanted is not None and wanted < count:
         hint = f"the mesh of the program has {count}"
         raise ShardlogError(f"{wanted} devices for a mesh of {count}", where=where, hint=hint)
-    import jax
+    with from_extra("jax", "JAX"):
+        import jax
 
     if _FLAG not in os.environ.get("XLA_FLAGS", ""):
         with suppress(RuntimeError):  # it has started

@@ -294,7 +294,7 @@ RULES = {
     ),
     "division by zero": (
         "ruled(s) :- dim(s, _, _, n), 1 / (n - 8) = 0.\n",
-        "r.dl:1: division by zero; test the divisor in the rule first",
+        "r.dl:1: error: division by zero; test the divisor in the rule first",
     ),
 }
 
@@ -317,6 +317,38 @@ QUERIES = {
         "argument(v, i), j < i",
         "query:1:17: error[E0401]: the variable `j` has no value: no positive atom of the body holds it\n"
         "    argument(v, i), j < i.\n                    ^",
+    ),
+}
+
+# What is wrong with the arguments themselves.
+ARGUMENTS = {
+    "unknown option": (
+        "run m.mlir --bogus",
+        "shardlog run: error: unrecognized arguments: --bogus\n"
+        "  hint: shardlog run --help says what there is",
+    ),
+    "misspelt option": (
+        "cost m.mlir --topolgy=v4",
+        "shardlog cost: error: unrecognized arguments: --topolgy=v4\n  hint: did you mean --topology?",
+    ),
+    "unknown command": (
+        "rum m.mlir",
+        "shardlog: error: argument COMMAND: invalid choice: 'rum'\n  hint: did you mean run?",
+    ),
+    "unknown choice": (
+        "partition m.mlir --as hlo",
+        "shardlog partition: error: argument --as: invalid choice: 'hlo'\n"
+        "  hint: there are: sdy-manual, manual, replica",
+    ),
+    "missing argument": (
+        "report m.mlir",
+        "shardlog report: error: the following arguments are required: -o/--output\n"
+        "  hint: shardlog report --help says what there is",
+    ),
+    "a module for the layout": (
+        "fmt m.mlir",
+        "m.mlir: error: this is a module, and rules are expected\n"
+        "  hint: rules are files of Datalog (.dl) or einsum notation (.rules)",
     ),
 }
 
@@ -363,6 +395,18 @@ def test_rule_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_query(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     text, message = QUERIES[name]
     refused(["query", "m.mlir", text], message, capsys)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, message = ARGUMENTS[name]
+    refused(arguments.split(), message, capsys)
+
+
+def test_without_jax(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jax", None)
+    message = "shardlog: error: JAX is not installed\n  hint: pip install 'shardlog[jax]'"
+    refused(["exec", "m.mlir"], message, capsys)
 
 
 def test_annotation_without_a_mesh(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,9 +42,9 @@ def test_for_gpus(name: str) -> None:
 @pytest.mark.parametrize(
     ("target", "said", "hint"),
     [
-        ("gpu:h100", "there is no target gpu:h100", "did you mean"),
+        ("gpu:h100", "there is no target gpu:h100", "expected as in cpu, tpu:v5e:2x4 or cuda:h100"),
         ("cuda:h10", "there is no target cuda:h10", "did you mean cuda:h100?"),
-        ("tpu:v5e", "nothing is no shape of a slice", "tpu:v5e:2x4"),
+        ("tpu:v5e", "a slice has a shape", "tpu:v5e:2x4"),
         ("tpu:v5e:2by4", "2by4 is no shape of a slice", "tpu:v5e:2x4"),
         ("tpu:v5e:2x4", "the compiler for tpu is not installed", r"pip install 'shardlog\[tpu\]'"),
         ("cpu", "the compiler for cpu is not installed", r"pip install 'shardlog\[jax\]'"),
