@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any, Literal
@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 from ..program.elements import bits_of
 from .layouts import Axes, Pieces
@@ -18,6 +19,7 @@ from .layouts import Axes, Pieces
 Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
 
+_CHANNEL = "channel_handle"
 OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # what is no part of an op
 _EXTREMES = {
     16: ("0xFC00", "0x7C00"),
@@ -78,6 +80,7 @@ class Builder:
         self.manual = frozenset[int]()  # the pieces that manual computations around have taken
         self.looked_up: set[Any] = set()  # values that an op has looked up at places known at run time
         self._groups: dict[Any, Any] = {}
+        self._collectives: dict[Any, Sent] = {}  # the first of each kind
         self._attributes: dict[Any, Any] = {}
         self._types: dict[Any, Any] = {}
         self.types_of: dict[Any, list[Any]] = {}  # the results of ops that are computed alike
@@ -305,6 +308,10 @@ class Builder:
     ) -> Any:
         """The result of a collective over the groups along pieces, or between pairs of devices. ``sends``: in
         elements."""
+        around = tuple((attributes or {}).items()), None if pairs is None else pairs.tobytes()
+        key = kind, value.type, type_, pieces, combine, around
+        if (known := self._collectives.get(key)) is not None:
+            return self._again(known, value)
         narrow = element_of(value)
         if bits_of(str(narrow)) in (2, 4) and isinstance(narrow, ir.IntegerType):  # XLA packs them
             wide = ir.IntegerType.get_unsigned(8) if narrow.is_unsigned else ir.IntegerType.get_signless(8)
@@ -323,14 +330,25 @@ class Builder:
             attributes["source_target_pairs"] = self.dense(pairs)
             group = len(pairs)
         if self.form != "replica":
-            attributes["channel_handle"] = self.next_channel()
+            attributes[_CHANNEL] = self.next_channel()
             if kind in ("all_gather", "all_reduce", "reduce_scatter"):
                 attributes["use_global_device_ids"] = ir.UnitAttr.get()
         op = self.op(f"stablehlo.{kind}", [value], [type_], attributes, 1 if combine else 0)
         if combine:
-            self.combination(op.regions[0], combine, ir.RankedTensorType(value.type).element_type)
-        sent = round(sends * bytes_of(element_of(value)))
-        self.sent.append(Sent(op, kind, pieces, group, sent, self.purpose))
+            self.combination(op.regions[0], combine, narrow)
+        sent = Sent(op, kind, pieces, group, round(sends * bytes_of(narrow)), self.purpose)
+        self._collectives[key] = sent
+        self.sent.append(sent)
+        return op.results[0]
+
+    def _again(self, known: Sent, value: Any) -> Any:
+        """The result of a collective that is like one before, of another value."""
+        op = known.op.clone(self.scope.end)
+        op.operands[0] = value
+        op.location = self.loc
+        if self.form != "replica":
+            op.attributes[_CHANNEL] = self.next_channel()
+        self.sent.append(replace(known, op=op, purpose=self.purpose))
         return op.results[0]
 
     def adopt(self, op: Any, purpose: Any) -> None:
@@ -354,7 +372,7 @@ class Builder:
     def next_channel(self) -> Any:
         """A channel that no other collective has."""
         self.channel += 1
-        return ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {self.channel}, type = 1>")
+        return stablehlo.ChannelHandle.get(self.channel, 1)
 
     def combination(self, region: Any, combine: str, element: Any) -> None:
         """A region that combines two scalars by an op."""

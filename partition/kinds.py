@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from ..importers.listing import listing_of
 from ..program.signature import attributes
 from .building import OUTSIDE
 from .choice.knowledge import Knowledge, Reader
+
+_LARGEST = 64  # ops, of what is compared
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +38,7 @@ class Kinds:
         self._kinds: list[int] = self.listing.kinds.tolist()
         self._regions: list[int] = self.listing.regions.tolist()
         self._ends: list[int] = self.listing.ends.tolist()
-        self._known: dict[int, Kind] = {}
+        self._known: dict[Hashable, Kind] = {}
 
     def examples(self) -> list[Any]:
         """The first op of each kind, in the order of the module."""
@@ -57,11 +59,20 @@ class Kinds:
         return self._kind(self._numbers[op], reader)
 
     def _kind(self, number: int, reader: Reader) -> Kind:
-        which = self._kinds[number]
+        which = self._kinds[number] if self._ends[number] == number + 1 else self._inside(number)
         kind = self._known.get(which)
         if kind is None:
             kind = self._known[which] = _read(self.ops[number], reader)
         return kind
+
+    def _inside(self, number: int) -> Hashable:
+        """The kind of an op with regions, by the kinds of what is inside, and what that uses."""
+        listing, end = self.listing, self._ends[number]
+        if end - number > _LARGEST:  # it is compared with no other
+            return -number
+        offsets = listing.operand_offsets
+        inside = listing.operands[offsets[number + 1] : offsets[end]] - listing.first_results[number]
+        return (*self._kinds[number:end], -1, *inside.tolist())
 
 
 def _read(op: Any, reader: Reader) -> Kind:

@@ -107,6 +107,8 @@ class Axes:
         used = [n for n, mesh in enumerate(meshes.meshes) if mesh.axes]
         self.main = max(used, key=lambda n: self._counts[n]) if used else -1
         self.count = self._counts[self.main] if used else 1
+        self._groups: dict[Pieces, npt.NDArray[np.int64]] = {}
+        self._indices: dict[Pieces, npt.NDArray[np.int64]] = {}
 
     @property
     def mesh(self) -> Mesh | None:
@@ -195,11 +197,13 @@ class Axes:
         ]
         return self.positions(mesh).reshape([self.sizes[p] for p in pieces]), pieces
 
-    def groups(self, pieces: Sequence[int]) -> npt.NDArray[np.int64]:
+    def groups(self, pieces: Pieces) -> npt.NDArray[np.int64]:
         """The devices that differ only along pieces: a row per group, in the order of the pieces."""
-        grid, order = self.grid(self.pieces[pieces[0]].mesh)
-        moved = np.moveaxis(grid, [order.index(p) for p in pieces], range(-len(pieces), 0))
-        return moved.reshape(-1, self.product(pieces))
+        if pieces not in self._groups:
+            grid, order = self.grid(self.pieces[pieces[0]].mesh)
+            moved = np.moveaxis(grid, [order.index(p) for p in pieces], range(-len(pieces), 0))
+            self._groups[pieces] = _constant(moved.reshape(-1, self.product(pieces)))
+        return self._groups[pieces]
 
     def along(self, table: npt.NDArray[np.int64]) -> Pieces:
         """The pieces along which the devices of each group differ; none where groups are otherwise made."""
@@ -214,12 +218,19 @@ class Axes:
                         return some
         return ()
 
-    def index(self, pieces: Sequence[int]) -> npt.NDArray[np.int64]:
+    def index(self, pieces: Pieces) -> npt.NDArray[np.int64]:
         """Which part each device has of a dimension that is split on pieces."""
-        found = np.zeros(self.count, dtype=np.int64)
-        if pieces:
-            grid, order = self.grid(self.pieces[pieces[0]].mesh)
-            for p in pieces:
-                digit = np.indices(grid.shape)[order.index(p)]
-                found[grid.ravel()] = found[grid.ravel()] * self.sizes[p] + digit.ravel()
-        return found
+        if pieces not in self._indices:
+            found = np.zeros(self.count, dtype=np.int64)
+            if pieces:
+                grid, order = self.grid(self.pieces[pieces[0]].mesh)
+                for p in pieces:
+                    digit = np.indices(grid.shape)[order.index(p)]
+                    found[grid.ravel()] = found[grid.ravel()] * self.sizes[p] + digit.ravel()
+            self._indices[pieces] = _constant(found)
+        return self._indices[pieces]
+
+
+def _constant(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    array.flags.writeable = False
+    return array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -167,14 +168,12 @@ class Partitioner:
     def _name_boundary(self, func: Any, made: Any, around: bool) -> None:
         """Copies the attributes of arguments and results; shardings only where the boundary has whole
         tensors."""
-        manual = ir.DictAttr.get({"mhlo.sharding": ir.StringAttr.get("{manual}")})
+        manual = {"mhlo.sharding": ir.StringAttr.get("{manual}")}
         for label in ("arg_attrs", "res_attrs"):
-            entries = []
-            for entry in boundary_attributes(func, label):
-                kept = {a.name: a.attr for a in entry if around or a.name != "sdy.sharding"}
-                if self.form == "manual":
-                    kept["mhlo.sharding"] = manual["mhlo.sharding"]
-                entries.append(ir.DictAttr.get(kept))
+            entries = boundary_attributes(func, label)
+            if not around:
+                kept = [{a.name: a.attr for a in entry if a.name != "sdy.sharding"} for entry in entries]
+                entries = [ir.DictAttr.get(k | manual if self.form == "manual" else k) for k in kept]
             made.attributes[label] = ir.ArrayAttr.get(entries)
 
     def _manual(
@@ -183,15 +182,19 @@ class Partitioner:
         """The body of a manual computation over all axes, from and to the function's whole tensors."""
         mesh = self.axes.mesh
         assert mesh is not None
+
+        @cache
+        def plain(rank: int) -> Any:
+            closed = [sdy.DimensionShardingAttr.get([], is_closed=True)] * rank
+            return sdy.TensorShardingAttr.get(mesh.name, closed)
+
         shardings = {}
         labels = ("arg_attrs", func.type.inputs), ("res_attrs", func.type.results)
         for (label, types), held in zip(labels, layouts, strict=True):
             found = []
             for entry, type_, layout in zip(boundary_attributes(func, label), types, held, strict=True):
-                closed = [sdy.DimensionShardingAttr.get([], is_closed=True)] * rank(type_)
-                plain = sdy.TensorShardingAttr.get(mesh.name, closed)
                 given = None if layout.whole else attribute_or_none(entry, "sdy.sharding")
-                found.append(given or plain)
+                found.append(given or plain(rank(type_)))
             shardings[label] = sdy.TensorShardingPerValueAttr.get(found)
         attributes = {
             "in_shardings": shardings["arg_attrs"],

@@ -37,10 +37,16 @@ class Reading:
         self.manual: list[frozenset[int]] = [frozenset()]  # the axes that bodies around have cut already
         self._read: dict[ir.Attribute, Sharding] = {}
         self._known_homes: dict[Any, list[Layout]] = {}
+        self._layouts: dict[Any, Layout] = {}
 
     def home(self, attribute: Any, type_: Any, where: Any) -> Layout:
         """The layout of a value with a sharding, without what bodies around have cut."""
-        shape = static_shape(type_)
+        key = attribute, type_, self.manual[-1]
+        if key not in self._layouts:
+            self._layouts[key] = self._home(attribute, static_shape(type_), type_, where)
+        return self._layouts[key]
+
+    def _home(self, attribute: Any, shape: Shape | None, type_: Any, where: Any) -> Layout:
         if attribute is None or shape is None:
             return replicated(rank(type_))
         if attribute not in self._read:

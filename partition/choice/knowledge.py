@@ -74,15 +74,15 @@ class Reader:
         self._alike: dict[Any, Knowledge] = {}
 
     def looks_around(self, op: Any) -> bool:
-        """Whether what the rules say of an op may depend on more than its name, attributes and types."""
-        return op.name in self._looks_at or len(op.regions) > 0
+        """Whether what the rules say of an op may depend on what makes its operands or uses its results."""
+        return any(what != "regions" for what in self._looks_at.get(op.name, ()))
 
     def knowledge(self, op: Any) -> Knowledge:
         """The answers of the rules about an op. A sharding rule that the op carries counts only where they
         have none: it says how shardings propagate, not what is computed."""
         attributes = tuple([(a, v) for a, v in attributes_of(op) if a not in _ANNOTATIONS])
         alike = op.name, attributes, tuple(v.type for v in op.operands), tuple(op.results.types)
-        around = self.looks_around(op)
+        around = op.name in self._looks_at or len(op.regions)
         if not around and alike in self._alike:
             return self._alike[alike]
         facts = describe(op, False, self._looks_at, self._tensors)
