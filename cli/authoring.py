@@ -72,7 +72,7 @@ def _profile(options: argparse.Namespace) -> None:
     if options.html:
         from ..authoring.profiles.page import page
     program = program_of(options)
-    program.read_inputs(options.fact_dir)
+    program.read_inputs(options.fact_dir, program.outputs)
     found = program.profile(*program.outputs)
     if options.html:
         write(options.html, page(found, f"{options.program}: what rules took").encode())

@@ -81,7 +81,9 @@ def _datalog(options: argparse.Namespace) -> None:
     if souffle:
         _souffle(options)
         return
-    program.read_inputs(options.fact_dir)
+    fact = options.explain or options.explain_not
+    needed = [program.relation_of(fact)] if fact else None if options.duckdb else program.outputs
+    program.read_inputs(options.fact_dir, needed)
     if options.explain or options.explain_not:
         _explain(program, options)
         return

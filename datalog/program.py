@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from ..engine.evaluate.program import Backend, Row
 from ..engine.evaluate.store import BranchStore, Store
 from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.plan.cache import Request
+from ..engine.plan.needs import needed_relations
 from . import directives, tables
 from .columns import added
 from .databases import write_duckdb
@@ -116,13 +117,16 @@ class Program:
         """What is no error, but rarely meant: the first ones of each file, in the order of the text."""
         return sorted([*self._program.warnings, *directives.unknown_parameters(self._program.plan)])
 
-    def read_inputs(self, folder: str | Path = ".") -> None:
-        """Adds the facts that ``.input`` asks for: files by default RELATION.facts in ``folder``. Raises
-        ShardlogError where one cannot be read."""
+    def read_inputs(self, folder: str | Path = ".", needed_by: Collection[str] | None = None) -> None:
+        """Adds the facts that ``.input`` asks for: files by default RELATION.facts in ``folder``; with
+        ``needed_by`` only facts that these relations depend on. Raises ShardlogError where a file cannot be
+        read."""
         plan = self._program.plan
+        wanted = None if needed_by is None else needed_relations(plan, needed_by)
         for transfer in directives.inputs(plan, Path(folder)):
-            read(self._store, transfer, plan)
-            self._given.add(transfer.relation.name)
+            if wanted is None or transfer.relation.name in wanted:
+                read(self._store, transfer, plan)
+                self._given.add(transfer.relation.name)
 
     def run_outputs(self) -> None:
         """Computes the relations of ``.output`` and ``.printsize`` and what they depend on, as ``run``."""

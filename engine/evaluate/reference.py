@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Any, cast
 
 from ..language.diagnostics import EngineError
+from ..plan.needs import needed
 from ..plan.plan import Plan, Rule, Step, Stratum
 from .functors import TESTS, Registers, Value, evaluate, sort_key, wrap
 from .limits import UNLIMITED, Budget, LimitError, Limits
@@ -333,27 +334,6 @@ class Evaluation:
         else:
             registers[register] = (min if function == "min" else max)(values, key=sort_key)
         yield
-
-
-def needed(plan: Plan, strata: Sequence[Stratum], wanted: Iterable[int]) -> list[Stratum]:
-    """The strata that the ``wanted`` relations depend on, in order."""
-    relations = set(wanted)
-    found = []
-    for stratum in reversed(strata):
-        if not relations.isdisjoint(stratum.relations):
-            found.append(stratum)
-            for index in (*stratum.rules, *stratum.recursive, *stratum.subsuming):
-                relations.update(_read(plan.rules[index].steps))
-    return found[::-1]
-
-
-def _read(steps: Sequence[Step]) -> Iterator[int]:
-    """The relations that steps read."""
-    for step in cast(Sequence[tuple[Any, ...]], steps):
-        if step[0] in ("scan", "absent"):
-            yield step[1]
-        elif step[0] == "aggregate":
-            yield from _read(step[5])
 
 
 _STEPS: dict[str, Callable[[Evaluation, tuple[Any, ...], Registers], Iterator[None]]] = {

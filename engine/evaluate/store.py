@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..plan.needs import needed
 from ..plan.plan import Plan
 from .branches import Branches
 from .facts import Rows, tuples
 from .functors import evaluate
 from .limits import UNLIMITED, Limits
-from .reference import Evaluation, needed
+from .reference import Evaluation
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
 # What it took to apply a rule once: the number of its source, those of the stratum and the round, seconds,

@@ -213,7 +213,7 @@ def test_standard_input(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None
 )  # fmt: skip
 def test_bad_files(program: str, facts: dict[str, Any], said: str, folder: Folder) -> None:
     folder.write(**facts, old__csv="stays")
-    out = ".decl old(x: number)\nold(1).\n.output old\n"
+    out = ".decl old(x: number)\nold(1).\n.output old, r\n"
     assert folder.run(program + out) == (2, "", f"HERE/{said}")
     assert folder.read("old.csv") == "stays"
 
@@ -222,6 +222,19 @@ def test_a_parameter_that_nobody_knows_is_told(folder: Folder) -> None:
     status, _, err = folder.run('.decl r(x: number)\nr(1).\n.output r(delimeter=",")\n')
     said = "HERE/program.dl:3:9: warning[W0106]: the parameter `delimeter` is not known\n"
     assert (status, err) == (0, f"{said}  hint: did you mean `delimiter`?\n")
+
+
+def test_facts_that_no_output_needs_are_not_read(folder: Folder) -> None:
+    program = (
+        ".decl a, b, c(x: number)\n.input a, b\nc(x) :- a(x).\n.output c\n"
+        ".decl d(x: number)\nd(n) :- a(x), n = count : { b(x) }.\n"
+    )
+    folder.write(a__facts="1\n")
+    assert folder.run(program) == (0, "", "")
+    assert folder.read("c.csv") == "1\n"
+    status, _, err = folder.run(program, "--explain", "d(0)")
+    assert status == 2
+    assert "b.facts: error: cannot read" in err
 
 
 def test_warnings_are_shown_also_beside_errors(folder: Folder) -> None:

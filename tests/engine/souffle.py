@@ -99,7 +99,7 @@ def evaluated(case: Case, program: Program) -> tuple[str, str]:
     """What becomes of a program without errors, and why."""
     try:
         with Path("out").open("w") as out, redirect_stdout(out):
-            program.read_inputs(case.facts)
+            program.read_inputs(case.facts, program.outputs)
             program.run_outputs()
             program.write_outputs(None if case.printed else ".")
     except (ShardlogError, EngineError) as error:

@@ -1,0 +1,40 @@
+"""What relations depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from .plan import Plan, Step, Stratum
+
+
+def needed(plan: Plan, strata: Sequence[Stratum], wanted: Iterable[int]) -> list[Stratum]:
+    """The strata that the ``wanted`` relations depend on, in order."""
+    return _traced(plan, strata, set(wanted))
+
+
+def needed_relations(plan: Plan, wanted: Iterable[str]) -> set[str]:
+    """The relations that the ``wanted`` ones depend on, and these."""
+    found = {plan.index(name) for name in wanted}
+    _traced(plan, plan.strata, found)
+    return {plan.relations[index].name for index in found}
+
+
+def _traced(plan: Plan, strata: Sequence[Stratum], relations: set[int]) -> list[Stratum]:
+    """The strata that ``relations`` depend on, in order; adds what they read to these."""
+    found = []
+    for stratum in reversed(strata):
+        if not relations.isdisjoint(stratum.relations):
+            found.append(stratum)
+            for index in (*stratum.rules, *stratum.recursive, *stratum.subsuming):
+                relations.update(_read(plan.rules[index].steps))
+    return found[::-1]
+
+
+def _read(steps: Sequence[Step]) -> Iterator[int]:
+    """The relations that steps read."""
+    for step in cast(Sequence[tuple[Any, ...]], steps):
+        if step[0] in ("scan", "absent"):
+            yield step[1]
+        elif step[0] == "aggregate":
+            yield from _read(step[5])
