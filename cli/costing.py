@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from .colours import show
-from .partitioning import add_choice
+from .partitioning import add_choice, add_matmul
 from .running import add_json, print_json, result_of
 
 
@@ -16,6 +16,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         "cost", parents=[common], help="say what the partitioned program costs on a machine"
     )
     add_topology(command)
+    add_matmul(command)
     add_choice(command)
     command.add_argument("--full", action="store_true", help="leave nothing out")
     add_json(command, "print JSON instead of text")
@@ -38,9 +39,10 @@ def _cost(options: argparse.Namespace) -> None:
     machine(options.topology)  # what is wrong with it is said before anything runs
     program = result_of(options).partition(
         keep_shardings=options.keep_shardings,
-        topology=None if options.keep_shardings else options.topology,
+        topology=None if options.keep_shardings and not options.collective_matmul else options.topology,
         memory=options.memory,
         seconds=options.seconds,
+        collective_matmul=options.collective_matmul,
     )
     found = program.cost(options.topology)
     if options.json:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ShardlogError
 from .colours import show
 from .costing import add_topology
+from .partitioning import add_matmul
 from .running import Progress, add_json, inputs, open_or_run, print_json, refuse_changes, result_of
 
 if TYPE_CHECKING:
@@ -33,8 +34,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     keep = argparse.BooleanOptionalAction
     about = "say too why the program whose values are sharded as least moves has it otherwise; default: keep"
     why.add_argument("--keep-shardings", action=keep, default=True, help=about)
-    about = "with --no-keep-shardings: the machine on which time is to be least, and not what moves"
+    about = "the machine on which time is to be least, and not what moves"
     why.add_argument("--topology", metavar="MACHINE", help=about)
+    add_matmul(why)
     why.add_argument(
         "--verify", action="store_true", help="check the proofs, and run again with only what is needed"
     )
@@ -138,7 +140,12 @@ def _why(options: argparse.Namespace) -> None:
 def _why_collective(options: argparse.Namespace) -> None:
     from ..explanations.answers.moved_text import moved_text
 
-    found = result_of(options).partition().why(options.collective)
+    program = result_of(options).partition(
+        keep_shardings=options.keep_shardings,
+        topology=options.topology,
+        collective_matmul=options.collective_matmul,
+    )
+    found = program.why(options.collective)
     if options.json:
         print_json(found.as_json())
     else:

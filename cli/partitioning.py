@@ -67,7 +67,14 @@ def add_form(parser: argparse.ArgumentParser) -> None:
         "TOML file"
     )
     parser.add_argument("--topology", metavar="MACHINE", help=about)
+    add_matmul(parser)
     add_choice(parser)
+
+
+def add_matmul(parser: argparse.ArgumentParser) -> None:
+    """Adds whether collectives go on beside products."""
+    about = "with --topology: multiply part by part while parts are sent, where that is faster there"
+    parser.add_argument("--collective-matmul", action="store_true", help=about)
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
@@ -109,6 +116,7 @@ def program_of(options: argparse.Namespace, result: Result) -> Partitioned:
         topology=options.topology,
         memory=options.memory,
         seconds=options.seconds,
+        collective_matmul=options.collective_matmul,
     )
 
 

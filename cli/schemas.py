@@ -11,6 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..checks.lint import Finding
 from ..cost.ahead import Kept, Memory
+from ..cost.beside import Beside
 from ..cost.cost import Held, Item
 from ..datalog.profile import Profile
 from ..explanations.explanation import Loss, Site
@@ -114,6 +115,7 @@ _MOVED = _object(
     ways=_array(_of(Way)),
     because=_array(_of(Because)),
     causes=_array(_WHY),
+    beside=_or_null(_of(Beside)),
 )
 
 _WORDS = {"reason": _TEXT, "sentence": _TEXT, "rule": _TEXT, "culprit": _TEXT}

@@ -16,6 +16,7 @@ from ..program.function import location
 from ..program.mlir.modules import main_function, ops_in, symbols
 from ..program.mlir.places import source_location
 from ..rulebook.book import lowerings
+from .beside import Besides
 from .inlining import NUMBER, inlined
 from .layers import LIMITS, Layer, Line, layers
 from .machine import Machine
@@ -171,6 +172,8 @@ class _Account:
         self.program, self.pricing = program, pricing
         self.lines: list[Line] = []
         self._source = program.result.source
+        besides = Besides(program.axes, pricing)
+        self._beside = {window.sent.op: besides.of(window) for window in program.windows}
         self._sent: dict[int, tuple[int, Price]] = {}
         self._done: dict[tuple[str, str], list[float]] = {}  # times, seconds, operations, bytes
         self._limits: dict[tuple[str, str], str] = {}
@@ -181,6 +184,8 @@ class _Account:
         if NUMBER in op.attributes:
             number = ir.IntegerAttr(op.attributes[NUMBER]).value
             price = self.pricing.of_collective(self.program.collectives[number], op)
+            if beside := self._beside.get(self.program.sent[number].op):
+                price = replace(price, seconds=beside.exposed)
             item = self.program.names.item(self.program.sent[number].purpose)
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:

@@ -57,7 +57,8 @@ class Torus:
 class Machine:
     """A machine: operations per second, bytes of memory per second, bytes of memory, of one device; its
     links, those of some mesh axes on their own, and how devices are joined: in a torus, in groups. ``peaks``
-    are the operations per second on elements of some types, ``flops`` those on all others."""
+    are the operations per second on elements of some types, ``flops`` those on all others. ``overlaps``: it
+    computes while it sends."""
 
     name: str
     flops: float
@@ -68,6 +69,7 @@ class Machine:
     network: Network | None = None
     torus: Torus | None = None
     peaks: Mapping[str, float] = field(default_factory=dict)
+    overlaps: bool = True
 
     def peak(self, element: str) -> float:
         """The operations per second on elements of a type, as MLIR writes it; "f8" is all of eight bits."""
@@ -82,6 +84,10 @@ class Machine:
             return min(own, key=lambda link: link.bandwidth)
         several = [group for group in groups if len(group) > 1]
         return min(map(self._joining, several), key=lambda link: link.bandwidth, default=self.link)
+
+    def one_way(self, link: Link) -> Link:
+        """A link that is used in one direction, to the next device: rings send both ways at once."""
+        return replace(link, bandwidth=min(link.bandwidth, self.link.bandwidth / 2)) if link.ring else link
 
     def _joining(self, group: Sequence[int]) -> Link:
         inner = self._in_torus(group)
@@ -130,7 +136,7 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     return found if not shape else replace(found, torus=_torus(found, name, shape, devices))
 
 
-_KEYS = ("name", "flops", "peaks", "memory_bandwidth", "memory", "links", "network", "torus")
+_KEYS = ("name", "flops", "peaks", "overlaps", "memory_bandwidth", "memory", "links", "network", "torus")
 _OF_LINKS = ("bandwidth", "latency", "ring")
 
 
@@ -162,6 +168,9 @@ def _read(data: Mapping[str, Any], path: Path, axes: Collection[str]) -> Machine
         if not re.fullmatch(r"(f|bf|i|ui)\d+\w*", element):
             hint = "expected as in MLIR: f32, bf16, i8, or f8 for all of eight bits"
             raise ShardlogError(f"there is no type {element}", where=str(path), hint=hint)
+    overlaps = data.get("overlaps", True)
+    if not isinstance(overlaps, bool):
+        raise ShardlogError(f"overlaps is {overlaps!r}", where=str(path), hint="expected true or false")
     return Machine(
         str(data.get("name", path.stem)),
         _number(data, "flops", path),
@@ -172,6 +181,7 @@ def _read(data: Mapping[str, Any], path: Path, axes: Collection[str]) -> Machine
         network,
         torus,
         {element: _number(peaks, element, path) for element in peaks},
+        overlaps,
     )
 
 

@@ -51,8 +51,12 @@ class Pricing:
         """The operations of an op."""
         return self._price(op.name, self.reader.knowledge(op), 0).flops
 
-    def _price(self, name: str, known: Knowledge, touched: int) -> Price:
-        key = name, known, touched
+    def of_part(self, name: str, known: Knowledge, touched: int, count: int) -> Price:
+        """The price of one of so many equal parts of a contraction, which reads and writes so many bytes."""
+        return self._price(name, known, touched, count)
+
+    def _price(self, name: str, known: Knowledge, touched: int, count: int = 1) -> Price:
+        key = name, known, touched, count
         if key not in self._known:
             sizes = [prod(shape or ()) for shape in known.shapes]
             made = sum(n for n, role in zip(sizes, known.roles, strict=True) if role == "result")
@@ -65,20 +69,21 @@ class Pricing:
                 "made": [(float(made),)],
                 "touched": [(float(touched),)],
                 "peak": [(self.machine.peak(known.element),)],
-                "multiplied": [(float(_multiplied(known)),)] if known.multiplies else [],
+                "multiplied": [(_multiplied(known) / count,)] if known.multiplies else [],
             }
             self._known[key] = self._solved(facts, touched)
         return self._known[key]
 
     def of_collective(self, made: Collective, op: Any) -> Price:
         """The price of a collective."""
-        link = self.machine.link_of(made.axes, _groups(op))
+        link = self.machine.link_of(made.axes, groups_of(op))
         key = made.kind, made.group, made.bytes, link
         if key not in self._known:
-            self._known[key] = self._sent(made.kind, made.group, made.bytes, link)
+            self._known[key] = self.sent(made.kind, made.group, made.bytes, link)
         return self._known[key]
 
-    def _sent(self, kind: str, group: int, amount: int, link: Link) -> Price:
+    def sent(self, kind: str, group: int, amount: int, link: Link) -> Price:
+        """The price of a collective of a kind along a link: the bytes that each device of a group sends."""
         facts: dict[str, Iterable[Any]] = {
             "kind": [(kind,)],
             "devices": [(group,)],
@@ -128,7 +133,7 @@ def _touched(op: Any, storing: Storing) -> int:
     return read * times + written
 
 
-def _groups(op: Any) -> list[list[int]]:
+def groups_of(op: Any) -> list[list[int]]:
     """The devices that take part in a collective together: those of its groups, or pairs."""
     attributes = op.attributes
     for label in ("replica_groups", "source_target_pairs"):

@@ -8,7 +8,7 @@ XLA's partitioner takes no collectives of several tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -35,8 +35,8 @@ class _Movable:
     size: int
 
 
-def combined(module: ir.Module) -> ir.Module:
-    """A copy of a module in which collectives are combined."""
+def clone(module: ir.Module) -> ir.Module:
+    """A copy of a module, in the same context."""
     with module.context, ir.Location.unknown():
         made = ir.Module.create()
         for name in module.operation.attributes:
@@ -44,10 +44,16 @@ def combined(module: ir.Module) -> ir.Module:
         end = ir.InsertionPoint(made.body)
         for op in module.body.operations:
             op.operation.clone(end)
-        blocks = dict.fromkeys(op.operation.block for op in ops_in(made) if op.operation.name in _KINDS)
+        return made
+
+
+def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
+    """Combines the collectives of a module, but for those that stay ``apart``."""
+    with module.context, ir.Location.unknown():
+        blocks = dict.fromkeys(op.operation.block for op in ops_in(module) if op.operation.name in _KINDS)
         for block in blocks:
             operations = [op.operation for op in block.operations]
-            groups = sorted(_groups(operations), key=lambda pair: pair[1])
+            groups = sorted(_groups(operations, apart), key=lambda pair: pair[1])
             leaving = {op for group, _ in groups for op in group}
             for group, place in groups:
                 while operations[place] in leaving:
@@ -55,15 +61,14 @@ def combined(module: ir.Module) -> ir.Module:
                 _combine(group, operations[place])
             for op in leaving:
                 op.erase()
-        return made
 
 
-def _groups(operations: list[Any]) -> Iterator[tuple[list[Any], int]]:
+def _groups(operations: list[Any], apart: Collection[Any]) -> Iterator[tuple[list[Any], int]]:
     """The collectives of a block that become one, and the place of the op before which that stands."""
     place = {op: n for n, op in enumerate(operations)}
     alike: dict[Hashable, list[_Movable]] = {}
     for n, op in enumerate(operations):
-        if op.name in _KINDS and len(op.operands) == 1:
+        if op.name in _KINDS and len(op.operands) == 1 and op not in apart:
             alike.setdefault(_key(op), []).append(_movable(n, operations, place))
     for some in alike.values():
         waiting = sorted(some, key=lambda each: each.last)

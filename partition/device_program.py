@@ -12,13 +12,14 @@ from jaxlib.mlir.dialects import sdy
 
 from ..collector import no_collections
 from ..program.function import RESULT_SHARDING
-from ..program.mlir.modules import boundary_attributes, bytecode_of
+from ..program.mlir.modules import boundary_attributes, bytecode_of, ops_in
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
 from .choice.choosing import Chooser
 from .choice.homes import Found
-from .combining import combined
+from .collective_matmul import Window, write
+from .combining import clone, combine
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes, Layout
@@ -28,7 +29,8 @@ from .reshards.planning import Planner
 
 class DeviceProgram:
     """The program that each device runs. ``sent`` are its collectives, in order; ``found`` is what the choice
-    of homes found, where there was one, and ``homes`` those that values have instead of propagation's."""
+    of homes found, where there was one, and ``homes`` those that values have instead of propagation's.
+    ``windows`` are collectives that go on beside products."""
 
     def __init__(
         self,
@@ -41,12 +43,21 @@ class DeviceProgram:
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
         self.homes = homes or {}
+        self.windows: Sequence[Window] = ()
 
     @cached_property
     def combined(self) -> ir.Module:
         """The module as it is written and compiled: collectives over equal groups that do not need each other
-        are one op."""
-        return combined(self.module)
+        are one op, and windows are written part by part."""
+        made, windows = clone(self.module), set[Any]()
+        if self.windows:
+            with made.context, ir.Location.unknown():
+                pairs = zip(ops_in(self.module), ops_in(made), strict=True)
+                copies = {op.operation: copy.operation for op, copy in pairs}
+                channel = max(_channel(each.op) for each in self.sent)
+                windows = write(self.windows, copies, self.axes, self.form, channel)
+        combine(made, windows)
+        return made
 
     def text(self) -> str:
         """The module as MLIR text."""
@@ -117,7 +128,7 @@ def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
                 for sharding in sdy.TensorShardingPerValueAttr(attributes[label]).shardings:
                     read(sharding)
         if "channel_handle" in attributes:
-            channels.append(int(re.findall(r"handle = (\d+)", str(attributes["channel_handle"]))[0]))
+            channels.append(_channel(op))
         if op.name.startswith("sdy."):
             for label in RESULT_SHARDING:
                 if label in attributes:
@@ -128,3 +139,11 @@ def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
                     if "sdy.sharding" in entry:
                         read(entry["sdy.sharding"])
     return list(found.values()), max(channels)
+
+
+def _channel(op: Any) -> int:
+    """The channel of a collective; zero if it has none."""
+    attributes = op.attributes
+    if "channel_handle" not in attributes:
+        return 0
+    return int(re.findall(r"handle = (\d+)", str(attributes["channel_handle"]))[0])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..checks.agreement import Agreement
     from ..cost.ahead import Ahead
+    from ..cost.beside import Beside
     from ..cost.cost import Cost
     from ..explanations.answers.answers import Answers, Conflicts, Reasons
     from ..explanations.answers.visualize import Picture
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..explanations.questions.pins import Chosen, Pinned
     from ..explanations.questions.what_if import WhatIf
     from ..explanations.questions.why import Explainer
+    from ..partition.collective_matmul import Window
     from ..partition.improving import Aim
     from .executing.partitioned import Partitioned
     from .query import Rows
@@ -127,6 +129,21 @@ class Questions:
         axes = {name for mesh in result.program.shardings.meshes.meshes for name, _ in mesh.axes}
         given = Prices() if topology is None else prices(machine(topology, sorted(axes)))
         return Aim(move, given, memory, lambda module: peak_memory(inlined(module)), seconds)
+
+    def windows_of(self, program: Partitioned, topology: str | None) -> list[tuple[Window, Beside]]:
+        """The collectives of a partitioned program that go on beside products on a machine."""
+        from ..cost.beside import beside
+        from ..cost.machine import machine
+        from ..cost.pricing import Pricing
+        from ..partition.choice.knowledge import Reader
+
+        if topology is None:
+            hint = "give a topology, such as v5e: where it is faster depends on that"
+            raise ShardlogError("nothing says how fast the machine is", where="collective matmul", hint=hint)
+        axes = [name for name, _ in program.axes.mesh.axes] if program.axes.mesh else ()
+        found = machine(topology, axes, program.axes.count)
+        with program.module.context:
+            return beside(program, Pricing(found, Reader(program.result.book)))
 
     def cost_of(self, program: Partitioned, topology: str) -> Cost:
         """The cost of a partitioned program of this run on a machine."""

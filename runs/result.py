@@ -137,6 +137,7 @@ class Result(RunData, Questions):
         memory: int | None = None,
         seconds: float | None = None,
         pins: Mapping[Any, Sharding] | None = None,
+        collective_matmul: bool = False,
         refuse: bool = True,
     ) -> Partitioned:
         """The program that each device runs, with these shardings; see ``docs/partitioning.md``.
@@ -145,7 +146,8 @@ class Result(RunData, Questions):
         less moves then in all. With a ``topology``, a machine by its name or as a TOML file describes it,
         what is least is time. ``memory`` are the bytes that a device may need at most. After so many
         ``seconds`` the best shardings so far are taken. ``pins`` are the shardings that values of the module
-        have in any case, results of ops.
+        have in any case, results of ops. With ``collective_matmul``, collectives go on beside the products
+        that they are for, part by part, where that is faster on the topology.
 
         ``form`` is how XLA takes it: as one manual computation, or as a program per device for its partitions
         ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device;
@@ -160,7 +162,10 @@ class Result(RunData, Questions):
             aim = self.aim_of(self, not keep_shardings, topology, memory, seconds)
             aim = replace(aim, pins=pins or {})
             program = partition(self.module, shardings, self.book, options.modes, form, aim, refuse=refuse)
-            return Partitioned(self, program)
+            partitioned = Partitioned(self, program)
+            if collective_matmul:
+                partitioned.put_beside(self.windows_of(partitioned, topology))
+            return partitioned
 
     @cached_property
     def asked(self) -> Partitioned:

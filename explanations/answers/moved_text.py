@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...runs.table import time_text
 from ..questions.collective import Because, Moved, Way
 from .text import why_text, wrapped
 
@@ -32,6 +33,11 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
         partial = f', partial over "{moved.partial}"' if moved.partial else ""
         lines.append(f"    before: {_dims(moved.before)}{partial}")
         lines.append(f"    after:  {_dims(moved.after)}")
+    if beside := moved.beside:
+        lines += wrapped("  ", f"{beside.sentence} [rules/cost/beside.dl]")
+        apart, both = time_text(beside.apart), time_text(beside.beside)
+        products = "1 product" if beside.products == 1 else f"{beside.products} products"
+        lines.append(f"    {beside.devices} parts, beside {products}: {both} in place of {apart}")
     if moved.because:
         lines.append(f"  {made.op} is computed in parts:")
         for because in moved.because:

@@ -13,6 +13,7 @@ from ...program.factors import factor_name
 from ..explanation import Explanation, rule_place
 
 if TYPE_CHECKING:
+    from ...cost.beside import Beside
     from ...partition.choice.choosing import Candidate
     from ...partition.choice.knowledge import Knowledge
     from ...partition.layouts import Layout, Pieces
@@ -48,7 +49,8 @@ class Because:
 @dataclass(frozen=True, eq=False)
 class Moved:
     """Why there is a collective: the layout of the tensor before and after (a text per dimension, and the
-    axes over which it is partial), how the op is computed, and where the axes come from."""
+    axes over which it is partial), how the op is computed, and where the axes come from; and the times if it
+    goes on beside products."""
 
     collective: Collective
     before: tuple[str, ...]
@@ -57,6 +59,7 @@ class Moved:
     ways: tuple[Way, ...]
     because: tuple[Because, ...]
     causes: tuple[Explanation, ...]
+    beside: Beside | None = None
 
     def __str__(self) -> str:
         from ..answers.moved_text import moved_text
@@ -70,6 +73,7 @@ class Moved:
         found["ways"] = [asdict(way) for way in self.ways]
         found["because"] = [asdict(each) for each in self.because]
         found["causes"] = [cause.as_json() for cause in self.causes]
+        found["beside"] = asdict(self.beside) if self.beside else None
         return found
 
 
@@ -109,6 +113,7 @@ class Asked:
             tuple(self._ways(known, choice)) if choice is not None and known is not None else (),
             tuple(self._because(known, choice.taken)) if choice is not None and known is not None else (),
             tuple(self._causes(number)),
+            self.program.besides.get(number),
         )
 
     def layouts(self, purpose: Any) -> tuple[tuple[str, ...], str, tuple[str, ...]]:

@@ -11,6 +11,7 @@ from ...partition.device_program import DeviceProgram
 from .collectives import Collective, OpNames, collectives
 
 if TYPE_CHECKING:
+    from ...partition.collective_matmul import Window
     from ..result import Result
     from .executable import Executable
 
@@ -23,6 +24,13 @@ class Partitioned(DeviceProgram):
             program.module, program.sent, program.axes, program.form, program.found, program.homes
         )
         self.result = result
+        self.besides: dict[int, Any] = {}  # the times of collectives that go on beside products, by number
+
+    def put_beside(self, windows: Sequence[tuple[Window, Any]]) -> None:
+        """Has collectives go on beside products; how long that takes is for explanations."""
+        numbers = {sent.op: number for number, sent in enumerate(self.sent)}
+        self.windows = [window for window, _ in windows]
+        self.besides = {numbers[window.sent.op]: times for window, times in windows}
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:

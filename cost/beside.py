@@ -1,0 +1,92 @@
+"""Which collectives of a device program go on beside products, as ``rules/cost/beside.dl`` says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from ..engine.provenance.proof import Derivations
+from ..partition.collective_matmul import Product, Window, windows
+from ..rulebook.shipped import shipped
+from .pricing import Pricing, groups_of
+
+if TYPE_CHECKING:
+    from ..partition.device_program import DeviceProgram
+    from ..partition.layouts import Axes
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A collective beside the products of its window: how many there are, the devices of a ring, the seconds
+    of the collective and the products one after the other, those of both at once, and those of the products
+    alone; and the sentence of the rule by which it is faster (empty if it is not)."""
+
+    products: int
+    devices: int
+    apart: float
+    beside: float
+    computing: float
+    sentence: str
+
+    @property
+    def exposed(self) -> float:
+        """The seconds that the collective takes beyond those of the products."""
+        return self.beside - self.computing
+
+
+class Besides:
+    """The times of windows on one machine."""
+
+    def __init__(self, axes: Axes, pricing: Pricing) -> None:
+        self.axes, self.pricing, self.machine = axes, pricing, pricing.machine
+        self._shared: dict[str, list[tuple[Any, ...]]] = {"overlaps": [()] if self.machine.overlaps else []}
+        self._program = shipped("cost/beside")
+        self._solver = self._program.solver(self._shared)
+
+    def of(self, window: Window) -> Beside:
+        """The times of a window."""
+        sent, pricing = window.sent, self.pricing
+        groups = groups_of(sent.op)
+        link = self.machine.link_of(self.axes.names(sent.pieces), groups)
+        kind = sent.kind.replace("_", "-")
+        step = sent.bytes // (sent.group - 1)  # a part, or a sum of parts
+        whole = [pricing.of_op(product.op).seconds for product in window.products]
+        hop = pricing.sent("collective-permute", 2, step, self.machine.one_way(link)).seconds
+        facts: dict[str, list[tuple[Any, ...]]] = {
+            "devices": [(sent.group,)],
+            "collective": [(pricing.sent(kind, sent.group, sent.bytes, link).seconds,)],
+            "hop": [(hop,)],
+            "whole": list(enumerate(whole)),
+            "part": [(n, self._part(p, sent.group)) for n, p in enumerate(window.products)],
+        }
+        said, sentence = self._solver.solve(facts), ""
+        if said["faster"]:
+            proof = Derivations(self._program, {**facts, **self._shared}, ["faster"]).proof("faster", ())
+            sentence = proof.source.sentence if proof and proof.source else ""
+        ((apart,),), ((beside,),) = said["apart"], said["beside"]
+        return Beside(len(whole), sent.group, apart, beside, sum(whole), sentence)
+
+    def _part(self, product: Product, count: int) -> float:
+        """The seconds of a product of one part; what is added to a sum is read and written again."""
+        known, touched = product.known, 0
+        for slot, (shape, width) in enumerate(zip(known.shapes, known.widths, strict=True)):
+            size = width * prod(shape or ())
+            summed = known.roles[slot] == "result" and product.dim(slot) is None
+            touched += size // count if product.dim(slot) is not None else size * (2 if summed else 1)
+        return self.pricing.of_part(product.op.name, known, touched, count).seconds
+
+
+def beside(program: DeviceProgram, pricing: Pricing) -> list[tuple[Window, Beside]]:
+    """The collectives of a device program that go on beside products on a machine, in its order, and their
+    times. Of several that are for one product it is the one that saves most."""
+    times = Besides(program.axes, pricing)
+    timed = [(window, times.of(window)) for window in windows(program.sent, pricing.reader)]
+    timed = [(window, found) for window, found in timed if found.sentence]
+    taken, chosen = set[Any](), set[Window]()
+    for window, _ in sorted(timed, key=lambda pair: pair[1].beside - pair[1].apart):
+        ops = {product.op for product in window.products}
+        if not ops & taken:
+            taken |= ops
+            chosen.add(window)
+    return [(window, found) for window, found in timed if window in chosen]

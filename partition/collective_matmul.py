@@ -1,0 +1,212 @@
+"""Products beside the collectives that they need: collective matmul, also called windowed einsum.
+
+What is gathered for products comes part by part: each device hands the part that it has on to the next one
+in a ring, and multiplies it meanwhile. What products leave to be summed and scattered goes around the ring as
+a sum, to which each device adds its own product for the device at the end. As many bytes are sent as by the
+collective, and hidden behind the products; whether that takes less time ``rules/cost/beside.dl`` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from .building import OUTSIDE, Builder, Form, Scope, Sent, element_of, shape_of
+from .choice.choosing import SUM
+from .choice.knowledge import Knowledge, Reader
+from .layouts import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A product of a window: its slot that is gathered or scattered, and the factor along which it is."""
+
+    op: Any
+    known: Knowledge
+    slot: int
+    factor: int
+
+    def dim(self, slot: int) -> int | None:
+        """The dimension of a slot along the factor; None if it has none."""
+        dims = [d for d, factors in enumerate(self.known.maps[slot]) if self.factor in factors]
+        return dims[0] if dims else None
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A collective that can go on beside products: an all-gather that nothing else uses, or a reduce-scatter
+    of what one product gives."""
+
+    sent: Sent
+    products: tuple[Product, ...]
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the products take what the collective gives."""
+        return self.sent.kind == "all_gather"
+
+
+def windows(sent: Sequence[Sent], reader: Reader) -> Iterator[Window]:
+    """The collectives of a device program that can go on beside products, in its order."""
+    places: dict[Any, dict[Any, int]] = {}
+    for each in sent:
+        products: tuple[Product, ...] = ()
+        if each.kind == "all_gather":
+            block = each.op.block
+            if block not in places:
+                places[block] = {op.operation: n for n, op in enumerate(block.operations)}
+            products = _gathered(each.op, reader, places[block])
+        elif each.kind == "reduce_scatter":
+            products = _scattered(each.op, reader)
+        if products:
+            yield Window(each, products)
+
+
+def _gathered(op: Any, reader: Reader, place: Mapping[Any, int]) -> tuple[Product, ...]:
+    """The products of what is gathered; none where something else uses it, or where the parts are there
+    before what they are multiplied with."""
+    dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
+    found = [_product(use.owner.operation, use.operand_number, dim, op, reader) for use in op.results[0].uses]
+    products = [product for product in found if product is not None]
+    if not products or len(products) < len(found) or len({p.op for p in products}) < len(found):
+        return ()
+    products.sort(key=lambda product: place[product.op])
+    first = place[products[0].op]
+    others = (v.owner for p in products for v in p.op.operands if not isinstance(v.owner, ir.Block))
+    return tuple(products) if all(place.get(owner.operation, -1) < first for owner in others) else ()
+
+
+def _scattered(op: Any, reader: Reader) -> tuple[Product, ...]:
+    """The product that is scattered, if nothing else uses it."""
+    dim, value = ir.IntegerAttr(op.attributes["scatter_dimension"]).value, op.operands[0]
+    combining = op.regions[0].blocks[0].operations[0].operation.name
+    if isinstance(value.owner, ir.Block) or len(list(value.uses)) > 1 or combining != SUM:
+        return ()
+    made = value.owner.operation
+    product = _product(made, len(made.operands), dim, op, reader)
+    return (product,) if product else ()
+
+
+def _product(op: Any, slot: int, dim: int, collective: Any, reader: Reader) -> Product | None:
+    """An op as a product along a dimension of one of its slots, if it can be computed part by part."""
+    if op.block != collective.block or len(op.regions) or len(op.results) != 1:
+        return None
+    known = reader.knowledge(op)
+    special = known.refused or known.reads or known.local_sizes or known.counts or known.looks_up
+    if not known.multiplies or special or known.lowering != "parts" or len(known.maps[slot][dim]) != 1:
+        return None
+    (factor,) = known.maps[slot][dim]
+    alone = all(factors == (factor,) for maps in known.maps for factors in maps if factor in factors)
+    once = all(sum(factor in factors for factors in maps) <= 1 for maps in known.maps)
+    summed = factor not in known.partial or known.combine == SUM
+    return Product(op, known, slot, factor) if factor in known.splits and alone and once and summed else None
+
+
+# ---- Writing --------------------------------------------------------------------------------------------
+
+
+def write(
+    found: Sequence[Window], copies: Mapping[Any, Any], axes: Axes, form: Form, channel: int
+) -> set[Any]:
+    """Writes windows in a copy of the device program, and returns the collectives that hand parts on.
+    ``copies`` are its ops by those of the program, and ``channel`` is the last one that is used."""
+    made = set[Any]()
+    for window in found:
+        builder = Builder(axes, form, channel)
+        _Ring(builder, window, copies).write()
+        made.update(sent.op for sent in builder.sent)
+        channel = builder.channel
+    return made
+
+
+class _Ring:
+    """Writes one window. The device at place k of its group hands on to that at place k - 1."""
+
+    def __init__(self, builder: Builder, window: Window, copies: Mapping[Any, Any]) -> None:
+        self.builder, self.window = builder, window
+        self.op = copies[window.sent.op]
+        self.products = [(product, copies[product.op]) for product in window.products]
+        groups = np.asarray(ir.DenseIntElementsAttr(self.op.attributes["replica_groups"]))
+        self.count = groups.shape[1]
+        self.place = np.zeros(groups.size, np.int64)
+        self.place[groups] = np.arange(self.count)
+        self.pairs = np.stack([np.roll(groups, -1, axis=1).ravel(), groups.ravel()], axis=1)
+
+    def write(self) -> None:
+        """Writes the window in place of its collective and products."""
+        _, first = self.products[0]
+        scope = Scope(first.block)
+        scope.end = ir.InsertionPoint(first)
+        self.builder.scope, self.builder.loc = scope, first.location
+        if self.window.gathers:
+            for (_, op), made in zip(self.products, self._gathered(), strict=True):
+                op.results[0].replace_all_uses_with(made)
+        else:
+            self.op.results[0].replace_all_uses_with(self._scattered())
+        ops = [op for _, op in self.products]
+        for op in [*ops, self.op] if self.window.gathers else [self.op, *ops]:
+            op.erase()
+
+    def _gathered(self) -> list[Any]:
+        """The products, of parts that come in turn."""
+        part, found = self.op.operands[0], [None for _ in self.products]
+        for step in range(self.count):
+            coming = self._handed_on(part) if step < self.count - 1 else None
+            which = (self.place + step) % self.count
+            for n, (product, op) in enumerate(self.products):
+                made = self._part(product, op, which, {product.slot: part})
+                found[n] = self._joined(product, op, found[n], made, which)
+            part = coming
+        return found
+
+    def _scattered(self) -> Any:
+        """The sum for this device, which comes last: sums for others go around meanwhile."""
+        ((product, op),) = self.products
+        total = None
+        for step in range(self.count):
+            coming = None if total is None else self._handed_on(total)
+            total = self._part(product, op, (self.place + step + 1) % self.count, {})
+            if coming is not None:
+                total = self.builder.binary(SUM, coming, total)
+        return total
+
+    def _handed_on(self, value: Any) -> Any:
+        size = int(np.prod(shape_of(value)))
+        return self.builder.collective("collective_permute", value, value.type, (), size, pairs=self.pairs)
+
+    def _part(self, product: Product, op: Any, which: npt.NDArray[np.int64], there: Mapping[int, Any]) -> Any:
+        """A product for a part of its factor, by device; ``there`` are operands that are the part itself."""
+        operands = [
+            there.get(slot) or self._cut(product, slot, v, which) for slot, v in enumerate(op.operands)
+        ]
+        shape, dim = shape_of(op.results[0]), product.dim(len(operands))
+        if dim is not None:
+            shape[dim] //= self.count
+        attributes = {name: value for name, value in op.attributes.items() if name not in OUTSIDE}
+        type_ = self.builder.tensor(shape, element_of(op.results[0]))
+        return self.builder.one(op.name, operands, type_, attributes)
+
+    def _cut(self, product: Product, slot: int, value: Any, which: npt.NDArray[np.int64]) -> Any:
+        dim, sizes = product.dim(slot), shape_of(value)
+        if dim is None:
+            return value
+        sizes[dim] //= self.count
+        starts: list[Any] = [0] * len(sizes)
+        starts[dim] = self.builder.lookup(which * sizes[dim])
+        return self.builder.cut(value, starts, sizes)
+
+    def _joined(self, product: Product, op: Any, before: Any, made: Any, which: Any) -> Any:
+        """What is known of a result after one part more: its own place has it, or it is added."""
+        result, builder = op.results[0], self.builder
+        dim = product.dim(len(op.operands))
+        if dim is None:
+            return made if before is None else builder.binary(SUM, before, made)
+        whole = builder.zero(element_of(result), shape_of(result)) if before is None else before
+        starts: list[Any] = [0] * len(shape_of(result))
+        starts[dim] = builder.lookup(which * shape_of(made)[dim])
+        return builder.put(whole, made, starts)
