@@ -6,11 +6,10 @@ import re
 from dataclasses import replace
 
 from ...program.factors import MARKED
-from ...rulebook.notations.einsum import FACTS
+from ...rulebook.notations.einsum import FACTS, NAME
 from .names import Name, Names, names_of
 
 KINDS = (*MARKED, "blocked_propagation")
-_OP = re.compile(r'@?(?:"[^"\\\n]+"|[\w$.\-]+)\s*:')
 _WORD = re.compile(r"\.\.\.\d*|[A-Za-z]\w*")
 
 
@@ -25,7 +24,7 @@ def factors_of(text: str) -> Names:
         elif line.strip() and not line.startswith("//"):
             begins = not line[0].isspace()
             scope += begins
-            op = _OP.match(line) if begins else None
+            op = NAME.match(line) if begins else None
             if op is not None:
                 names.found.append(Name("op", op[0][:-1].strip(), start, start + len(op[0][:-1].rstrip())))
             _line(names, line, start, op.end() if op else 0, scope)

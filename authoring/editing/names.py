@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...engine.language.lexer import KEYWORDS
+from ...engine.language.terms import CASTS
 from ..formatting.pieces import Comment, Piece, Statement, statements_of
 
 _LOADS = frozenset([".input", ".output", ".printsize", ".limitsize", ".override"])
 _NAMED = re.compile(r"\{(\w+)\}")  # a variable in the sentence of a rule
-_FAR = 40  # the column from which a comment belongs to the code above
 _LONGEST = 1_000  # characters of a declaration that are told
-CASTS = frozenset(["ftoi", "ftou", "itof", "itou", "utof", "utoi"])
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def _comment(above: Sequence[Comment], behind: Sequence[Comment]) -> str:
     """The comment about a declaration: behind it, or in the lines above."""
     found = [comment for comment in behind[:1] if not comment.own_line]
     for comment in behind[len(found) :]:
-        if comment.blank_before or comment.is_sentence or comment.column < _FAR:
+        if not comment.is_far:
             break
         found.append(comment)
     if not found:
@@ -154,7 +153,7 @@ class _Statement:
         columns: list[tuple[str, str]] = []
         depth, is_head = 0, True
         for i, piece in enumerate(self.pieces[1:], 1):
-            depth += (piece.kind in ("(", "[", "{")) - (piece.kind in (")", "]", "}"))
+            depth += piece.nesting
             if piece.kind in ("=", "<:", "("):
                 is_head = False
             if piece.kind != "identifier":
@@ -217,9 +216,9 @@ class _Statement:
         open_: list[_Bracket] = []
         is_head = True
         for i, piece in enumerate(self.pieces):
-            if piece.kind in ("(", "[", "{"):
+            if piece.nesting > 0:
                 open_.append(self.bracket(i))
-            elif piece.kind in (")", "]", "}"):
+            elif piece.nesting < 0:
                 del open_[-1:]
             elif piece.kind == "," and open_:
                 open_[-1].index += 1

@@ -9,12 +9,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...rulebook.notations.einsum import FACTS, Line, parse_lines
+from ...rulebook.notations.einsum import FACTS, NAME, Line, parse_lines
 from .layout import formatted as formatted_datalog
 from .layout import unspaced
 from .statements import STEP
-
-_NAME = re.compile(r'(@?(?:"[^"\\\n]+"|[\w$.\-]+))\s*:')
 
 
 def formatted(text: str, file: str = "<text>") -> str:
@@ -44,10 +42,10 @@ def _lines(text: str, file: str) -> Iterator[str]:
         elif line[0].isspace():
             yield " " * STEP + _spaced(line)
         else:
-            name = _NAME.match(line)
+            name = NAME.match(line)
             assert name is not None  # it was read
             rest = _spaced(line[name.end() :])
-            yield f"{name[1]}: {rest}".rstrip()
+            yield f"{name[0][:-1].rstrip()}: {rest}".rstrip()
 
 
 def _spaced(text: str) -> str:

@@ -15,7 +15,6 @@ from .spacing import gaps
 from .statements import STEP, WIDTH, Line, lines_of
 
 _COMMENTS = 60  # the column of comments behind code, from 0
-_FAR = 40  # a comment from this column on, below code, belongs there, too
 
 
 def formatted(text: str, file: str = "<text>") -> str:
@@ -72,7 +71,7 @@ def _cell(statement: Statement, line: Line, before: Statement | None) -> Cell:
             cell.parts.append(Part("", piece.column - pieces[0].column, space))
         part = cell.parts[-1]
         part.code += " " * (apart[i] and part.code != "") + piece.text
-        depth += (piece.kind in ("(", "[", "{")) - (piece.kind in (")", "]", "}"))
+        depth += piece.nesting
     return cell
 
 
@@ -91,10 +90,7 @@ def _add_comments(rows: list[Row], comments: Iterable[Comment], margin: int) -> 
                 above.comment.text += f" {comment.text}"
             continue
         belongs = above is not None and (above.ends or not above.cells) and above.margin >= 0
-        far = comment.column >= _FAR and not (
-            comment.blank_before or comment.is_sentence or comment.is_preprocessed
-        )
-        if belongs and far:
+        if belongs and comment.is_far:
             rows.append(Row(margin, [], Comment(comment.text, comment.column, True, False)))
         else:
             # A negative margin: nothing belongs to a comment of its own.

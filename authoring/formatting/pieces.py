@@ -24,6 +24,7 @@ _PREPROCESSED = re.compile(
     re.MULTILINE,
 )
 _DIRECTIVES = frozenset(f".{name}" for name in DIRECTIVES)
+_FAR = 40
 _BLOCKS = frozenset([".comp"])  # directives whose braces hold statements
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 # What a name may stand behind in a directive without being the start of the next statement.
@@ -49,6 +50,11 @@ class Comment:
         return self.text.startswith("///") and not self.text.startswith("////")
 
     @property
+    def is_far(self) -> bool:
+        """Whether it stands so far to the right that it belongs to the code above."""
+        return self.column >= _FAR and not (self.blank_before or self.is_sentence or self.is_preprocessed)
+
+    @property
     def is_preprocessed(self) -> bool:
         """Whether it is a line of the preprocessor, which stands where it does."""
         return self.text.startswith("#")
@@ -67,6 +73,11 @@ class Piece:
     blank_before: bool
     touches: bool
     column: int  # in the source, from 0
+
+    @property
+    def nesting(self) -> int:
+        """How many brackets more are open behind it: 1, 0 or -1."""
+        return (self.kind in _OPENING) - (self.kind in _CLOSING)
 
 
 @dataclass
@@ -146,9 +157,9 @@ def _statements(pieces: list[Piece]) -> Iterator[Statement]:
                 level -= 1
             current.level = level
         current.pieces.append(piece)
-        if piece.kind in _OPENING:
+        if piece.nesting > 0:
             depth += 1
-        elif piece.kind in _CLOSING:
+        elif piece.nesting < 0:
             depth = max(0, depth - 1)
         ends = piece.kind == "." and not _qualifies(pieces, i)
         if piece.kind == "{" and depth == 1 and current.kind in _BLOCKS:

@@ -50,9 +50,9 @@ class _Gaps:
         for i in range(1, len(self.pieces)):
             if self.pieces[i].kind == "-" and self.pieces[i - 1].kind in _BEFORE_TERM:
                 self.signs.add(i)
-            if self.pieces[i].kind in (")", "]", "}"):
+            if self.pieces[i].nesting < 0:
                 holds_body = self.open.pop()[1] if self.open else False
-                empty = self.pieces[i - 1].kind in ("(", "[", "{")
+                empty = self.pieces[i - 1].nesting > 0
                 self.gaps.append(not empty and (holds_body or self.pieces[i].kind == "}"))
             else:
                 self.gaps.append(self.apart(i) or self.would_be_one(i))
@@ -60,7 +60,7 @@ class _Gaps:
         return self.gaps
 
     def enter(self, i: int) -> None:
-        if self.pieces[i].kind in ("(", "[", "{"):
+        if self.pieces[i].nesting > 0:
             self.open.append((self.pieces[i].kind, i in self.groups))
 
     def apart(self, i: int) -> bool:
@@ -115,9 +115,9 @@ def _bodies(pieces: list[Piece]) -> set[int]:
     found: set[int] = set()
     open_: list[int] = []
     for i, piece in enumerate(pieces):
-        if piece.kind in ("(", "[", "{"):
+        if piece.nesting > 0:
             open_.append(i)
-        elif piece.kind in (")", "]", "}"):
+        elif piece.nesting < 0:
             if open_:
                 open_.pop()
         elif piece.kind in (",", ";") and open_ and pieces[open_[-1]].kind == "(":

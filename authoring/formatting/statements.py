@@ -13,7 +13,6 @@ WIDTH = 120
 STEP = 4  # columns of a level
 
 _LONG = 2_000  # pieces of a statement that is left as it is
-_PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 @dataclass
@@ -49,9 +48,9 @@ def _kept_breaks(pieces: Sequence[Piece]) -> set[int]:
     found = {i for i, piece in enumerate(pieces) if i and piece.newline}
     open_: list[int] = []
     for i, piece in enumerate(pieces):
-        closes = piece.kind in (")", "]", "}")
+        closes = piece.nesting < 0
         opened = open_.pop() if closes and open_ else None
-        if piece.kind in _PAIRS:
+        if piece.nesting > 0:
             open_.append(i)
         if i not in found or piece.comments:
             continue
@@ -124,7 +123,7 @@ class _Indents:
             bracket, inside, outside = self.open[-1]
             if piece.kind == ";":
                 return bracket
-            return outside if piece.kind in (")", "]", "}") else inside
+            return outside if piece.nesting < 0 else inside
         if self.body is not None:
             return self.body
         return self.margin + STEP if self.is_directive or piece.kind in (":-", "<=") else self.margin
@@ -137,10 +136,10 @@ class _Indents:
         elif self.awaits == "body":
             self.body = column
         self.awaits = ""
-        if piece.kind in (")", "]", "}"):
+        if piece.nesting < 0:
             if self.open:
                 self.open.pop()
-        elif piece.kind in _PAIRS:
+        elif piece.nesting > 0:
             outside = self.indent_of_line()
             self.open.append((column, outside + STEP, outside))
             self.awaits = "" if breaks else "inside"
@@ -172,7 +171,7 @@ def _behind_commas(pieces: Sequence[Piece], deepest: int) -> list[int]:
     """The pieces behind commas and semicolons that stand in so many brackets or in one fewer."""
     found, depth = [], 0
     for i, piece in enumerate(pieces[:-1]):
-        depth += (piece.kind in _PAIRS) - (piece.kind in _PAIRS.values())
+        depth += piece.nesting
         if piece.kind in (",", ";") and depth <= deepest:
             found.append(i + 1)
     return found

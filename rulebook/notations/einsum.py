@@ -31,7 +31,7 @@ from ...program.factors import MARKED
 SUFFIXES = (".rules", ".txt")
 _BLOCKED = "blocked_propagation"
 FACTS = re.compile(r"(?:\w+\([^()]*\)\.\s*)+(?://.*)?")
-_NAME = re.compile(r'(@?)(?:"([^"\\\n]+)"|([\w$.\-]+))\s*:')
+NAME = re.compile(r'(@?)(?:"([^"\\\n]+)"|([\w$.\-]+))\s*:')
 _TOKEN = re.compile(r"\s+|(->|\.\.\.\d*|[A-Za-z]\w*|\d+|[(){},=])")
 
 Dim = tuple[str, ...]  # the factors of a dimension, major to minor
@@ -127,7 +127,7 @@ class _Parser:
         self.at = 0
 
     def line(self, sentence: str) -> Line:
-        name = _NAME.match(self.text)
+        name = NAME.match(self.text)
         if name is None:
             hint = (
                 'as in @target: i j -> i j, or dialect.op: i -> i, or a fact: elementwise_op("dialect.op").'
