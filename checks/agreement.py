@@ -8,7 +8,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..importers.sources.lines import SAME
-from ..importers.sources.source import Text, parse_module
+from ..importers.sources.text import Text, parse_module
 from ..program.function import location
 from ..program.mlir.modules import side_by_side, symbols
 from ..runs.result import RunData

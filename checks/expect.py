@@ -16,7 +16,7 @@ from ..explanations.explanation import Explanation, WhyNot
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
 from ..importers.annotations import parse_sharding
-from ..importers.sources.source import Text, parse_module
+from ..importers.sources.text import Text, parse_module
 from ..outputs import write
 from ..program.meshes import quoted, symbol
 from ..program.shardings import Dimension, Sharding, Shardings

@@ -133,7 +133,7 @@ def _compiled(target: Target, count: int, form: str) -> dict[str, Any]:
     from jaxlib.mlir import ir
 
     from ..importers.sources.compiling import compile_options
-    from ..importers.sources.source import make_context
+    from ..importers.sources.text import make_context
 
     devices = tuple(_devices(target, count)[:count])
     with make_context():

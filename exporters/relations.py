@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from ..importers.annotations import to_sdy
 from ..importers.graph.graph import Instance
 from ..importers.program import Program
-from ..importers.sources.source import Text, parse_module
+from ..importers.sources.text import Text, parse_module
 from ..program.function import Function, location
 from ..program.meshes import axis_text
 from ..program.mlir.modules import symbols

@@ -19,7 +19,7 @@ from ..program.mlir.diagnostics import explain
 from ..program.mlir.modules import boundary_attributes, main_function, symbols, with_attributes
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import mesh_attribute
-from .sources.source import Text
+from .sources.text import Text
 from .sources.vetting import risk
 
 _NAME = r'(?:[^\s=,:"@]+|"(?:[^"\\]|\\.)*")'

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..importers.sources.source import parse_module, read_source
+from ..importers.sources.source import read_source
+from ..importers.sources.text import parse_module
 from ..program.function import location
 from ..program.signature import describe, looks_at
 from ..rulebook.book import RuleBook

@@ -14,7 +14,7 @@ from ..exporters.module import Body
 from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
 from ..importers.program import Program
-from ..importers.sources.source import Text
+from ..importers.sources.text import Text
 from ..program.ids import Item
 from ..program.mlir.modules import bytecode_of
 from ..program.shardings import Sharding

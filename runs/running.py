@@ -17,7 +17,7 @@ from ..exporters.shardings import Written
 from ..importers.annotations import apply_annotations, to_sdy
 from ..importers.asked import annotation_texts, mesh_text, meshes_of
 from ..importers.program import Program, import_program
-from ..importers.sources.source import Text, parse_module
+from ..importers.sources.text import Text, parse_module
 from ..importers.sources.views import view_of
 from ..program.function import location
 from ..program.ids import Cell

@@ -236,7 +236,7 @@ def _from_text(text: str, shape: tuple[int, ...] | None, mesh: Any) -> Picture:
     from jaxlib.mlir import ir
 
     from ...importers.annotations import parse_sharding, replace_mesh
-    from ...importers.sources.source import make_context
+    from ...importers.sources.text import make_context
     from ...program.meshes import Meshes
     from ...program.mlir.modules import symbols
     from ...program.shardings import Shardings, read_mesh

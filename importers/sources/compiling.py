@@ -23,7 +23,7 @@ from ...program.signature import text_of
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
-    from .source import Text
+    from .text import Text
 
 _LONGEST = 400  # characters of a message
 _PLACED = re.compile(r"(?:loc\((?P<where>.+?)\)|(?P<line>\S+:\d+:\d+)): (?:error: )?(?P<rest>.+)")
@@ -109,7 +109,7 @@ def _main() -> None:
     import jax
     from jaxlib.mlir import ir
 
-    from .source import make_context
+    from .text import make_context
 
     devices = jax.devices("cpu")[0].client.devices()[:count]  # JAX's, with what its linear algebra calls
     try:

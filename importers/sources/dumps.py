@@ -15,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import ShardlogError, closest
+from .files import read_file
 from .lines import with_lines
-from .source import Text, read_file
+from .text import Text
 from .vetting import from_hlo
 
 FLAGS = {"xla_dump_to": "DIR", "xla_dump_hlo_pass_re": ".*shard.*"}

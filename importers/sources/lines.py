@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...notations.frontend_attributes import read_frontend_attributes
 from ...program.mlir.modules import bytecode_of, symbols
-from .source import Text, parse_module
+from .text import Text, parse_module
 
 SAME = {"sdy.constant": "stablehlo.constant"}  # what XLA's importer calls otherwise
 _ADDED = ("sdy.sharding_constraint", "stablehlo.reshape")  # only one of the two may have them

@@ -15,20 +15,16 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from jaxlib.mlir import ir
 
 from ... import children
 from ...errors import ShardlogError
+from ...program.mlir.modules import bytecode_of
+from .text import BYTECODE, DAMAGED, Text, parse_module
 
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from .source import Text
-
-BYTECODE = b"ML\xefR"
-DAMAGED = "the bytecode is damaged, or newer than this jaxlib can read"
 _DEEP = 500  # levels of brackets: programs have some dozens, MLIR's stack lasts for some thousands
 _SIGNS = b"-" * _DEEP  # nest too, in affine expressions
 _BRACKETS = b"([{<)]}>"
@@ -210,7 +206,6 @@ def _check_names(module: ir.Module, text: Text) -> None:
 
 
 def _read_names(op: Any) -> None:
-    from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import sdy
 
     _ = op.name
@@ -235,9 +230,6 @@ def child(name: str, kind: str, seconds: str) -> None:
     ``kind`` is "mlir", or "hlo" for text that is written as bytecode of MLIR; ``seconds`` of processor time
     are the most that it may take.
     """
-    from ...program.mlir.modules import bytecode_of
-    from .source import Text, parse_module
-
     data = sys.stdin.buffer.read()
     with suppress(ImportError, OSError, ValueError):  # another system, or a lower limit already
         import resource

@@ -22,7 +22,8 @@ from ...program.mlir.modules import (
 from ...program.shardings import read_mesh
 from .compiling import dump, refused
 from .dumps import FLAGS, read_dump
-from .source import Text, parse_module, read_source
+from .source import read_source
+from .text import Text, parse_module
 
 _INSTALL = {
     "tpu": "pip install 'jax[tpu]', and lower it for the devices that it shall run on, as in "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...exporters.relations import value_names
 from ...importers.graph.graph import Instance
 from ...importers.graph.inside import values_inside
-from ...importers.sources.source import parse_module
+from ...importers.sources.text import parse_module
 from ...program.function import Function
 from ...program.ids import Cell, Item, Place, first_place
 from ...program.mlir.modules import symbols

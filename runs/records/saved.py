@@ -314,7 +314,7 @@ class Saved(Record):
     def _again(self, folder: Path, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
         """The run again, with its rule files in a folder."""
         from ...importers.given import Several
-        from ...importers.sources.source import Text
+        from ...importers.sources.text import Text
         from ...importers.sources.vetting import vetted
         from ..options import Options
         from ..running import run_with

@@ -18,7 +18,7 @@ from typing import Any
 import shardlog
 from jaxlib.mlir import ir
 from shardlog.importers.program import import_program
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 from shardlog.program.mlir.modules import bytecode_of
 from shardlog.propagation.fixpoint import propagate
 from shardlog.rulebook.book import RuleBook
@@ -155,7 +155,7 @@ def memory(text: str) -> Pair:
 
     ours = "import shardlog\nprinted = shardlog.run(text).text()"
     theirs = (
-        "from shardlog.importers.sources.source import make_context\n"
+        "from shardlog.importers.sources.text import make_context\n"
         "from jaxlib.mlir import ir, passmanager\n"
         "with make_context():\n"
         "    module = ir.Module.parse(text)\n"

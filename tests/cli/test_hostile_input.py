@@ -19,7 +19,7 @@ from jaxlib.mlir.dialects import stablehlo
 from shardlog import ShardlogError
 from shardlog.errors import closest
 from shardlog.importers.sources import vetting
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 from shardlog.importers.sources.vetting import depth
 from shardlog.program.mlir.modules import bytecode_of
 

@@ -14,7 +14,8 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
-from shardlog.importers.sources.source import parse_module, read_source
+from shardlog.importers.sources.source import read_source
+from shardlog.importers.sources.text import parse_module
 from shardlog.program.mlir.modules import ops_in, symbols
 
 from ..support.programs import SIZES, P, array, lowered

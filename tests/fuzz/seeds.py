@@ -10,7 +10,7 @@ from pathlib import Path
 
 import shardlog
 from jaxlib.mlir import ir
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 
 _TESTS = Path(__file__).parent.parent
 _RULES = Path(shardlog.__file__).parent / "rules"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from jaxlib.mlir import ir
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 from shardlog.program.elements import size_of
 
 

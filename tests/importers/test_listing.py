@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 from shardlog.engine import EngineError
 from shardlog.errors import ShardlogError
 from shardlog.importers.listing import Listing, bytecode, listing_of, through_bindings
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 
 from ..support.generators.random_modules import modules
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from jaxlib.mlir import ir
 from shardlog.errors import ShardlogError
-from shardlog.importers.sources.source import Text, parse_module
+from shardlog.importers.sources.text import Text, parse_module
 
 
 def test_a_module_that_memory_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from jaxlib import xla_client
 from jaxlib.mlir import ir
 from shardlog.cli import main
-from shardlog.importers.sources.source import parse_module, read_source
+from shardlog.importers.sources.source import read_source
+from shardlog.importers.sources.text import parse_module
 from shardlog.notations.gspmd.hlo_sharding import HloSharding, parse
 from shardlog.notations.gspmd.read import read_gspmd
 from shardlog.notations.gspmd.tiles import flat_devices

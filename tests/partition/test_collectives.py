@@ -12,7 +12,8 @@ import pytest
 import shardlog
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from shardlog.cost.hlo import hlo_bytes
-from shardlog.importers.sources.source import make_context, parse_module, read_source
+from shardlog.importers.sources.source import read_source
+from shardlog.importers.sources.text import make_context, parse_module
 from shardlog.partition.building import FORMS
 from shardlog.partition.executions import Executions
 from shardlog.program.mlir.modules import ops_in

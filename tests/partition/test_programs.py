@@ -11,7 +11,7 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 from shardlog.program.mlir.modules import symbols
 from shardlog.program.shardings import read_mesh
 from shardlog.runs.executing.execution import Value, boundary, compare, run_partitioned

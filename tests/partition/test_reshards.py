@@ -11,7 +11,7 @@ from math import inf, prod
 import numpy as np
 import pytest
 from jaxlib.mlir import ir
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 from shardlog.partition.building import Builder, Scope
 from shardlog.partition.layouts import Axes, Layout, Pieces, Shape
 from shardlog.partition.reshards.planning import Planner

@@ -15,7 +15,7 @@ import pytest
 import shardlog
 from jax.sharding import Mesh, NamedSharding
 from jaxlib.mlir import ir
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 from shardlog.runs.executing.execution import boundary, compare, random_inputs
 
 from ..partition.generated import random_programs

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxlib.mlir import ir, passmanager
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 
 PROPAGATE = {
     "basic": "sdy-basic-propagate{keep-sharding-rules=true}",

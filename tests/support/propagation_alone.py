@@ -21,7 +21,8 @@ from ...importers.bodies import Bodies
 from ...importers.listing import listing_of
 from ...importers.passes.structure import Structure, prepare
 from ...importers.program import Program, Reader
-from ...importers.sources.source import parse_module, read_source
+from ...importers.sources.source import read_source
+from ...importers.sources.text import parse_module
 from ...program.function import Function, Signatures
 from ...program.manual import read_boundaries
 from ...program.mlir.modules import symbols

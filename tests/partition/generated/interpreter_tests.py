@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import shardlog
 from jaxlib.mlir import ir
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 from shardlog.program.mlir.modules import symbols
 
 from ...support import tools

@@ -16,7 +16,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import shardlog
-from shardlog.importers.sources.source import make_context
+from shardlog.importers.sources.text import make_context
 
 from ..running import ENDED, Array, run_partitioned, run_whole, survive
 from .random_ops import OPS

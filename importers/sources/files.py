@@ -1,0 +1,72 @@
+"""Programs from outside, looked at before MLIR reads them: files, streams, what a caller has."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO
+
+from jaxlib.mlir import ir
+
+from ...errors import ShardlogError
+from ...program.mlir.modules import bytecode_of
+from .text import BYTECODE, Text
+from .vetting import vetted, with_names
+
+LARGEST_STREAM = 4 << 30  # bytes of a pipe or a device
+_FIRST = 1 << 16  # so many bytes show what it is
+
+
+def read_file(path: Path) -> Text:
+    """The program in a file. Raises ShardlogError where it cannot be read."""
+    # Names of files are bytes; what stands for those that are not UTF-8 in Python is no text elsewhere.
+    name = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return read_stream(lambda: path.open("rb"), name, -1 if path.is_file() else LARGEST_STREAM)
+
+
+def read_stream(opened: Callable[[], AbstractContextManager[IO[bytes]]], name: str, most: int = -1) -> Text:
+    """The text of a stream, which may be endless. Raises ShardlogError for ``most`` bytes or more."""
+    try:
+        with opened() as stream:
+            first = stream.read(_FIRST)
+            _check_kind(first, name)
+            data = first + stream.read(most)
+    except OSError as error:
+        raise ShardlogError(f"cannot read the module: {error.strerror}", where=name) from error
+    if 0 <= most < len(data):
+        hint = "save it as a file, if there is an end"
+        raise ShardlogError(f"more than {most >> 30} GiB of it", where=name, hint=hint)
+    return given(data, name)
+
+
+def given(data: bytes, name: str) -> Text:
+    """A program that comes from outside."""
+    _check_kind(data, name)
+    return Text(vetted(data, name), name)
+
+
+def held(module: ir.Module) -> Text:
+    """A program that the caller has in memory."""
+    return Text(with_names(bytecode_of(module), "<module>"), "<module>")
+
+
+def _check_kind(data: bytes, name: str) -> None:
+    """Raises ShardlogError for data of another kind, which its first bytes show."""
+    if not data.strip():
+        hint = "expected StableHLO as MLIR text or bytecode"
+        raise ShardlogError("the module is empty", where=name, hint=hint)
+    if data.startswith(b"SQLite format 3"):
+        hint = "run takes modules; why, diff, report, query and others take saved runs"
+        raise ShardlogError("a saved run, not a module", where=name, hint=hint)
+    if data.startswith(BYTECODE):
+        return
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data)  # the last character may be cut
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        hint = "expected a .mlir or .mlirbc file"
+        raise ShardlogError("neither MLIR text nor MLIR bytecode", where=name, hint=hint)

@@ -1,0 +1,100 @@
+"""A program as it was given, and the module that MLIR reads from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from jaxlib.mlir import ir
+
+from ...errors import ShardlogError
+from ...program.mlir.diagnostics import explain
+from ...program.mlir.places import source_location
+from .jax import Interface
+
+BYTECODE = b"ML\xefR"
+DAMAGED = "the bytecode is damaged, or newer than this jaxlib can read"
+_PORTABLE = b"StableHLO_v"  # producer of a StableHLO portable artifact, in the first bytes of the bytecode
+
+
+def make_context() -> ir.Context:
+    """An MLIR context with every dialect that jaxlib has; unregistered ones are allowed."""
+    # Without the classes of their ops, which MLIR imports where a module has one.
+    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stablehlo
+
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    _sdy.register_dialect(context)
+    _mlirHlo.register_mhlo_dialect(context)
+    _chlo.register_dialect(context)
+    _stablehlo.register_dialect(context)
+    context.allow_unregistered_dialects = True
+    context.enable_multithreading(False)  # locks cost more than threads bring: most ops are in one function
+    return context
+
+
+@dataclass(frozen=True)
+class Text:
+    """A program as it was given: MLIR text or bytecode, the name in its locations, and its interface to
+    JAX. ``after`` is the module that XLA made of it, where an XLA dump says so."""
+
+    data: bytes
+    name: str
+    interface: Interface = field(default_factory=Interface)
+    after: bytes = b""
+
+    def line(self, location: str) -> str:
+        """The place that a location names: of a chain of calls the innermost one, as ``file:line``."""
+        nested = "(" in location or location.startswith("fused[")
+        return self.place((nested and source_location(location)) or location)
+
+    @contextmanager
+    def places(self) -> Iterator[None]:
+        """Errors of what is done to the program name its places as ``line`` does, or its name."""
+        try:
+            yield
+        except ShardlogError as error:
+            where = self.line(error.where) or self.name
+            raise ShardlogError(error.message, where=where, hint=error.hint) from None
+
+    def place(self, location: str) -> str:
+        """A location as MLIR has it, with the name of the program where MLIR has none."""
+        return f"{self.name}:{location[2:]}" if location.startswith("-:") else location
+
+
+def parse_module(text: Text) -> ir.Module:
+    """The module that a program holds. Raises ShardlogError where it does not parse or verify."""
+    context = make_context()
+    try:
+        with context:
+            if text.data.startswith(BYTECODE) and _PORTABLE in text.data[:64]:
+                from jaxlib.mlir.dialects import stablehlo
+
+                return stablehlo.deserialize_portable_artifact(context, text.data)
+            return ir.Module.parse(text.data)
+    except ValueError as error:  # of a portable artifact; why is not said
+        raise ShardlogError(str(error), where=text.name, hint=DAMAGED) from None
+    except ir.MLIRError as error:
+        raise _translate(error, text) from None
+    except MemoryError:
+        hint = f"it has {len(text.data):,} bytes; what they say may be larger by far"
+        raise ShardlogError("there is not enough memory for the module", where=text.name, hint=hint) from None
+
+
+def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:
+    if text.data.startswith(BYTECODE):
+        message, hint = explain(error, "")
+        hint = DAMAGED
+    elif text.name.endswith(".py"):
+        hint = "lower it first: jax.jit(f).lower(*arguments).as_text() is the text of a module"
+        return ShardlogError("this is Python", where=text.name, hint=hint)
+    else:
+        message, hint = explain(error, text.data.decode(errors="replace"))
+    diagnostics = error.error_diagnostics
+    location = str(diagnostics[0].location) if diagnostics else "loc(unknown)"
+    where = location.removeprefix("loc(").removesuffix(")").replace('"', "")
+    return ShardlogError(message, where=text.name if where == "unknown" else text.place(where), hint=hint)
