@@ -13,8 +13,8 @@ knows of sharding.
 from __future__ import annotations
 
 from ..engine import DatalogError, EngineError, Limits
-from .databases import give_to_pydatalog, take_from_pydatalog
 from .program import Program
+from .pydatalog import give_to_pydatalog, take_from_pydatalog
 
 __all__ = [
     "DatalogError",

@@ -111,7 +111,14 @@ class Program:
         """Writes the relations as of the last run, those that it computed and those of facts, as tables of a
         DuckDB database, which keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError."""
         complete = set(self._store.complete())
-        write_duckdb(self, Path(path), [name for name in self.relations if name in complete])
+        write_duckdb(
+            Path(path),
+            (
+                (relation, self.table(name) if relation.columns else self.count(name) > 0)
+                for name, relation in self.relations.items()
+                if name in complete
+            ),
+        )
 
     def warnings(self) -> list[Diagnostic]:
         """What is no error, but rarely meant: the first ones of each file, in the order of the text."""

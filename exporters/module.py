@@ -12,9 +12,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..importers.graph.graph import Graph
+from ..program.boundaries import boundary_axes
 from ..program.classes import Classes
 from ..program.function import RESULT_SHARDING, location, sharding_of
-from ..program.manual import boundary_axes
 from ..program.mlir.modules import boundary_attributes, named_in
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version, choose_versions

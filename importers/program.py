@@ -13,9 +13,9 @@ from jaxlib.mlir import ir
 
 from ..collector import no_collections
 from ..errors import ShardlogError
+from ..program.boundaries import read_boundaries
 from ..program.classes import Classes
 from ..program.function import Function, Signatures, location
-from ..program.manual import read_boundaries
 from ..program.meshes import Meshes, symbol
 from ..program.mlir.modules import main_function, public, symbols
 from ..program.shardings import Sharding, Shardings, read_mesh

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from .function import Signatures
+from .signature import StaticFacts
 
 Facts = Mapping[str, Sequence[tuple[Any, ...]]]
 End = tuple[Literal["operand", "result", "argument", "return"], int, int]  # what, region, index
 
-StaticFacts = tuple[tuple[str, tuple[tuple[Any, ...], ...]], ...]
 
 # What the op rules say that turns use, apart from the slots and from `flows`, which depends on the stage.
 TURN_FACTS = ("factor", "maps", "elementwise")

@@ -1,4 +1,4 @@
-"""Computations with a body that name the shardings at their boundary: manual and named ones.
+"""The boundary of manual computations.
 
 Inside of a manual computation every value is a shard along the manual axes, which therefore are no part of
 its sharding; outside they come first in each dimension. So where data flows in or out, one end of the edge
@@ -7,20 +7,12 @@ lacks them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from itertools import takewhile
-from typing import Any
-
-from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
-from .classes import StaticFacts
-from .function import Function, location
-from .meshes import Meshes, SubAxis
-from .shardings import Dimension, Sharding, Shardings
-
-Axes = tuple[SubAxis, ...]
+from .shardings import Sharding
+from .signature import StaticFacts
 
 
 @dataclass(frozen=True)
@@ -55,91 +47,3 @@ class Manual:
             for manual, free in zip(self.sharding.dimensions, inner.dimensions, strict=True)
         )
         return replace(self.sharding, mesh=inner.mesh, dimensions=dimensions)
-
-
-def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) -> None:
-    """Reads the shardings at the boundaries of computations into the annotations of ``function``; those of
-    block arguments do not have manual axes.
-
-    ``clean``: manual axes are sorted, and a sharding that does not use one is explicitly replicated on it.
-    """
-    owners = set(function.flow_edges.values())
-    for node in function.boundaries:
-        op, body = function.ops[node], function.regions[node][0].arguments
-        names = boundary_axes(op)
-        outside: list[Sharding] = []
-        for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
-            if label not in op.attributes:
-                continue
-            entries = sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings
-            for index, (value, entry) in enumerate(zip(values, entries, strict=True)):
-                outer = shardings.read(entry, location(op))
-                if clean:
-                    outer = _with_all(outer, names, shardings.meshes)
-                outside.append(outer)
-                inner, manual = _parts(outer, names)
-                if "manual_axes" in op.attributes:
-                    facts = shardings.facts(manual)
-                    settled = not any(d.priority for d in outer.dimensions)
-                    rows = (
-                        ("settled", ((),) * settled),
-                        ("manual", tuple(facts["sharded"])),
-                        ("manual_fixed", tuple(facts["fixed"])),
-                        ("free_fixed", tuple(shardings.facts(inner)["fixed"])),
-                        ("mesh", tuple(facts["mesh"])),  # also where the value inside has no sharding
-                    )
-                    stated = replace(manual, replicated=outer.replicated, unreduced=outer.unreduced)
-                    function.manual[value] = Manual(stated, rows)
-                if value not in owners:
-                    function.annotations[value] = inner if values is body else outer
-                    if "manual_axes" in op.attributes:
-                        function.specs[value] = node, spec_name(label, index)
-                if clean and names:
-                    sizes = shardings.meshes.meshes[outer.mesh].sizes
-                    function.manual_axes[node] = [n for n in sizes if n in names]
-        if "manual_axes" in op.attributes:
-            function.entering[node] = tuple(outside[: len(body)])
-
-
-def boundary_axes(op: Any) -> list[str]:
-    """The manual axes of a computation with a body."""
-    if "manual_axes" not in op.attributes:
-        return []
-    return [*sdy.ManualAxesAttr(op.attributes["manual_axes"])]  # type: ignore[misc]
-
-
-def spec_name(label: str, index: int) -> str:
-    """The name that JAX's shard_map has for an entry of ``in_shardings`` or ``out_shardings``."""
-    return f"{label.partition('_')[0]}_specs[{index}]"
-
-
-def _with_all(sharding: Sharding, names: Sequence[str], meshes: Meshes) -> Sharding:
-    """A sharding that is explicitly replicated on those of the axes called ``names`` that it does not use."""
-    sizes = meshes.meshes[sharding.mesh].sizes
-    used = [axis for dimension in sharding.dimensions for axis in dimension.axes]
-    taken = {x for axis in (*used, *sharding.unreduced) for x in meshes.split(sharding.mesh, axis)}
-    whole = [SubAxis(name, 1, sizes[name]) for name in names if name in sizes]
-    rest = sharding.replicated + tuple(
-        axis for axis in whole if taken.isdisjoint(meshes.split(sharding.mesh, axis))
-    )
-    return replace(sharding, replicated=_merged(rest, sharding.mesh, meshes))
-
-
-def _merged(axes: Axes, mesh: int, meshes: Meshes) -> Axes:
-    return tuple(meshes.merge(sorted({x for axis in axes for x in meshes.split(mesh, axis)})))
-
-
-def _parts(sharding: Sharding, names: Collection[str]) -> tuple[Sharding, Sharding]:
-    """A sharding without the axes called ``names``, which come first in every dimension, and with only
-    those."""
-
-    def pick(axes: Axes, manual: bool) -> Axes:
-        return tuple(axis for axis in axes if (axis.name in names) == manual)
-
-    front = [tuple(takewhile(lambda axis: axis.name in names, d.axes)) for d in sharding.dimensions]
-    free = tuple(replace(d, axes=d.axes[len(f) :]) for d, f in zip(sharding.dimensions, front, strict=True))
-    inner = Sharding(sharding.mesh, free, pick(sharding.replicated, False), pick(sharding.unreduced, False))
-    manual = tuple(Dimension(axes) for axes in front)
-    return inner, Sharding(
-        sharding.mesh, manual, pick(sharding.replicated, True), pick(sharding.unreduced, True)
-    )

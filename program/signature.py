@@ -20,6 +20,7 @@ from .factors import MARKED, PASS_THROUGH
 
 Rows = list[tuple[Any, ...]]
 Facts = dict[str, Rows]
+StaticFacts = tuple[tuple[str, tuple[tuple[Any, ...], ...]], ...]  # by name, unchanging
 Tensor = tuple[int, tuple[tuple[int, int], ...], tuple[Any, ...]]  # rank, (dimension, size), (element, bits)
 LooksAt = Mapping[str, Sequence[str]]  # op name -> "operands", "users", "regions"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,11 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 _ALONE = ("__init__.py", "__main__.py", "setup.py")  # in no layer
 
-# Doors: methods that hand over to a function further up, imported when they are called.
+# Doors: methods that hand over to a function further up, imported when they are called: the questions to a
+# run, what a result does, and answers that show themselves.
 DOORS = {"runs/questions.py"}
+DOORS_IN_A_LAYER = {"runs/result.py", "explanations/explanation.py"}
+_SHOWN = Path("explanations/questions")
 
 
 def layers() -> list[str]:
@@ -42,6 +46,28 @@ def used(path: Path) -> Iterator[str]:
             yield from (name for name in names if name not in {"__version__"})
 
 
+def files_used(path: Path) -> Iterator[Path]:
+    """The files that a module imports when it runs: not those of which it needs types, nor, of doors, those
+    that are imported when they are called."""
+    doors = str(path) in DOORS | DOORS_IN_A_LAYER or path.parent == _SHOWN
+    waiting: list[ast.AST] = [ast.parse((ROOT / path).read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.FunctionDef) and doors:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = Path(*path.parts[: len(path.parts) - node.level], *(node.module or "").split("."))
+            for found in (
+                folder.with_suffix(".py") if node.module else folder,
+                *(folder / f"{a.name}.py" for a in node.names),
+            ):
+                if (ROOT / found).is_file():
+                    yield found
+        waiting.extend(ast.iter_child_nodes(node))
+
+
 def layer(path: Path) -> str:
     return path.parts[0].removesuffix(".py")
 
@@ -55,6 +81,13 @@ def test_arrows_go_down(path: Path) -> None:
     order = layers()
     up = {name for name in used(path) if order.index(name) < order.index(layer(path))}
     assert not up, f"{path} uses {', '.join(sorted(up))}, which stand above it"
+
+
+def test_no_files_use_each_other_in_a_circle() -> None:
+    try:
+        TopologicalSorter({path: set(files_used(path)) for path in modules()}).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(map(str, error.args[1])))
 
 
 @pytest.mark.parametrize("folder", sorted({p.parent for p in modules() if len(p.parts) > 1}), ids=str)

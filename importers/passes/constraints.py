@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...program.boundaries import spec_name
 from ...program.classes import Classes
 from ...program.function import Function
-from ...program.manual import spec_name
 from ...program.shardings import Sharding
 from ...program.uses import Uses
 from .policy import Policy

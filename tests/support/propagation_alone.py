@@ -23,8 +23,8 @@ from ...importers.passes.structure import Structure, prepare
 from ...importers.program import Program, Reader
 from ...importers.sources.source import read_source
 from ...importers.sources.text import parse_module
+from ...program.boundaries import read_boundaries
 from ...program.function import Function, Signatures
-from ...program.manual import read_boundaries
 from ...program.mlir.modules import symbols
 from ...program.shardings import Sharding, Shardings
 from ...propagation.fixpoint import Fixpoint, propagate

@@ -13,7 +13,7 @@ use crate::machine::body::{Body, Run, Scratch};
 use crate::machine::cost::cheapest;
 use crate::machine::profile::Profile;
 use crate::machine::threads::useful;
-use crate::program::Database;
+use crate::relation::Database;
 
 /// How many sources `Machine::busiest` names.
 const BUSIEST: usize = 3;

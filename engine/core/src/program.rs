@@ -10,7 +10,7 @@ use crate::compile::step::{Expression, RelationId, Rule};
 use crate::compile::{operation_type, Compiler};
 use crate::error::{Error, Fault};
 use crate::machine::Machine;
-use crate::relation::{IndexId, Relation, Version};
+use crate::relation::{Database, IndexId, Relation, Version};
 use crate::values::{RecordType, Type, Values};
 
 /// A relation without its tuples.
@@ -52,13 +52,6 @@ impl Stratum {
     pub fn all_rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().chain(&self.recursive).chain(&self.subsuming)
     }
-}
-
-/// The tuples of all relations, by `RelationId`, and the values in them.
-#[derive(Clone)]
-pub struct Database {
-    pub relations: Vec<Relation>,
-    pub values: Values,
 }
 
 pub struct Program {

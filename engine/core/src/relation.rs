@@ -19,6 +19,7 @@ use crate::error::Fault;
 use crate::relation::index::{Entries, Index, Part};
 use crate::relation::rows::Rows;
 use crate::relation::sink::Sink;
+use crate::values::Values;
 
 /// Of fewer rows each is looked at, which is faster than making and searching an index.
 const FEW: usize = 16;
@@ -29,6 +30,13 @@ pub enum Version {
     All,
     Delta,
     Old,
+}
+
+/// The tuples of all relations, by `RelationId`, and the values in them.
+#[derive(Clone)]
+pub struct Database {
+    pub relations: Vec<Relation>,
+    pub values: Values,
 }
 
 #[derive(Clone)]

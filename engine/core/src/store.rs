@@ -9,8 +9,8 @@ use crate::compile::step::RelationId;
 use crate::error::Error;
 use crate::machine::profile::{Profile, Record};
 use crate::machine::Machine;
-use crate::program::{Database, Program, Stratum, StratumId};
-use crate::relation::Relation;
+use crate::program::{Program, Stratum, StratumId};
+use crate::relation::{Database, Relation};
 
 pub struct Store {
     pub program: Arc<Program>,

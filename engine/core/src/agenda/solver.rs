@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::budget::Limits;
 use crate::compile::step::RelationId;
 use crate::error::Error;
-use crate::program::{Database, Program, StratumId};
-use crate::relation::Tuples;
+use crate::program::{Program, StratumId};
+use crate::relation::{Database, Tuples};
 
 pub struct Solver {
     pub program: Arc<Program>,

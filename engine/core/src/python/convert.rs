@@ -10,8 +10,8 @@ use super::EngineError;
 use crate::compile::step::RelationId;
 use crate::error::Error;
 use crate::machine::functor::{float, float_word};
-use crate::program::{Database, Program};
-use crate::relation::Tuples;
+use crate::program::Program;
+use crate::relation::{Database, Tuples};
 use crate::values::{RecordType, Type, Values, NIL};
 
 /// Facts as Python has them: relation name -> tuples, or an int64 array of shape (tuples, columns).

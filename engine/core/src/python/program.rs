@@ -13,7 +13,7 @@ use crate::agenda::solver;
 use crate::compile::step::RelationId;
 use crate::error::Error;
 use crate::program;
-use crate::program::Database;
+use crate::relation::Database;
 use crate::values::Type;
 
 /// A program that was read from the JSON of a plan.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use _core::budget::Limits;
 use _core::error::Error;
-use _core::program::{Database, Program};
+use _core::program::Program;
+use _core::relation::Database;
 use serde_json::{json, Value};
 
 pub fn relation(name: &str, columns: &[&str]) -> Value {
