@@ -16,11 +16,13 @@ from ...rulebook.shipped import RULES
 from .factors import KINDS, factors_of
 from .names import Declaration, Name, Names, is_name
 from .programs import Library
+from .scopes import Scopes
 
 _PRIMITIVES = ("number", "symbol", "unsigned", "float")
 _LOCAL = frozenset(["variable", "column", "factor"])  # names of one statement
 _SENTENCES = 6  # of a relation that are shown
 _TYPE_COMES = re.compile(r"(?::|<:|=|\|)\s*\w*\Z")
+_QUALIFIED = re.compile(r"([\w?]+(?:\.[\w?]+)*)\.[\w?]*\Z")
 _DIRECTIVE_COMES = re.compile(r"(?:^|\s)\.\w*\Z")
 
 
@@ -60,17 +62,24 @@ def spots(library: Library, path: Path, offset: int) -> list[Spot]:
     name = names_in(library, path).at(offset)
     if name is None or name.kind == "file":
         return []
+    files = [path] if name.kind in _LOCAL else _files(library, path)
+    scopes = _scopes(library, files)
     found = [
         Spot(file, other)
-        for file in ([path] if name.kind in _LOCAL else _files(library, path))
+        for file in files
         for other in names_in(library, file).found
         if (other.kind, other.text, other.scope) == (name.kind, name.text, name.scope)
+        and (name.kind in _LOCAL or scopes.same(name, other))
     ]
     return sorted(found, key=lambda spot: not spot.name.declares)
 
 
 def _files(library: Library, path: Path) -> Iterable[Path]:
     return dict.fromkeys((path, *library.files(path)))
+
+
+def _scopes(library: Library, files: Iterable[Path]) -> Scopes:
+    return Scopes(names_in(library, file) for file in files)
 
 
 def definitions(library: Library, path: Path, offset: int) -> list[Spot]:
@@ -99,13 +108,19 @@ def hover(library: Library, path: Path, offset: int) -> tuple[Name, str] | None:
         return name, _about_variable(library, path, name)
     if name.kind == "factor":
         return name, _about_factor(library, path, name)
-    declared = [
-        d for d in _declarations(library, path) if (d.name.kind, d.name.text) == (name.kind, name.text)
-    ]
+    scopes = _scopes(library, _files(library, path))
+
+    def is_meant(other: Name) -> bool:
+        return (other.kind, other.text) == (name.kind, name.text) and scopes.same(name, other)
+
+    declared = [d for d in _declarations(library, path) if is_meant(d.name)]
     parts = [f"```datalog\n{d.text}\n```" + (f"\n{d.comment}" if d.comment else "") for d in declared[:3]]
     if name.kind == "relation":
         said = (
-            s for file in _files(library, path) for s in names_in(library, file).sentences.get(name.text, ())
+            sentence
+            for file in _files(library, path)
+            for head, sentence in names_in(library, file).sentences
+            if is_meant(head)
         )
         parts.append("\n".join(f"- {sentence}" for sentence in list(dict.fromkeys(said))[:_SENTENCES]))
     text = "\n\n".join(filter(None, parts))
@@ -114,13 +129,19 @@ def hover(library: Library, path: Path, offset: int) -> tuple[Name, str] | None:
 
 def _about_variable(library: Library, path: Path, name: Name) -> str:
     """The types of the columns that a variable stands for."""
-    columns = {d.name.text: d.columns for d in _declarations(library, path) if d.name.kind == "relation"}
+    scopes = _scopes(library, _files(library, path))
+    columns = {
+        (d.name.within, d.name.text): d.columns
+        for d in _declarations(library, path)
+        if d.name.kind == "relation"
+    }
     types: dict[str, None] = {}
     for spot in names_in(library, path).found:
         if (spot.kind, spot.text, spot.scope) == (name.kind, name.text, name.scope) and spot.argument:
             relation, i = spot.argument
-            if i < len(columns.get(relation, ())):
-                types[columns[relation][i][1]] = None
+            declared = columns.get((scopes.home(relation) or "", relation.text), ())
+            if i < len(declared):
+                types[declared[i][1]] = None
     comments = {d.name.text: d.comment for d in _declarations(library, path) if d.name.kind == "type"}
     lines = [f"```datalog\n{name.text}: {' | '.join(types) or '?'}\n```"]
     lines += [f"`{kind}`: {comments[kind]}" for kind in types if comments.get(kind)]
@@ -156,11 +177,22 @@ def renamed(library: Library, path: Path, offset: int, to: str) -> list[Spot]:
         raise ShardlogError(
             f"`{name.text}` is a name of the rules that come with shardlog", where=str(shipped)
         )
+    scopes = _scopes(library, _files(library, path))
+    home, reached = scopes.home(name), {s for spot in found for s in scopes.visible(*_stands(spot.name))}
     for file in {spot.path: None for spot in found}:
-        others = (n for n in names_in(library, file).found if (n.kind, n.scope) == (name.kind, name.scope))
-        if any(other.text == to for other in others):
+        others = (
+            other
+            for other in names_in(library, file).found
+            if (other.kind, other.scope, other.text) == (name.kind, name.scope, to)
+        )
+        # Where either could be taken for the other.
+        if any(scopes.home(n) in (None, *reached) or home in scopes.visible(*_stands(n)) for n in others):
             raise ShardlogError(f"there is a {name.kind} `{to}` already", where=str(file))
     return found
+
+
+def _stands(name: Name) -> tuple[str, tuple[str, ...]]:
+    return name.within, name.path
 
 
 def proposals(library: Library, path: Path, offset: int) -> list[Proposal]:
@@ -177,7 +209,12 @@ def proposals(library: Library, path: Path, offset: int) -> list[Proposal]:
     if _DIRECTIVE_COMES.search(line):
         return [Proposal(f".{name}", "keyword") for name in DIRECTIVES]
     directive = re.match(r"\.(\w+)", before)
-    declared = list(_declarations(library, path))
+    instances = _QUALIFIED.search(before)
+    qualified = tuple(instances[1].split(".")) if instances else ()
+    visible = _scopes(library, _files(library, path)).visible(names.within(offset), qualified)
+    declared = [d for d in _declarations(library, path) if d.name.within in visible]
+    if qualified and visible:
+        return [*_proposed(declared, "relation"), *_proposed(declared, "type")]
     if directive is not None and directive[1] in ("decl", "type", "functor", "comp", "init"):
         comes = _TYPE_COMES.search(before)
         return [*_proposed(declared, "type"), *(Proposal(p, "type") for p in _PRIMITIVES)] if comes else []

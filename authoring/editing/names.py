@@ -6,12 +6,13 @@ It goes by tokens, so that a text with errors, as one that is being written, has
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...engine.language.lexer import KEYWORDS
-from ...engine.language.terms import CASTS
+from ...engine.language.terms import CASTS, DEEPEST
 from ..formatting.pieces import Comment, Piece, Statement, statements_of
 
 _LOADS = frozenset([".input", ".output", ".printsize", ".limitsize", ".override"])
@@ -25,7 +26,8 @@ class Name:
     "instance", "branch", "variable" or "file".
 
     ``scope`` tells apart what different statements call by one name. ``argument`` is, for a variable, the
-    relation and the column that it stands for.
+    relation and the column that it stands for. ``within`` is the path of the component that the name stands
+    in, as in "Graph.Edges", and ``path`` the instances before it, as in "a.b." before a relation.
     """
 
     kind: str
@@ -34,7 +36,9 @@ class Name:
     end: int
     declares: bool = False
     scope: int = -1
-    argument: tuple[str, int] | None = None
+    argument: tuple[Name, int] | None = None
+    within: str = ""
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,16 +53,29 @@ class Declaration:
 
 @dataclass
 class Names:
-    """The names of a text in its order; what is declared; and the sentences of rules, by relation."""
+    """The names of a text in its order; what is declared; and the sentences of rules, by the relations in
+    their heads.
+
+    ``bases`` has, by the path of a component, the names of those that it is derived from; ``instances`` has
+    by where it stands, and its name, the name of an instance's component.
+    """
 
     found: list[Name] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
-    sentences: dict[str, list[str]] = field(default_factory=dict)
+    sentences: list[tuple[Name, str]] = field(default_factory=list)
     statements: list[tuple[int, int]] = field(default_factory=list)  # their starts and ends
+    components: list[tuple[int, str]] = field(default_factory=list)  # where one begins or goes on, its path
+    bases: dict[str, list[str]] = field(default_factory=dict)
+    instances: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def at(self, offset: int) -> Name | None:
         """The name that holds a place, or ends there."""
         return next((name for name in self.found if name.start <= offset <= name.end), None)
+
+    def within(self, offset: int) -> str:
+        """The path of the component that holds a place."""
+        i = bisect_right(self.components, offset, key=lambda component: component[0])
+        return self.components[i - 1][1] if i else ""
 
     def includes(self) -> Iterator[Name]:
         """The names of the files that the text includes."""
@@ -69,11 +86,21 @@ def names_of(text: str) -> Names:
     """The names of a text."""
     statements, last = statements_of(text, "", strict=False)
     names = Names()
+    inside: list[str] = []  # the paths of the components that are open
     following = [*(statement.pieces[0].comments for statement in statements[1:]), last]
     for scope, (statement, behind) in enumerate(zip(statements, following, strict=False)):
         first, end = statement.pieces[0], statement.pieces[-1]
         names.statements.append((first.at, end.at + len(end.text)))
-        _Statement(names, text, statement, _comment(first.comments, behind), scope).read()
+        if first.kind == "}" and inside:
+            inside.pop()
+            names.components.append((first.at, inside[-1] if inside else ""))
+        within = inside[-1] if inside else ""
+        _Statement(names, text, statement, _comment(first.comments, behind), (scope, within)).read()
+        if statement.opens:
+            named = next((p.text for p in statement.pieces[1:] if p.kind == "identifier"), "?")
+            path = f"{within}.{named}" if within else named
+            inside.append(path if len(inside) < DEEPEST else within)
+            names.components.append((end.at, inside[-1]))
     return names
 
 
@@ -115,16 +142,25 @@ def _without_annotations(pieces: list[Piece]) -> list[Piece]:
 class _Statement:
     """Reads the names of one statement."""
 
-    def __init__(self, names: Names, text: str, statement: Statement, comment: str, scope: int) -> None:
-        self.names, self.text, self.comment, self.scope = names, text, comment, scope
+    def __init__(
+        self, names: Names, text: str, statement: Statement, comment: str, scope: tuple[int, str]
+    ) -> None:
+        self.names, self.text, self.comment = names, text, comment
+        self.scope, self.within = scope
         self.statement, self.pieces = statement, _without_annotations(statement.pieces)
 
     def add(
-        self, kind: str, piece: Piece, *, declares: bool = False, argument: tuple[str, int] | None = None
+        self,
+        kind: str,
+        piece: Piece,
+        *,
+        declares: bool = False,
+        argument: tuple[Name, int] | None = None,
+        path: tuple[str, ...] = (),
     ) -> Name:
         scope = self.scope if kind in ("variable", "column") else -1
         end = piece.at + len(piece.text)
-        name = Name(kind, piece.text, piece.at, end, declares, scope, argument)
+        name = Name(kind, piece.text, piece.at, end, declares, scope, argument, self.within, path)
         self.names.found.append(name)
         return name
 
@@ -165,10 +201,12 @@ class _Statement:
                 columns.append((self.add("column", piece, declares=True).text, ""))
             elif after == "{":
                 declared.append(self.add("branch", piece, declares=True))
-            elif self.pieces[i - 1].kind in (":", "=", "<:", "|"):
-                self.add("type", piece)
+            elif self.qualifies(i):
+                self.add("instance", piece, path=self.path(i))
+            elif self.pieces[i - 1 - 2 * len(self.path(i))].kind in (":", "=", "<:", "|"):
+                self.add("type", piece, path=self.path(i))
                 if depth and columns:
-                    columns[-1] = (columns[-1][0], piece.text)
+                    columns[-1] = (columns[-1][0], ".".join((*self.path(i), piece.text)))
             elif depth or self.pieces[i - 1].kind in ("choice-domain", ","):
                 self.add("column", piece)
         for name in declared:
@@ -185,25 +223,54 @@ class _Statement:
         return text if end - start <= _LONGEST else f"{text} ..."
 
     def component(self, kind: str) -> None:
-        """``.comp a<t> : b<t>, c {`` and ``.init a = b<t>``."""
-        depth, first = 0, True
-        for piece in self.pieces[1:]:
+        """``.comp a<t> : b<t>, c {`` and ``.init a = b<t>``. What is in brackets behind ``.comp`` is the
+        component's own."""
+        around, depth, first = self.within, 0, ""
+        own = "." if around else ""
+        is_head = kind == ".comp"
+        for i, piece in enumerate(self.pieces[1:], 1):
             depth += (piece.kind == "<") - (piece.kind == ">")
+            is_head = is_head and piece.kind != ":"
             if piece.kind != "identifier":
                 continue
-            if first:
+            self.within = f"{around}{own}{first}" if depth and kind == ".comp" else around
+            if not first:
+                first = piece.text
                 self.declare(self.add("component" if kind == ".comp" else "instance", piece, declares=True))
+            elif depth:
+                self.add("type", piece, declares=is_head, path=self.path(i))
             else:
-                self.add("type" if depth else "component", piece)
-            first = False
+                self.add("component", piece)
+                if kind == ".init":
+                    self.names.instances[around, first] = piece.text
+                else:
+                    self.names.bases.setdefault(f"{around}{own}{first}", []).append(piece.text)
+        self.within = around
+
+    def path(self, i: int) -> tuple[str, ...]:
+        """The instances before a piece, which dots without blanks join to it."""
+        found: list[str] = []
+        while i >= 2 and self.qualifies(i - 2):
+            i -= 2
+            found.insert(0, self.pieces[i].text)
+        return tuple(found)
+
+    def qualifies(self, i: int) -> bool:
+        """Whether a piece is an instance before a dot and a name."""
+        return (
+            self.kind(i) == "identifier"
+            and self.kind(i + 1) == "."
+            and i + 2 < len(self.pieces)
+            and self.pieces[i + 1].touches
+            and self.pieces[i + 2].touches
+        )
 
     def loaded(self) -> None:
         depth = 0
         for i, piece in enumerate(self.pieces[1:], 1):
             depth += (piece.kind == "(") - (piece.kind == ")")
             if piece.kind == "identifier" and depth == 0:
-                qualifies = i + 1 < len(self.pieces) and self.pieces[i + 1].kind == "."
-                self.add("instance" if qualifies else "relation", piece)
+                self.add("instance" if self.qualifies(i) else "relation", piece, path=self.path(i))
 
     def clause(self) -> None:
         """Relations and variables; a relation has a sentence where a rule with one concludes it."""
@@ -211,7 +278,8 @@ class _Statement:
         for comment in sentences:
             for match in _NAMED.finditer(comment.text):
                 start, end = (comment.at + place for place in match.span(1))
-                self.names.found.append(Name("variable", match[1], start, end, scope=self.scope))
+                name = Name("variable", match[1], start, end, scope=self.scope, within=self.within)
+                self.names.found.append(name)
         sentence = " ".join(map(_words, sentences))
         open_: list[_Bracket] = []
         is_head = True
@@ -227,7 +295,7 @@ class _Statement:
             elif piece.kind == "identifier":
                 self.word(i, open_[-1] if open_ else None)
                 if is_head and not open_ and sentence and self.kind(i + 1) == "(":
-                    self.names.sentences.setdefault(piece.text, []).append(sentence)
+                    self.names.sentences.append((self.names.found[-1], sentence))
 
     def kind(self, i: int) -> str:
         """The kind of a piece, "" where there is none."""
@@ -235,37 +303,37 @@ class _Statement:
 
     def bracket(self, i: int) -> _Bracket:
         if self.pieces[i].kind != "(" or i == 0:
-            return _Bracket("")
+            return _Bracket()
         called = self.pieces[i - 1].text
-        names_relation = self.kind(i - 1) == "identifier" and self.kind(i - 2) not in ("$", "@")
-        return _Bracket(called, names_relation and called not in CASTS)
+        last = self.names.found[-1] if self.names.found else None
+        is_relation = last is not None and last.kind == "relation" and last.start == self.pieces[i - 1].at
+        return _Bracket(called, last if is_relation else None)
 
     def word(self, i: int, around: _Bracket | None) -> None:
         piece, before, after = self.pieces[i], self.kind(i - 1), self.kind(i + 1)
         if before == "@" or piece.text in CASTS:
             return
-        if before == "$":
-            self.add("branch", piece)
+        path = self.path(i)
+        if self.qualifies(i):
+            self.add("instance", piece, path=path)
+        elif self.kind(i - 1 - 2 * len(path)) == "$":
+            self.add("branch", piece, path=path)
         elif after == "(":
-            self.add("relation", piece)
-        elif after == "." and i + 2 < len(self.pieces) and self.pieces[i + 1].touches:
-            self.add("instance", piece)
+            self.add("relation", piece, path=path)
         elif around is not None and around.called == "as" and around.index == 1:
-            self.add("type", piece)
+            self.add("type", piece, path=path)
         else:
             whole = before in ("(", ",") and after in (")", ",")
-            of_relation = around is not None and around.names_relation and whole
-            self.add(
-                "variable", piece, argument=(around.called, around.index) if around and of_relation else None
-            )
+            relation = around.relation if around is not None and whole else None
+            self.add("variable", piece, argument=(relation, around.index) if around and relation else None)
 
 
 @dataclass
 class _Bracket:
-    """What a bracket holds the arguments of, and which of them comes next."""
+    """What a bracket holds the arguments of, and which of them comes next; ``relation`` where it is one."""
 
-    called: str
-    names_relation: bool = False
+    called: str = ""
+    relation: Name | None = None
     index: int = 0
 
 
