@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..runs.options import TOPOLOGY
 from .colours import show
 from .partitioning import add_choice, add_matmul
 from .running import add_json, print_json, result_of
@@ -29,7 +30,7 @@ def add_topology(parser: argparse.ArgumentParser) -> None:
         "the machine: v4, v5e, v5p, v6e (with a shape, as in v5e:4x8), h100, h200, b200, cpu, or a TOML "
         "file; default: %(default)s"
     )
-    parser.add_argument("--topology", metavar="MACHINE", default="v5e", help=about)
+    parser.add_argument("--topology", metavar="MACHINE", default=TOPOLOGY, help=about)
 
 
 def _cost(options: argparse.Namespace) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..propagation.schedules.tactics import Step, Tactic
 
 VIEWS = ("lowered", "roundtrip", "compiled")
+TOPOLOGY = "v5e"  # the machine of costs, where none is named
 STRATEGIES = ("basic", "aggressive", "basic-then-aggressive", "op-priority", "user-priority")
 
 

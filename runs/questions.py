@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..errors import ShardlogError
+from .options import TOPOLOGY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..cost.ahead import Ahead
     from ..cost.beside import Beside
     from ..cost.cost import Cost
+    from ..cost.machine import Machine
     from ..explanations.answers.answers import Answers, Conflicts, Reasons
     from ..explanations.answers.visualize import Picture
     from ..explanations.explanation import WhyNot
@@ -133,26 +135,21 @@ class Questions:
     def windows_of(self, program: Partitioned, topology: str | None) -> list[tuple[Window, Beside]]:
         """The collectives of a partitioned program that go on beside products on a machine."""
         from ..cost.beside import beside
-        from ..cost.machine import machine
         from ..cost.pricing import Pricing
         from ..partition.choice.knowledge import Reader
 
         if topology is None:
             hint = "give a topology, such as v5e: where it is faster depends on that"
             raise ShardlogError("nothing says how fast the machine is", where="collective matmul", hint=hint)
-        axes = [name for name, _ in program.axes.mesh.axes] if program.axes.mesh else ()
-        found = machine(topology, axes, program.axes.count)
+        pricing = Pricing(_machine_of(program, topology), Reader(program.result.book))
         with program.module.context:
-            return beside(program, Pricing(found, Reader(program.result.book)))
+            return beside(program, pricing)
 
     def cost_of(self, program: Partitioned, topology: str) -> Cost:
         """The cost of a partitioned program of this run on a machine."""
         from ..cost.cost import cost
-        from ..cost.machine import machine
 
-        mesh = program.axes.mesh
-        axes = [name for name, _ in mesh.axes] if mesh else ()
-        return cost(program, machine(topology, axes, program.axes.count))
+        return cost(program, _machine_of(program, topology))
 
     def ahead_of(self, program: Partitioned, target: str) -> Ahead:
         """What a compiler makes of a partitioned program of this run."""
@@ -188,7 +185,7 @@ class Questions:
         return what_if(self._run, annotate, (drop,) if isinstance(drop, str) else drop)
 
     @_asked
-    def pin(self, pins: str | Sequence[str], topology: str = "v5e") -> Pinned:
+    def pin(self, pins: str | Sequence[str], topology: str = TOPOLOGY) -> Pinned:
         """What changes in the program whose values are sharded as costs least on a machine, if values are
         sharded as ``pins`` say in any case: a value and its sharding, as in ``'%2=[{"data"}, {}]'``."""
         from ..explanations.questions.pins import pin
@@ -229,7 +226,7 @@ class Questions:
         return picture_of(self._explainer.record, self._explainer.values.find(value)[0])
 
     @_asked
-    def report(self, path: str | Path, progress: Progress | None = None, *, topology: str = "v5e") -> None:
+    def report(self, path: str | Path, progress: Progress | None = None, *, topology: str = TOPOLOGY) -> None:
         """Writes a page that shows all of the run, and what it costs on the machine ``topology``.
         ``progress`` is that of ``shardlog.run``.
 
@@ -250,3 +247,11 @@ class Questions:
         from .records.save import save
 
         save(self._explainer.result, Path(path), progress)
+
+
+def _machine_of(program: Partitioned, topology: str) -> Machine:
+    """The machine that a partitioned program runs on."""
+    from ..cost.machine import machine
+
+    axes = [name for name, _ in program.axes.mesh.axes] if program.axes.mesh else ()
+    return machine(topology, axes, program.axes.count)

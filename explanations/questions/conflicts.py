@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import ShardlogError
 from ...program.ids import Item
-from ...runs.records.record import Annotation, Record, Run
+from ...runs.records.record import Annotation, Run, in_memory
 from .collective import Asked
 from .why import Explainer
 
@@ -59,7 +59,7 @@ def conflicts(run: Run, explainer: Explainer | None = None) -> list[Conflict]:
     ``run.conflicts()`` keeps them. ``explainer`` is one of the run, which may know the derivations already.
     Raises ShardlogError where the program cannot be partitioned.
     """
-    result = run.result if isinstance(run, Record) else run
+    result = in_memory(run)
     asked = Asked(explainer or Explainer(run), result.asked)
     alike: dict[Any, list[int]] = {}  # several collectives may serve one purpose
     for number, sent in enumerate(asked.program.sent):
@@ -72,8 +72,7 @@ def conflicts_or_error(run: Run) -> tuple[tuple[Conflict, ...], ShardlogError | 
 
     Raises ShardlogError for a saved run that cannot be run again.
     """
-    if isinstance(run, Record):
-        run.result  # noqa: B018 - raises
+    in_memory(run)
     try:
         return run.conflicts(), None
     except ShardlogError as error:

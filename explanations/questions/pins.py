@@ -14,7 +14,8 @@ from jaxlib.mlir.dialects import sdy
 from ...errors import ShardlogError
 from ...importers.annotations import parse_sharding
 from ...program.shardings import Sharding
-from ...runs.records.record import Record, Run, Value
+from ...runs.options import TOPOLOGY
+from ...runs.records.record import Run, Value, in_memory
 from .values import Values
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Chosen:
 def pin(run: Run, texts: Sequence[str], topology: str) -> Pinned:
     """What changes in the program whose values are sharded as takes least time on a machine, if some are
     sharded as ``texts`` say. Raises ShardlogError for values that no op computes, and for no shardings."""
-    result = run.result if isinstance(run, Record) else run
+    result = in_memory(run)
     given = dict(pair for text in texts for pair in _read(result, text))
     shardings = {value: sharding for value, (_, sharding) in given.items()}
     before = result.partition(keep_shardings=False, topology=topology)
@@ -148,7 +149,7 @@ def pin(run: Run, texts: Sequence[str], topology: str) -> Pinned:
 def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
     """Why values of a name are sharded otherwise than propagation said, in the program whose values are
     sharded as least moves, or as takes least time on a machine; those that are not are left out."""
-    result = run.result if isinstance(run, Record) else run
+    result = in_memory(run)
     program = result.partition(keep_shardings=False, topology=topology)
     found = []
     for named in Values(result.record).find(name):
@@ -162,7 +163,7 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
             Other(_dims(program.axes, other), _partial(program.axes, other), more)
             for other, more in program.found.others.get(value, ())[:_MOST_OTHERS]
         )
-        machine = topology or "v5e"
+        machine = topology or TOPOLOGY
         found.append(
             Chosen(
                 named.name,

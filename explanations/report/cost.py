@@ -7,14 +7,14 @@ from typing import Any
 
 from ...cost.cost import Cost, Item
 from ...errors import ShardlogError
-from ...runs.records.record import Record, Run
+from ...runs.records.record import Run, in_memory
 
 _MOST = 100  # rows of a table
 
 
 def cost_or_none(run: Run, topology: str) -> dict[str, Any] | None:
     """The cost of a run's program on a machine as the page has it; None where it cannot be partitioned."""
-    result = run.result if isinstance(run, Record) else run
+    result = in_memory(run)
     try:
         program = result.asked
     except ShardlogError:

@@ -13,6 +13,7 @@ from ...program.folding import stands_for
 from ...program.ids import Content, Item
 from ...program.meshes import axis_text
 from ...runs.groups import groups_of, in_order
+from ...runs.options import TOPOLOGY
 from ...runs.records.record import Op, Run, Value
 from ..questions.conflicts import Conflict, conflicts_or_error
 from .cost import cost_or_none
@@ -22,7 +23,7 @@ _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")
 
 
 def collect(
-    run: Run, tell: Callable[[str, float], None] = lambda what, done: None, topology: str = "v5e"
+    run: Run, tell: Callable[[str, float], None] = lambda what, done: None, topology: str = TOPOLOGY
 ) -> dict[str, Any]:
     """Everything about a run that the page needs; ``run.js`` reads it. Costs are those on the machine
     ``topology``.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...pages import page_of
+from ...runs.options import TOPOLOGY
 from ...runs.records.record import Run, record
 from .data import collect
 
@@ -19,7 +20,7 @@ _SCRIPTS = (
 )
 
 
-def report(run: Run, progress: Callable[[str, float], None] | None = None, topology: str = "v5e") -> str:
+def report(run: Run, progress: Callable[[str, float], None] | None = None, topology: str = TOPOLOGY) -> str:
     """A run as an HTML page that needs nothing but a browser, not even a network.
 
     ``progress`` is that of ``shardlog.run``; ``topology`` is the machine of costs (docs/cost.md).

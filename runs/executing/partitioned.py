@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...partition.device_program import DeviceProgram
+from ..options import TOPOLOGY
 from .collectives import Collective, OpNames, collectives
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Partitioned(DeviceProgram):
         """The names of ops and values in the program as it was read."""
         return OpNames(self.result.record)
 
-    def cost(self, topology: str = "v5e") -> Any:
+    def cost(self, topology: str = TOPOLOGY) -> Any:
         """The cost of the program on a machine, by its name or as a TOML file describes it: a ``Cost``; see
         ``docs/cost.md``. Raises ShardlogError for a machine that is none."""
         return self.result.cost_of(self, topology)

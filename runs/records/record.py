@@ -275,6 +275,11 @@ class Record(Questions, ABC):
 Run = Union["Result", Record]
 
 
+def in_memory(run: Run) -> Result:
+    """A run in memory: a saved one is done again. Raises ShardlogError where it cannot be."""
+    return run.result if isinstance(run, Record) else run
+
+
 def record(run: Run) -> Record:
     """A run as explanations read it."""
     return run if isinstance(run, Record) else run.record
