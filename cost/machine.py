@@ -122,10 +122,15 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     Raises ShardlogError for a name that is none, for what a file lacks or has too much, for axes that the
     mesh does not have, and for a shape that does not fit.
     """
-    base, _, shape = name.partition(":") if not Path(name).is_file() else (name, "", "")
-    path = Path(base) if base.endswith(".toml") else MACHINES / f"{base}.toml"
+    base, _, shape = name.partition(":")
+    known = names()
+    if base in known:
+        path = MACHINES / f"{base}.toml"
+    elif Path(name).is_file():
+        path, shape = Path(name), ""
+    else:
+        path = Path(base)
     if not path.is_file():
-        known = names()
         hint = f"{closest(base, known)}; or give a TOML file"
         raise ShardlogError(f"there is no topology {name}", where="--topology", hint=hint)
     try:

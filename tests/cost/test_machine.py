@@ -47,6 +47,13 @@ def test_between_nodes_devices_send_side_by_side() -> None:
     assert h100.link_of((), [range(32)]).bandwidth == 8 * network
 
 
+def test_names_are_machines_and_paths_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("v5e", "own"):
+        Path(name).write_text(MACHINE)
+    assert machine("v5e") != machine("own") == machine("./v5e")
+
+
 def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
     with pytest.raises(ShardlogError, match="there is no topology v5x") as error:
         machine("v5x")
