@@ -104,9 +104,11 @@ def ahead(program: Partitioned, text: str) -> Ahead:
     said = compile_for(program.bytecode(), target, program.axes.count, program.form)
     memory = said["memory"]
     ours: dict[str, tuple[int, int]] = {}
-    for each in program.collectives:
-        count, sent = ours.get(each.kind, (0, 0))
-        ours[each.kind] = count + (each.executions or 1), sent + each.total
+    rings = {window.sent.op for window in program.windows}  # of permutes
+    for each, made in zip(program.collectives, program.sent, strict=True):
+        kind, steps = ("collective-permute", made.group - 1) if made.op in rings else (each.kind, 1)
+        count, sent = ours.get(kind, (0, 0))
+        ours[kind] = count + steps * (each.executions or 1), sent + each.total
     theirs = hlo_collectives(said["hlo"])
     kinds = [kind for kind in KINDS if kind in ours or kind in theirs]
     kept = (

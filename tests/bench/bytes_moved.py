@@ -3,8 +3,8 @@
 The same program with the same shardings at its boundary is compiled for eight CPU devices: as XLA partitions
 it, and as we do, with the shardings that propagation decided and with those by which least moves. Bytes and
 collectives are counted in the optimised HLO of each: what a device sends by the ring model, turns of loops
-counted. Then the compiled programs run in turn; the time of a step is the best of several. The time of the
-choice and of partitioning is that of the processor, ``bound`` how far the choice is from a lower bound.
+counted. The time of the choice and of partitioning is that of the processor, ``bound`` how far the choice is
+from a lower bound. How long the programs take is measured by ``steps.py``.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import exp, log
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any
 
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
-_ROUNDS = 5
 
 
 def programs(every: bool) -> Iterator[tuple[str, Any]]:
@@ -43,11 +41,10 @@ def programs(every: bool) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True)
 class Measured:
-    """A compiled program: bytes that a device sends, collectives, and the seconds of a step."""
+    """A compiled program: bytes that a device sends, and collectives."""
 
     bytes: float
     count: int
-    seconds: float
 
 
 def by_xla(result: Any, devices: Any) -> Any:
@@ -69,34 +66,12 @@ def undecided(result: Any) -> Any:
     return module
 
 
-def measured(result: Any, loaded: Sequence[Any]) -> list[Measured]:
-    """What compiled programs of one run move, and their times, taken in turn."""
-    import jax
+def measured(loaded: Any) -> Measured:
+    """What a compiled program moves."""
     from shardlog.cost.hlo import hlo_collectives
-    from shardlog.runs.executing.execution import boundary, random_inputs
-    from shardlog.runs.jax import device_shardings
 
-    found = [hlo_collectives("\n".join(m.to_string() for m in each.hlo_modules())) for each in loaded]
-    shardings = device_shardings(result, jax.devices())[0]
-    arrays = random_inputs(boundary(result)[0], 0)
-    placed = [jax.device_put(a, to) for a, to in zip(arrays, shardings, strict=True)]
-
-    def step(each: Any) -> Callable[[], float]:
-        def run() -> float:
-            start = perf_counter()
-            parts = each.execute_sharded(placed).disassemble_into_single_device_arrays()
-            jax.block_until_ready(parts)  # type: ignore[no-untyped-call]
-            return perf_counter() - start
-
-        return run
-
-    steps = [step(each) for each in loaded]
-    times = [[run() for run in steps] for _ in range(_ROUNDS + 1)][1:]
-    best = [min(column) for column in zip(*times, strict=True)]
-    return [
-        Measured(sum(sent for _, sent in kinds.values()), sum(n for n, _ in kinds.values()), seconds)
-        for kinds, seconds in zip(found, best, strict=True)
-    ]
+    kinds = hlo_collectives("\n".join(m.to_string() for m in loaded.hlo_modules())).values()
+    return Measured(sum(sent for _, sent in kinds), sum(n for n, _ in kinds))
 
 
 def main() -> None:
@@ -106,7 +81,7 @@ def main() -> None:
 
     warnings.simplefilter("ignore")
     devices, ratios = jax.devices(), list[list[float]]()
-    head = f"{'':28}{'XLA':>13}{'as decided, least':>20}{'collectives':>18}{'step':>14}{'choice':>9}"
+    head = f"{'':28}{'XLA':>13}{'as decided, least':>20}{'collectives':>18}{'choice':>9}"
     print(f"{head}{'bound':>8}")
     for name, source in programs("--all" in sys.argv):
         result = shardlog.run(source)
@@ -117,16 +92,15 @@ def main() -> None:
         bound = result.partition(keep_shardings=False, seconds=60).found
         gap = f"{bound.cost / bound.bound - 1:8.1%}" if bound and bound.bound > 0 else f"{'':8}"
         loaded = [by_xla(result, devices), *(program.compile()._loaded for program in (kept, least))]
-        xla, *ours = measured(result, loaded)
-        bytes_, steps, counts = "", "", f"{xla.count} {ours[0].count} {ours[1].count}"
+        xla, *ours = map(measured, loaded)
+        bytes_, counts = "", f"{xla.count} {ours[0].count} {ours[1].count}"
         if xla.bytes:
             row = [max(each.bytes, 1) / xla.bytes for each in ours]
-            row += [each.seconds / xla.seconds for each in ours]
             ratios.append(row)
-            bytes_, steps = (" ".join(f"{r:.2f}" for r in pair) for pair in (row[:2], row[2:]))
-        print(f"{name:28}{xla.bytes:13,.0f}{bytes_:>20}{counts:>18}{steps:>14}{took:9.2f}{gap}", flush=True)
+            bytes_ = " ".join(f"{ratio:.2f}" for ratio in row)
+        print(f"{name:28}{xla.bytes:13,.0f}{bytes_:>20}{counts:>18}{took:9.2f}{gap}", flush=True)
     means = [exp(sum(map(log, column)) / len(column)) for column in zip(*ratios, strict=True)]
-    print(f"geometric means: bytes {means[0]:.2f}, {means[1]:.2f}; step {means[2]:.2f}, {means[3]:.2f}")
+    print(f"geometric means: bytes {means[0]:.2f}, {means[1]:.2f}")
 
 
 if __name__ == "__main__":

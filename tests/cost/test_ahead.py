@@ -33,6 +33,22 @@ def test_for_tpu() -> None:
     compiled("tpu:v5e:2x4")
 
 
+@pytest.mark.tpu
+def test_collective_matmul_for_tpu() -> None:
+    sharded = "{{sdy.sharding = #sdy.sharding<@mesh, [{}]>}}"
+    rows, columns = (sharded.format(dims) for dims in ('{"x"}, {}', '{}, {"x"}'))
+    types = "tensor<2048x1024xbf16>", "tensor<1024x8192xbf16>", "tensor<2048x8192xbf16>"
+    module = (
+        'sdy.mesh @mesh = <["x"=8]>\n'
+        f"func.func @main(%x: {types[0]} {rows}, %w: {types[1]} {columns}) -> {types[2]} {{\n"
+        "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]"
+        f" : ({types[0]}, {types[1]}) -> {types[2]}\n  return %0 : {types[2]}\n}}\n"
+    )
+    found = shardlog.run(module).partition(topology="h100", collective_matmul=True)
+    (kept,) = found.compile_ahead("tpu:v5e:2x4").collectives
+    assert (kept.kind, kept.count, kept.compiled_count) == ("collective-permute", 7, 7)
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("name", ["a100", "h100", "h200", "b200"])
 def test_for_gpus(name: str) -> None:
