@@ -50,7 +50,7 @@ def test_between_nodes_devices_send_side_by_side() -> None:
 def test_names_are_machines_and_paths_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("v5e", "own"):
-        Path(name).write_text(MACHINE)
+        Path(name).write_text(MACHINE.format(flops=1, bandwidth=1))
     assert machine("v5e") != machine("own") == machine("./v5e")
 
 
