@@ -18,6 +18,7 @@ from ..language.syntax import (
     Cast,
     Clause,
     Comparison,
+    Counter,
     Literal,
     Module,
     Negation,
@@ -27,7 +28,7 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
-from .scopes import holds_wildcard, literals, own_name, terms, variables
+from .scopes import holds_wildcard, literals, own_name, parts, terms, variables
 
 Relations = Mapping[str, RelationDeclaration]
 
@@ -74,6 +75,16 @@ def check_grounded(clause: Clause, reporter: Reporter) -> None:
             f"the variable `{name}` has no value: no positive atom of the body holds it",
             partial(did_you_mean, name, [other for other in grounded if "@" not in other]),
         )
+
+
+def check_fact(clause: Clause, reporter: Reporter) -> None:
+    """Report a counter in a fact, which has no solutions to number."""
+    waiting = [] if clause.body else list(clause.head.args)
+    while waiting:
+        term = waiting.pop()
+        waiting += parts(term)
+        if isinstance(term, Counter):
+            reporter.error("E0406", term.at, "a fact counts nothing", "write the number itself")
 
 
 def check_aggregates(clause: Clause, reporter: Reporter) -> None:

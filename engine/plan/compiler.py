@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..analysis.checks import check_aggregates, check_atoms, check_grounded
+from ..analysis.checks import check_aggregates, check_atoms, check_fact, check_grounded
 from ..analysis.declarations import check_no_files, declared_relations, directives_of
 from ..analysis.domains import check_domains, declared_domains
 from ..analysis.inference import Inference, argument_kinds, kind_of
@@ -358,6 +358,7 @@ class _Compiler:
                     errors = len(self.reporter)
                     checked.append((clause, inference.clause(clause)))
                     check_grounded(clause, self.reporter)
+                    check_fact(clause, self.reporter)
                     if len(self.reporter) == errors:
                         plain = self.untyped(self.sources.file(clause.text.start))
                         exact = {self.key} if plain else None

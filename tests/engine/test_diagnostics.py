@@ -240,6 +240,18 @@ ERRORS = {
                                             ^
         """,
     ),
+    "a counter in a fact": (
+        """
+        .decl r(x:number)
+        r(autoinc() + 1).
+        """,
+        """
+        t.dl:2:3: error[E0406]: a fact counts nothing
+            r(autoinc() + 1).
+              ^
+          hint: write the number itself
+        """,
+    ),
     "counters and plans in recursion": (
         """
         .decl r(x:number, n:number)
