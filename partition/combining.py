@@ -35,18 +35,6 @@ class _Movable:
     size: int
 
 
-def clone(module: ir.Module) -> ir.Module:
-    """A copy of a module, in the same context."""
-    with module.context, ir.Location.unknown():
-        made = ir.Module.create()
-        for name in module.operation.attributes:
-            made.operation.attributes[name] = module.operation.attributes[name]
-        end = ir.InsertionPoint(made.body)
-        for op in module.body.operations:
-            op.operation.clone(end)
-        return made
-
-
 def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
     """Combines the collectives of a module, but for those that stay ``apart``."""
     with module.context, ir.Location.unknown():

@@ -12,14 +12,14 @@ from jaxlib.mlir.dialects import sdy
 
 from ..collector import no_collections
 from ..program.function import RESULT_SHARDING
-from ..program.mlir.modules import boundary_attributes, bytecode_of, ops_in
+from ..program.mlir.modules import boundary_attributes, bytecode_of, copy_of, ops_in
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
 from .choice.choosing import Chooser
 from .choice.homes import Found
 from .collective_matmul import Window, write
-from .combining import clone, combine
+from .combining import combine
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes, Layout
@@ -49,7 +49,7 @@ class DeviceProgram:
     def combined(self) -> ir.Module:
         """The module as it is written and compiled: collectives over equal groups that do not need each other
         are one op, and windows are written part by part."""
-        made, windows = clone(self.module), set[Any]()
+        made, windows = copy_of(self.module), set[Any]()
         if self.windows:
             with made.context, ir.Location.unknown():
                 pairs = zip(ops_in(self.module), ops_in(made), strict=True)

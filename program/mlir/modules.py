@@ -78,7 +78,13 @@ def bytecode_of(module: ir.Module) -> bytes:
 def copy_of(module: ir.Module) -> ir.Module:
     """A copy of a module, in the same context."""
     with module.context:
-        return ir.Module.parse(bytecode_of(module))
+        made = ir.Module.create(module.operation.location)
+        for name in module.operation.attributes:
+            made.operation.attributes[name] = module.operation.attributes[name]
+        end = ir.InsertionPoint(made.body)
+        for op in module.body.operations:
+            op.operation.clone(end)
+        return made
 
 
 def put_in_place(block: Any, op: Any) -> None:
