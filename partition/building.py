@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any, Literal
@@ -112,6 +112,15 @@ class Builder:
         for name in OUTSIDE:
             if name in made.attributes:
                 del made.attributes[name]
+        return made
+
+    def like(self, op: Any, operands: Sequence[Any]) -> Any:
+        """An op as another one of the device program, on other operands."""
+        made = op.clone(self.scope.end)
+        held = made.operands
+        for i, value in enumerate(operands):
+            held[i] = value
+        made.location = self.loc
         return made
 
     def one(
@@ -343,12 +352,10 @@ class Builder:
 
     def _again(self, known: Sent, value: Any) -> Any:
         """The result of a collective that is like one before, of another value."""
-        op = known.op.clone(self.scope.end)
-        op.operands[0] = value
-        op.location = self.loc
+        op = self.like(known.op, [value])
         if self.form != "replica":
             op.attributes[_CHANNEL] = self.next_channel()
-        self.sent.append(replace(known, op=op, purpose=self.purpose))
+        self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes, self.purpose))
         return op.results[0]
 
     def adopt(self, op: Any, purpose: Any) -> None:

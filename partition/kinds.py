@@ -10,8 +10,6 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ..importers.listing import listing_of
-from ..program.signature import attributes
-from .building import OUTSIDE
 from .choice.knowledge import Knowledge, Reader
 
 _LARGEST = 64  # ops, of what is compared
@@ -20,12 +18,11 @@ _LARGEST = 64  # ops, of what is compared
 @dataclass(slots=True, eq=False)
 class Kind:
     """A kind of op. ``known``: what the rules say of it, None where that depends on what is around an op.
-    ``attributes`` are those of its local form; None where MLIR's bindings cannot hold them."""
+    ``closed``: its regions use nothing from outside."""
 
-    name: str
     types: list[Any]  # of the results
     known: Knowledge | None
-    attributes: dict[str, Any] | None
+    closed: bool
 
 
 class Kinds:
@@ -62,22 +59,21 @@ class Kinds:
         which = self._kinds[number] if self._ends[number] == number + 1 else self._inside(number)
         kind = self._known.get(which)
         if kind is None:
-            kind = self._known[which] = _read(self.ops[number], reader)
+            op = self.ops[number]
+            known = None if reader.looks_around(op) else reader.knowledge(op)
+            closed = bool((self._used(number) >= 0).all())
+            kind = self._known[which] = Kind(list(op.results.types), known, closed)
         return kind
 
     def _inside(self, number: int) -> Hashable:
         """The kind of an op with regions, by the kinds of what is inside, and what that uses."""
-        listing, end = self.listing, self._ends[number]
+        end = self._ends[number]
         if end - number > _LARGEST:  # it is compared with no other
             return -number
-        offsets = listing.operand_offsets
-        inside = listing.operands[offsets[number + 1] : offsets[end]] - listing.first_results[number]
-        return (*self._kinds[number:end], -1, *inside.tolist())
+        return (*self._kinds[number:end], -1, *self._used(number).tolist())
 
-
-def _read(op: Any, reader: Reader) -> Kind:
-    pairs = attributes(op)
-    whole = len(pairs) == len(op.attributes)
-    held = {label: attribute for label, attribute in pairs if label not in OUTSIDE} if whole else None
-    known = None if reader.looks_around(op) else reader.knowledge(op)
-    return Kind(op.name, list(op.results.types), known, held)
+    def _used(self, number: int) -> Any:
+        """The values that the ops in an op use, counted from its results; negative: from outside."""
+        listing, offsets = self.listing, self.listing.operand_offsets
+        inside = listing.operands[offsets[number + 1] : offsets[self._ends[number]]]
+        return inside - listing.first_results[number]

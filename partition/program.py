@@ -340,10 +340,12 @@ class Partitioner:
                 if local is None or self.again:
                     local = self.get(value, layout, purpose_of(about, len(values), value))
             values.append(local)
-        if recipe.types is None:
-            results = self._lowered(op, known, recipe, about, values)
+        if recipe.like is not None:
+            results = builder.like(recipe.like, values).results
         else:
-            results = builder.op(kind.name, values, recipe.types, recipe.attributes).results
+            results = self._lowered(op, known, recipe, about, values)
+            if recipe.repeats and len(results):
+                recipe.like = results[0].owner
         if recipe.at_home:
             for value, local, tensor in zip(op.results, results, recipe.tensors, strict=True):
                 tensors[value], locals_[value] = tensor, local

@@ -11,7 +11,7 @@ from .choice.choosing import Choice, Chooser
 from .choice.knowledge import Knowledge
 from .kinds import Kind
 from .layouts import Layout, Shape
-from .local.local import COMPUTED, Site, parts
+from .local.local import COMPUTED, Site, parts, reduce
 from .reading import Make, Reading, Tensor, static_shape
 
 
@@ -20,8 +20,8 @@ class Recipe:
     """How ops of one kind are computed whose operands and results have the same homes.
 
     ``tensors`` are what is known of the results. ``needed`` are the layouts of the operands, and whether
-    these are their homes; ``given`` those of the results. ``types`` and ``attributes`` make up the local op
-    where it is the same op on parts and nothing else.
+    these are their homes; ``given`` those of the results. Where the local op is the op on parts and nothing
+    else, ``repeats``, the first one is ``like`` all others.
     """
 
     held: tuple[Layout, ...]
@@ -31,8 +31,8 @@ class Recipe:
     needed: tuple[tuple[Layout, bool], ...]
     given: tuple[Layout, ...]
     at_home: bool  # all results are
-    types: list[Any] | None = None
-    attributes: dict[str, Any] | None = None
+    repeats: bool
+    like: Any = None
 
 
 class Recipes:
@@ -76,7 +76,10 @@ class Recipes:
         given = list(layouts[count:])
         if known.combined_by_region:  # by the lowering itself
             given = [layout.complete if layout.partial else layout for layout in given]
-        recipe = Recipe(
+        lower = COMPUTED.get(known.lowering)
+        gathered = known.combined_by_region and any(layout.partial for layout in layouts[count:])
+        repeats = kind.closed and (lower is parts or (lower is reduce and not gathered))
+        return Recipe(
             held,
             free,
             choice,
@@ -87,11 +90,5 @@ class Recipes:
             needed=tuple((layouts[t], layouts[t] == tensor.home) for t, tensor in enumerate(operands)),
             given=tuple(given),
             at_home=given == homes,
+            repeats=repeats and Site(self.builder, op, known, choice.taken, lambda _: None).plain,
         )
-        if COMPUTED.get(known.lowering) is parts and kind.attributes is not None:
-            site = Site(self.builder, op, known, choice.taken, lambda _: None)
-            if site.plain:
-                types = zip(site.types(), kind.types, strict=True)
-                recipe.types = [local or type_ for local, type_ in types]
-                recipe.attributes = kind.attributes | site.attributes()
-        return recipe

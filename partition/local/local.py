@@ -89,9 +89,9 @@ class Site:
 
     @property
     def plain(self) -> bool:
-        """Whether the local op is the same op on parts as they are, without regions and other functions."""
+        """Whether the local op needs nothing but the parts of its operands, as they are."""
         known = self.known
-        if known.names_functions or known.looks_up or len(self.op.regions):
+        if known.names_functions or known.looks_up:
             return False
         return not any(
             self.taken.of(factor) and self.size(slot, dim) % self.builder.axes.product(self.pieces(slot, dim))

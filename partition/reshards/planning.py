@@ -45,7 +45,7 @@ class Planner:
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self._plans: dict[tuple[Shape, Layout, Layout], Plan] = {}
         self._searches: dict[tuple[Shape, Layout, Layout], Plan] = {}
-        self._ranges: dict[tuple[int, Pieces], tuple[Places, Places]] = {}
+        self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Places, Places]] = {}
 
     def plan(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
         """The cheapest plan for a tensor of this shape."""
@@ -269,19 +269,24 @@ class Planner:
             return float(prod(self.axes.local(shape, goal.dims)))
         wanted = common = np.ones(1, dtype=np.int64)
         for size, held, new in zip(shape, layout.dims, goal.dims, strict=True):
+            whole, shared = self._overlap(size, held, new)
+            wanted, common = wanted * whole, common * shared
+        return float((wanted - common).max())
+
+    def _overlap(self, size: int, held: Pieces, new: Pieces) -> tuple[Places, Places]:
+        """How much of a dimension each device is to have, and how much of that it has."""
+        key = size, held, new
+        if key not in self._overlaps:
             (low, high), (first, last) = self._range(size, held), self._range(size, new)
-            wanted = wanted * (last - first)
-            common = common * np.maximum(np.minimum(high, last) - np.maximum(low, first), 0)
-        return float(np.max(wanted - common))
+            shared = np.maximum(np.minimum(high, last) - np.maximum(low, first), 0)
+            self._overlaps[key] = last - first, shared
+        return self._overlaps[key]
 
     def _range(self, size: int, pieces: Pieces) -> tuple[Places, Places]:
         """Where the parts of a dimension begin and end, by device."""
-        key = size, pieces
-        if key not in self._ranges:
-            tile = self.axes.tile(size, pieces)
-            low = np.minimum(self.axes.index(pieces) * tile, size)
-            self._ranges[key] = low, np.minimum(low + tile, size)
-        return self._ranges[key]
+        tile = self.axes.tile(size, pieces)
+        low = np.minimum(self.axes.index(pieces) * tile, size)
+        return low, np.minimum(low + tile, size)
 
     @staticmethod
     def _plan(came: dict[Layout, tuple[Layout, Step]], start: Layout, goal: Layout) -> Plan:
