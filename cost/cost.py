@@ -161,7 +161,9 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
         for op in _computed(module):
             account.add(op.operation, counts.of(op) or 1)
         found = layers(account.lines, program.result.record)
-        most = peak(module)
+        # What goes on beside products is not there as a whole.
+        stored = inlined(program.combined) if program.windows else module
+        most = peak(stored)
         return Cost(machine, account.items(), found, most.bytes, account.held(most))
 
 

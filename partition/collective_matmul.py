@@ -46,6 +46,11 @@ class Window:
     products: tuple[Product, ...]
 
     @property
+    def ops(self) -> tuple[Any, ...]:
+        """The collective and the products."""
+        return self.sent.op, *(product.op for product in self.products)
+
+    @property
     def gathers(self) -> bool:
         """Whether the products take what the collective gives."""
         return self.sent.kind == "all_gather"
@@ -114,7 +119,7 @@ def write(
     found: Sequence[Window], copies: Mapping[Any, Any], axes: Axes, form: Form, channel: int
 ) -> set[Any]:
     """Writes windows in a copy of the device program, and returns the collectives that hand parts on.
-    ``copies`` are its ops by those of the program, and ``channel`` is the last one that is used."""
+    ``copies`` are their ops there by those of the program, and ``channel`` is the last one that is used."""
     made = set[Any]()
     for window in found:
         builder = Builder(axes, form, channel)

@@ -52,8 +52,13 @@ class DeviceProgram:
         made, windows = copy_of(self.module), set[Any]()
         if self.windows:
             with made.context, ir.Location.unknown():
-                pairs = zip(ops_in(self.module), ops_in(made), strict=True)
-                copies = {op.operation: copy.operation for op, copy in pairs}
+                parts = {op for window in self.windows for op in window.ops}
+                # No others are held in Python: those in an op that is erased would be left behind there.
+                copies = {
+                    op.operation: copy.operation
+                    for op, copy in zip(ops_in(self.module), ops_in(made), strict=True)
+                    if op.operation in parts
+                }
                 channel = max(_channel(each.op) for each in self.sent)
                 windows = write(self.windows, copies, self.axes, self.form, channel)
         combine(made, windows)
