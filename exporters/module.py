@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from jaxlib.mlir.dialects import sdy
 from ..importers.graph.graph import Graph
 from ..program.boundaries import boundary_axes
 from ..program.classes import Classes
+from ..program.columns import Ints, numbers, spread
 from ..program.function import RESULT_SHARDING, location, sharding_of
 from ..program.mlir.modules import boundary_attributes, named_in
 from ..program.shardings import Dimension, Sharding, manual_axes
@@ -193,21 +194,25 @@ class Body:
         return self.function.results[self.same[node]][value - self.function.results[node][0]]
 
     def place_copies(self) -> None:
-        """Copies that are left get ops; the last copy of a node that is not needed itself takes its op. So do
-        constraints that are not in the module, which may stand before copies."""
+        """Copies that are left get ops. The last one takes that of the node, where that is not needed, or the
+        one that the node is merged with. Constraints that are not in the module get ops too, which may stand
+        before copies."""
         function = self.function
         copies: dict[int, list[int]] = {}
         for node in function.order:
             if node in function.originals and node not in self.same:
                 copies.setdefault(function.originals[node], []).append(node)
         for source, nodes in copies.items():
-            free = source in function.removed
+            heir = nodes[-1] if source in function.removed else self.same.get(source)
             anchor = ir.InsertionPoint(self.ops[source].operation)
-            for node in nodes[: -1 if free else None]:
-                self.ops[node] = self.ops[source].operation.clone(anchor).opview
-            if free:
-                self.ops[nodes[-1]] = self.ops[source]
-                self.homes[nodes[-1]] = source
+            for node in nodes:
+                if node != heir:
+                    self.ops[node] = self.ops[source].operation.clone(anchor)
+            if heir in nodes:
+                self.ops[heir] = self.ops[source]
+                self.homes[heir] = source
+                if source in self.same:
+                    self.ops[source] = None
         for node, (near, index) in function.created.items():
             operation = self.ops[self.same.get(near, near)].operation
             attribute = self.written.attribute(function.annotations[function.results[node][0]])
@@ -217,29 +222,48 @@ class Body:
 
     def rewire(self) -> None:
         function = self.function
-        changed = set(function.rewired).union(function.originals).difference(self.same)
-        for node in [n for n in function.order if n in changed] if changed else ():
-            operands = function.operands[node]
-            copied = node in function.originals
-            for index in range(len(operands)) if copied else sorted(function.rewired[node]):
-                if not self.stands(node, index):
-                    self.ops[node].operands[index] = self.ir_value(operands[index])
+        for node, index in self.changed():
+            self.ops[node].operands[index] = self.ir_value(function.operands[node][index])
         for node in self.same:
             if self.ops[node] is not None:
                 for value, result in zip(function.results[node], self.ops[node].results, strict=True):
                     result.replace_all_uses_with(self.ir_value(value))
 
-    def stands(self, node: int, index: int) -> bool:
-        """Whether an operand is what the op of ``node`` has already: what used an original uses the copy that
-        took its op."""
-        function, source = self.function, self.function.originals.get(node)
-        value = function.operands[node][index]
-        maker = function.definer[value]  # if it is merged, its op is replaced for all that use it
-        if source is None:
-            return maker in self.homes
-        before = function.operands[source][index]
-        unchanged = value == before or self.homes.get(maker) == function.definer[before]
-        return unchanged and index not in function.rewired.get(source, ())
+    def changed(self) -> Iterator[tuple[int, int]]:
+        """The operands that ops do not have already: nodes and indices."""
+        function = self.function
+        first, definer, order = map(numbers, (function.results.first, function.definer, function.order))
+        values, offsets = numbers(function.operands.values), numbers(function.operands.offsets)
+        given, nodes = numbers(function.given), np.arange(len(function.ops), dtype=np.int32)
+
+        def instead(values: Ints, other: Mapping[int, int]) -> Ints:
+            """The values where some nodes are others."""
+            node = nodes.copy()
+            node[list(other)] = [*other.values()]
+            makers = definer[values]
+            return np.where(makers < 0, values, first[node[makers]] + values - first[makers])
+
+        # The value of the module that is in place of each value in the end, or a copy.
+        final = instead(np.arange(len(definer), dtype=np.int32), self.same)
+        final = instead(final, self.homes)
+        # That in place of what ops use: all uses of what is merged are replaced at last.
+        used = np.arange(len(definer), dtype=np.int32)
+        replaced = np.zeros(len(nodes), bool)
+        replaced[[node for node in self.same if self.ops[node] is not None]] = True
+        used = np.where((definer >= 0) & replaced[definer], final, used)
+        # Copies have the operands of what they are copied from.
+        source, merged = nodes.copy(), np.zeros(len(nodes), bool)
+        source[list(function.originals)] = [*function.originals.values()]
+        merged[list(self.same)] = True
+        order = order[~merged[order]]
+        entries, rows = spread(offsets, order)
+        before = offsets[source[order]][rows] + entries - offsets[order][rows]
+        known = before < len(given)
+        stands = np.zeros(len(entries), bool)
+        stands[known] = used[given[before[known]]] == final[values[entries[known]]]
+        new = np.nonzero(~stands)[0]
+        node = order[rows[new]]
+        return zip(node.tolist(), (entries[new] - offsets[node]).tolist(), strict=True)
 
     def ir_value(self, value: int) -> Any:
         value = self.representative(value)

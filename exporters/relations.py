@@ -94,6 +94,8 @@ def value_names(program: Program, instance: Instance, names: Sequence[str]) -> l
             original = function.operands[node][0]
         copies[original] = copies.get(original, 0) + 1
         found.append(f"{found[original]}'{copies[original]}")
+    for value in (v for node in function.split for v in function.results[node]):
+        found[value] += f"'{copies.get(value, 0) + 1}"
     return found
 
 

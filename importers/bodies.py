@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
+from ..program.columns import Ints, Operands, Results, column, distinct
 from ..program.function import RESULT_SHARDING, Elements, Function, Region, Signatures, location, sharding_of
 from ..program.signature import RULE, attributes, surroundings
 from .listing import Listing
@@ -99,19 +98,17 @@ class _Body:
         self.check_regions()
         function.ops = listing.ops[op : self.end]
         definers = listing.definers[self.values]
-        function.definer = np.where(definers >= 0, definers - op, -1).tolist()
-        function.types = self.types()
-        function.parent = np.maximum(listing.parents[op : self.end] - op, -1).tolist()
-        function.region = (listing.regions[op : self.end] - self.first_region).tolist()
+        function.definer = column(np.where(definers >= 0, definers - op, -1))
+        function.types = column(self.types())
+        function.parent = column(np.maximum(listing.parents[op : self.end] - op, -1))
+        function.region = column(listing.regions[op : self.end] - self.first_region)
         first = listing.first_results[op : self.end] - self.first_value
-        behind = first + listing.results[op : self.end]
-        function.results = [*map(range, first.tolist(), behind.tolist())]
+        function.results = Results(first, listing.results[op : self.end])
         flat = listing.operands[self.offsets[0] : self.offsets[-1]] - self.first_value
         self.check_operands(flat)
-        function.operands = self.by_node(flat)
+        function.operands = Operands(flat, self.offsets - self.offsets[0])
         self.read_regions()
         kinds = self.read_kinds()
-        function.names = [kinds[kind].name for kind in self.kinds.tolist()]
         self.read_edges(kinds, flat)
         self.read_special(kinds)
         self.read_boundary()
@@ -134,7 +131,7 @@ class _Body:
                 where = location(listing.ops[owner])
                 raise ShardlogError("regions nest too deeply", where=where, hint=hint)
 
-    def check_operands(self, flat: npt.NDArray[np.int32]) -> None:
+    def check_operands(self, flat: Ints) -> None:
         """Raises ShardlogError for an op that uses what comes later, as it may inside of ops that MLIR does
         not know."""
         for at in np.nonzero(flat < 0)[0][:1].tolist():
@@ -142,21 +139,17 @@ class _Body:
             op, hint = self.function.ops[node], "put it behind the ops whose results it uses"
             raise ShardlogError(f"{op.name} uses what comes later", where=location(op), hint=hint)
 
-    def types(self) -> list[int]:
+    def types(self) -> Ints:
         """The types of the values."""
-        found = self.listing.types[self.values]
-        distinct, first, which = np.unique(found, return_index=True, return_inverse=True)
-        numbers = np.empty(len(distinct), np.int32)
-        for at in np.argsort(first).tolist():
-            value = int(first[at]) + self.first_value
-            numbers[at] = self.bodies.type(int(distinct[at]), value)
-        types: list[int] = numbers[which].tolist()
+        listed = self.listing.types[self.values]
+        if not len(listed):
+            return listed
+        known, first, _ = distinct(listed)
+        numbers = np.empty(int(known.max()) + 1, np.int32)
+        values = (first + self.first_value).tolist()
+        numbers[known] = [self.bodies.type(*pair) for pair in zip(known.tolist(), values, strict=True)]
+        types: Ints = numbers[listed]
         return types
-
-    def by_node(self, flat: npt.NDArray[np.int32]) -> list[tuple[int, ...]]:
-        """What the nodes have of the operands of all."""
-        values, offsets = flat.tolist(), (self.offsets - self.offsets[0]).tolist()
-        return [tuple(values[start:end]) for start, end in pairwise(offsets)]
 
     def read_regions(self) -> None:
         """The regions of nodes, those inside of others first."""
@@ -183,14 +176,16 @@ class _Body:
         there are here."""
         function, signatures, known = self.function, self.bodies.signatures, self.bodies._kinds
         ordered = self.kinds[self.inner_first]
-        distinct, first, counts = np.unique(ordered, return_index=True, return_counts=True)
+        kinds, first, counts = distinct(ordered)
         found, looking = dict[int, _Kind](), list[int]()
-        of_kind = np.full(int(distinct[-1]) + 1, -1, np.int32)
-        told = [(int(first[at]), int(distinct[at]), int(counts[at])) for at in np.argsort(first)]
+        of_kind = np.full(int(kinds.max()) + 1, -1, np.int32)
+        names = np.empty(len(of_kind), object)
+        told = list(zip(first.tolist(), kinds.tolist(), counts.tolist(), strict=True))
         for at, number, _ in told:
             if number not in known:
                 known[number] = self.kind(int(self.inner_first[at]))
             found[number] = known[number]
+            names[number] = known[number].name
             if known[number].looks_at:
                 looking.append(number)
         waiting = [(at, number, count) for at, number, count in told if number not in looking]
@@ -205,7 +200,8 @@ class _Body:
                 alone[node] = signatures.number(key, op, 1)
             else:
                 of_kind[number] = signatures.number(tuple(kind.key), op, count)
-        function.signature = of_kind[self.kinds].tolist()
+        function.names = names[self.kinds].tolist()
+        function.signature = column(of_kind[self.kinds])
         for node, signature in alone.items():
             function.signature[node] = signature
         return found
@@ -248,7 +244,7 @@ class _Body:
             _read_sdy(kind, op)
         return kind
 
-    def read_edges(self, kinds: dict[int, _Kind], flat: npt.NDArray[np.int32]) -> None:
+    def read_edges(self, kinds: dict[int, _Kind], flat: Ints) -> None:
         """The result of a data-flow edge is another name for the value that owns the edge."""
         function = self.function
         edges = self.nodes(kinds, lambda kind: kind.name in _EDGES)
@@ -258,8 +254,11 @@ class _Body:
                 (result,) = function.results[node]
                 names[result] = names[function.operands[node][0]]
                 function.flow_edges[node] = int(names[result])
-            function.operands = self.by_node(names[flat])
-        function.order = [n for n in range(len(function.ops)) if n not in function.flow_edges]
+            function.operands = Operands(names[flat], self.offsets - self.offsets[0])
+        function.given = function.operands.values[:]
+        ordered = np.ones(len(function.ops), bool)
+        ordered[edges] = False
+        function.order = column(np.nonzero(ordered)[0])
 
     def read_special(self, kinds: dict[int, _Kind]) -> None:
         """What nodes say beyond their signatures."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..collector import no_collections
 from ..errors import ShardlogError
 from ..program.boundaries import read_boundaries
 from ..program.classes import Classes
+from ..program.columns import numbers, without
 from ..program.function import Function, Signatures, location
 from ..program.meshes import Meshes, symbol
 from ..program.mlir.modules import main_function, public, symbols
@@ -150,7 +150,7 @@ class Reader:
         structures = self.structures()
         graph = build_graph(functions, structures, self.main, self.roots(), classes)
         for function in functions.values():
-            function.order = [n for n in function.order if n not in function.removed]
+            function.order = without(function.order, function.removed)
         groups = self.read_groups(graph)
         cells = np.arange(graph.places, dtype=np.int32)
         for members in groups:
@@ -225,16 +225,17 @@ class Reader:
         classes, functions = self.classes, list(self.functions.values())
         signatures = range(len(classes.signatures.examples))
         kinds = ("constant", "keeps_constant", "expands_scalar", "computes_nothing")
-        facts: dict[str, Any] = {k: [(s,) for s in signatures if getattr(classes.of(s), k)] for k in kinds}
+        known = [classes.of(s) for s in signatures]
+        facts: dict[str, Any] = {k: [(s,) for s in signatures if getattr(known[s], k)] for k in kinds}
         # Only calls and ops of the first three kinds can be constants: the others need not be told of.
         may_be, keeps = np.zeros((2, len(signatures)), bool)
         may_be[[s for k in kinds[:3] for (s,) in facts[k]]] = True
         keeps[[s for (s,) in facts["keeps_constant"]]] = True
         keeps[[s for k in ("constant", "expands_scalar") for (s,) in facts[k]]] = False
-        numbers = {function.name: i for i, function in enumerate(functions)}
+        number_of = {function.name: i for i, function in enumerate(functions)}
         facts["holds"] = sorted(
             {
-                (numbers[f.name], s)
+                (number_of[f.name], s)
                 for f in functions
                 for s in set(f.signature) - {f.signature[n] for n in f.calls}
             }
@@ -245,21 +246,19 @@ class Reader:
         first_node, first_value = [0], [0]
         for number, function in enumerate(functions):
             nodes, values = first_node[-1], first_value[-1]
-            signature = np.asarray(function.signature, np.int64)
+            signature, definer = numbers(function.signature), numbers(function.definer)
             told = may_be[signature]
             told[list(function.calls)] = True
-            counts = np.fromiter(map(len, function.operands), np.int64, len(function.ops))
-            users = np.repeat(np.arange(len(counts)), counts)
-            flat = np.fromiter(chain.from_iterable(function.operands), np.int64, len(users))
-            definer = np.asarray(function.definer, np.int64)
+            offsets, flat = numbers(function.operands.offsets), numbers(function.operands.values)
+            users = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
             leave_out(told, keeps[signature], users, definer[flat])
             chosen, rows = np.nonzero(told)[0], np.nonzero(told[users])[0]
             defined = np.nonzero((definer >= 0) & told[definer])[0]
-            index = rows - (np.cumsum(counts) - counts)[users[rows]]
+            index = rows - offsets[users[rows]]
             columns["op_class"].append(np.column_stack([chosen + nodes, signature[chosen]]))
             columns["operand"].append(np.column_stack([users[rows] + nodes, index, flat[rows] + values]))
             columns["defines"].append(np.column_stack([definer[defined] + nodes, defined + values]))
-            calls = [(node + nodes, numbers[callee]) for node, callee in function.calls.items()]
+            calls = [(node + nodes, number_of[callee]) for node, callee in function.calls.items()]
             columns["calls"].append(np.asarray(calls, np.int64).reshape(-1, 2))
             inside = [(node + nodes, number) for node in function.calls]
             columns["inside"].append(np.asarray(inside, np.int64).reshape(-1, 2))
@@ -267,11 +266,12 @@ class Reader:
             first_value.append(values + len(function.types))
         facts.update((name, np.concatenate(parts)) for name, parts in columns.items())
         answers = self.rules.constants(facts)
-        found = np.sort([o for k in ("constant_expression", "scalar_expansion") for (o,) in answers[k]])
+        constants = [o for k in ("constant_expression", "scalar_expansion") for (o,) in answers[k]]
+        found = np.sort(np.asarray(constants, np.int32))
         scalar = [shape == () for shape in classes.signatures.shapes]
         bounds = np.searchsorted(found, first_node)
         for function, start, end, nodes in zip(functions, bounds, bounds[1:], first_node, strict=False):
-            split_constants(function, set((found[start:end] - nodes).tolist()), scalar)
+            split_constants(function, found[start:end] - nodes, scalar)
 
     def read_groups(self, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Sharding groups: values that share a group id, directly or through other groups."""

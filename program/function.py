@@ -1,4 +1,4 @@
-"""One function of a module as plain lists: values, nodes (operations), uses and annotations.
+"""One function of a module as columns and lists: values, nodes (operations), uses and annotations.
 
 Values and nodes are numbered from 0 within the function. Nothing here knows what an op does; what the rules
 say about its signature is looked up later.
@@ -6,6 +6,7 @@ say about its signature is looked up later.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
+from .columns import Operands, Results, column
 from .shardings import Sharding
 from .signature import LooksAt
 
@@ -118,26 +120,24 @@ def location(op: Any) -> str:
 
 @dataclass
 class Function:
-    """A function body. Lists are indexed by value (``types``, ``definer``) or by node (the rest)."""
+    """A function body. Columns are indexed by value (``types``, ``definer``) or by node (the rest)."""
 
     name: str
     op: Any
-    types: list[int] = field(default_factory=list)
-    definer: list[int] = field(
-        default_factory=list
-    )  # the node that a value is a result of; -1: block argument
+    types: array[int] = field(default_factory=column)
+    definer: array[int] = field(default_factory=column)  # the node a value is a result of; -1: block argument
     arguments: list[int] = field(default_factory=list)
     terminator: int = -1
     ops: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     data: dict[int, tuple[Hashable, ...]] = field(default_factory=dict)  # what an op has beyond its signature
-    signature: list[int] = field(default_factory=list)
-    operands: list[tuple[int, ...]] = field(default_factory=list)
-    results: list[range] = field(default_factory=list)
-    parent: list[int] = field(default_factory=list)  # the node around a node; -1: the function
-    region: list[int] = field(default_factory=list)  # the region of a node, numbered over the function
+    signature: array[int] = field(default_factory=column)
+    operands: Operands = field(default_factory=Operands)
+    results: Results = field(default_factory=Results)
+    parent: array[int] = field(default_factory=column)  # the node around a node; -1: the function
+    region: array[int] = field(default_factory=column)  # the region of a node, numbered over the function
     regions: dict[int, tuple[Region, ...]] = field(default_factory=dict)
-    order: list[int] = field(default_factory=list)  # nodes in program order, outer before inner
+    order: array[int] = field(default_factory=column)  # nodes in program order, outer before inner
     calls: dict[int, str] = field(default_factory=dict)
     attributes: dict[int, ir.Attribute] = field(default_factory=dict)  # value -> its #sdy.sharding
     result_attributes: list[ir.Attribute | None] = field(default_factory=list)
@@ -155,11 +155,10 @@ class Function:
     # Annotations that are specs of a manual computation, by value: its node, and which spec: "in_specs[0]".
     specs: dict[int, tuple[int, str]] = field(default_factory=dict)
     originals: dict[int, int] = field(default_factory=dict)  # copy of a constant's node -> the node
+    split: set[int] = field(default_factory=set)  # nodes of constants that are the last copy themselves
     flows: set[int] = field(default_factory=set)  # values whose sharding is that of a data-flow edge
     removed: set[int] = field(default_factory=set)
-    rewired: dict[int, set[int]] = field(
-        default_factory=dict
-    )  # operands (by node) that are not the module's any more
+    given: array[int] = field(default_factory=column)  # the operands of the module, one node after the other
     moved: set[int] = field(default_factory=set)  # constraints that stand elsewhere than in the module
     # Constraints that are not in the module: whose operand they constrain, and its index.
     created: dict[int, tuple[int, int]] = field(default_factory=dict)

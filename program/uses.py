@@ -6,14 +6,11 @@ as MLIR keeps it: an op is added after the ops in its regions, and a use that is
 
 from __future__ import annotations
 
-from itertools import chain
-
 import numpy as np
 import numpy.typing as npt
 
+from .columns import Ints, numbers, spread
 from .function import Function
-
-Integers = npt.NDArray[np.int64]
 
 
 class Uses:
@@ -22,16 +19,15 @@ class Uses:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        order = np.asarray(function.order, np.int64)
+        order, operands = numbers(function.order), function.operands
         position = np.full(len(function.ops), -1.0)
         position[order] = np.arange(len(order))
         self.position: list[float] = position.tolist()
-        operands = [function.operands[n] for n in function.order]
-        counts = np.fromiter(map(len, operands), np.int64, len(order))
-        total = int(counts.sum())
-        self.value: Integers = np.fromiter(chain.from_iterable(operands), np.int64, total)
-        self.node: Integers = np.repeat(order, counts)
-        self.index: Integers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        offsets = numbers(operands.offsets)
+        entries, rows = spread(offsets, order)
+        self.value: Ints = numbers(operands.values)[entries]
+        self.node: Ints = order[rows]
+        self.index: Ints = entries - offsets[self.node]
         self.age: npt.NDArray[np.float64] = position[self.node] + self.index * 1e-6
         self._newest = 2.0 * len(order) + 1
 
@@ -88,7 +84,6 @@ class Uses:
         self.index, self.age = np.append(self.index, 0), np.append(self.age, self._newest)
         self._newest += 1
         self.position.append(-1.0)
-        self.function.rewired[node] = {0}
 
     def move(self, node: int, index: int, value: int) -> None:
         """Operand ``index`` of ``node`` becomes ``value``; the use is the newest one of ``value``."""
@@ -96,7 +91,6 @@ class Uses:
         self.value[at] = value
         self.age[at] = self._newest
         self._newest += 1
-        self.function.rewired.setdefault(node, set()).add(index)
         operands = list(self.function.operands[node])
         operands[index] = value
         self.function.operands[node] = tuple(operands)

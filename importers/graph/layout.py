@@ -20,13 +20,13 @@ import numpy.typing as npt
 
 from ...engine.agenda.retirement import Retirement
 from ...program.classes import Classes
+from ...program.columns import Ints, numbers
 from ...program.function import Function
 from ...program.uses import Uses
 from ..passes.structure import Structure, ordered_uses
 from .edges import Edges, edges_of
 from .retirement import retirement
 
-Ints = npt.NDArray[np.int32]
 _LOCAL = -1  # what is pushed is an item of the function itself
 
 
@@ -69,7 +69,7 @@ def lay_out(
     inert = np.asarray([classes.inert(c) for c in range(len(classes.known))] + [True])  # last: removed nodes
     sleeps = inert[item_classes]
     sleeps[list(structure.dead)] = False  # they retire when their turn comes, even if they never do anything
-    makers = np.asarray(function.definer, np.int64)
+    makers = numbers(function.definer)
     for value, edge in edges.of_owner.items():
         makers[value] = edge
     uses = ordered_uses(function, set(), callee=structure.callee) if cloned else structure.uses
@@ -99,25 +99,27 @@ def lay_out(
 def _node_classes(function: Function, structure: Structure, classes: Classes) -> Ints:
     """The class of every node; -1 for removed ones."""
     class_of = np.full(len(function.ops), -1, np.int32)
-    kind = np.asarray(function.signature, np.int64) * 2 + structure.multiple
-    distinct, which = np.unique(kind[function.order], return_inverse=True)
-    numbers = [classes.number(k // 2, multiple_uses=bool(k & 1)) for k in distinct.tolist()]
-    class_of[function.order] = np.asarray(numbers, np.int32)[which]
+    order = numbers(function.order)
+    kinds = (numbers(function.signature) * 2 + structure.multiple)[order]
+    known = np.unique(kinds)
+    table = np.empty(int(known.max(initial=0)) + 1, np.int32)
+    table[known] = [classes.number(k // 2, multiple_uses=bool(k & 1)) for k in known.tolist()]
+    class_of[order] = table[kinds]
     return class_of
 
 
 def _slots(function: Function, uses: Uses, edges: Edges, place: Ints) -> tuple[Ints, Ints]:
     """The places of the slots of every item, operands then results; negative: on the other side of a call."""
     nodes = len(function.ops)
-    definers = np.asarray(function.definer, np.int64)
+    definers = numbers(function.definer)
     defined = np.nonzero(definers >= 0)[0]
     operands = np.bincount(uses.node, minlength=nodes)
-    results = np.bincount(definers[defined], minlength=nodes)
+    results = numbers(function.results.counts)
     offsets = _offsets(np.concatenate([operands + results, [len(s) for s in edges.slots]]))
     slots = np.zeros(int(offsets[-1]), np.int32)
     slots[offsets[uses.node] + uses.index] = place[uses.value]
     # The results of an op have adjacent numbers.
-    first = np.asarray([r.start for r in function.results], np.int64)
+    first = numbers(function.results.first)
     definer = definers[defined]
     slots[offsets[definer] + operands[definer] + defined - first[definer]] = place[defined]
     slots[int(offsets[nodes]) :] = list(chain.from_iterable(edges.slots))
@@ -130,7 +132,7 @@ def _neighbours(
     uses: Uses,
     edges: Edges,
     place: Ints,
-    makers: npt.NDArray[np.int64],
+    makers: Ints,
     sleeps: npt.NDArray[np.bool_],
 ) -> tuple[Ints, Ints, list[tuple[int, int]]]:
     """The items that each place pushes, as offsets and items, and the ``return_uses`` of the layout.
@@ -163,7 +165,7 @@ def _neighbours(
 
 def _items_of_uses(
     function: Function, structure: Structure, uses: Uses, edges: Edges
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[Ints, npt.NDArray[np.int64]]:
     """The item that each use pushes; where that is one of the caller's, the number of the returned value."""
     items = uses.node.copy()
     returned = np.full(len(uses.node), _LOCAL)
@@ -187,7 +189,7 @@ def _offsets(lengths: npt.NDArray[np.int64]) -> Ints:
 def _followers(function: Function, edges: Edges) -> dict[int, list[int]]:
     """Constraints that took over the uses of a value with a data-flow edge stand right after the edge."""
     followers: dict[int, list[int]] = {}
-    for node in function.order:
+    for node in function.order if function.moved else ():
         if node in function.moved and (edge := edges.of_owner.get(function.operands[node][0])) is not None:
             followers.setdefault(edge, []).append(node)
     return followers
@@ -200,7 +202,7 @@ def _program_order(
     those of a body's arguments come first in the body."""
     followers = _followers(function, edges)
     placed = [node for nodes in followers.values() for node in nodes]
-    nodes = np.asarray(function.order, np.int64)
+    nodes = numbers(function.order)
     nodes = nodes[~np.isin(nodes, placed)] if placed else nodes
     index = np.zeros(len(function.ops), np.int64)
     index[nodes] = np.arange(len(nodes))
@@ -216,7 +218,7 @@ def _program_order(
         last = structure.uses.last(node)
         stops.append((int(index[last]) + 1, -int(index[node]), found, -1))
     order: list[Ints | int] = []
-    run: list[npt.NDArray[np.int64]] = [np.asarray(with_followers(edges.arguments), np.int64)]
+    run: list[Ints] = [np.asarray(with_followers(edges.arguments), np.int32)]
 
     def flush() -> None:
         items = np.concatenate(run).astype(np.int32)
@@ -230,7 +232,7 @@ def _program_order(
         if call >= 0:
             flush()
             order.append(call)
-        run.append(np.asarray(with_followers(found), np.int64))
+        run.append(np.asarray(with_followers(found), np.int32))
     run.append(nodes[done:])
     flush()
     return order

@@ -7,14 +7,12 @@ and only then do values that dead ops used too count as used once.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from ...engine.agenda.retirement import Retirement, lists, nobody
 from ...program.classes import Classes
+from ...program.columns import Ints
 from ...program.function import Function
 from ..passes.structure import Structure
-
-Ints = npt.NDArray[np.int32]
 
 
 def retirement(
@@ -22,7 +20,7 @@ def retirement(
     structure: Structure,
     classes: Classes,
     item_classes: Ints,
-    makers: npt.NDArray[np.int64],
+    makers: Ints,
 ) -> Retirement:
     """The arrays by which the items of a function retire. ``makers`` is the item that makes each value;
     -1: none."""

@@ -8,12 +8,11 @@ Shardy's ``sdy-constant-or-scalar-splitter``. Scalars are never copied, for they
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...program.columns import Ints, Whole, column, numbers, spread, spread_ranges, starts
 from ...program.function import Function
 
 _STEPS = 20
@@ -22,8 +21,8 @@ _STEPS = 20
 def leave_out(
     told: npt.NDArray[np.bool_],
     keeps: npt.NDArray[np.bool_],
-    users: npt.NDArray[np.int64],
-    makers: npt.NDArray[np.int64],
+    users: Whole,
+    makers: Whole,
 ) -> None:
     """Takes nodes out of ``told``, which may be constants: those of ``keeps`` are if all that they use is, so
     not where something else makes it. ``users`` and ``makers`` are the nodes at the ends of every use (makers
@@ -38,109 +37,157 @@ def leave_out(
         told[out] = False
 
 
-def split_constants(function: Function, constants: set[int], scalar: Sequence[bool]) -> None:
+def split_constants(function: Function, constants: Ints, scalar: Sequence[bool]) -> None:
     """Copies the sub-computations of ``constants`` (nodes) per use; ``scalar`` says which types are scalars.
 
     Copies stand right before the node they are copied from; a node that is left without uses is removed.
     """
-    if not constants:
-        return
-    _Splitter(function, constants, scalar).run()
+    if len(constants):
+        _Splitter(function, constants, scalar).run()
 
 
 class _Splitter:
-    def __init__(self, function: Function, constants: set[int], scalar: Sequence[bool]) -> None:
-        self.function, self.constants, self.scalar = function, constants, scalar
+    def __init__(self, function: Function, constants: Ints, scalar: Sequence[bool]) -> None:
+        self.function, self.constants = function, constants
         self.groups: dict[int, list[int]] = {}  # value -> ids of its sharding groups
         for value, group, _ in function.groups:
             self.groups.setdefault(value, []).append(group)
-        self.group_nodes = {node for _, _, node in function.groups}
-        self.copied: list[int] = []  # the node behind each copy
-        self.operands: list[tuple[int, ...]] = []  # of each copy
-        self.first, self.next = len(function.ops), len(function.types)  # the first copy, the next value
+        self.definer, self.order = numbers(function.definer), numbers(function.order)
+        self.operands, self.offsets = numbers(function.operands.values), numbers(function.operands.offsets)
+        self.first_results, self.results = numbers(function.results.first), numbers(function.results.counts)
+        scalars = np.asarray(scalar, bool)[numbers(function.types)]
+        self.copied = (self.definer >= 0) & ~scalars  # values that are copied with what uses them
+        self.is_constant = np.zeros(len(function.ops), bool)
+        self.is_constant[constants] = True
 
     def run(self) -> None:
-        function, constants = self.function, self.constants
-        types, scalar = function.types, self.scalar
-        self.values = {value for node in constants for value in function.results[node]}
-        self.users = [n for n in function.order if not self.values.isdisjoint(function.operands[n])]
-        shaped = {value for value in self.values if not scalar[types[value]]}
-        for node in self.users:
-            operands = function.operands[node]
-            if node in constants or node in self.group_nodes or shaped.isdisjoint(operands):
-                continue
-            function.operands[node] = tuple([self.copy(v, {}) if v in shaped else v for v in operands])
-            function.rewired[node] = {i for i, v in enumerate(operands) if v in shaped}
+        """A use is an operand that gets a copy; what is copied for one has its number and that of a node."""
+        function, nodes = self.function, len(self.results)
+        stays = self.is_constant.copy()
+        stays[[node for _, _, node in function.groups]] = True
+        entries, rows = spread(self.offsets, self.order)
+        shaped = self.is_constant[self.definer] & self.copied
+        cut = shaped[self.operands[entries]] & ~stays[self.order][rows]
+        uses = entries[cut]
+        copies = self.copies(uses)
+        sources = copies % nodes
+        inside, made_by = spread(self.offsets, sources)  # the operands of what is copied, and by which copy
+        removed = self.unused(entries[~cut], inside)
+        # The last copy of what is not needed any more is that itself.
+        own = self.takes(removed)[sources]
+        last = np.empty(nodes, np.int32)
+        last[sources] = np.arange(len(sources))
+        own &= last[sources] == np.arange(len(sources))
+        self.new = sources[~own]
+        counts = self.results[sources]
+        first = len(function.types) + starts(counts * ~own)[:-1]  # the first value that each copy makes
+        first[own] = self.first_results[sources[own]]
+
+        def copy_of(values: Ints, use: Whole) -> Ints:
+            """What the copies for uses make in place of values."""
+            makers = self.definer[values]
+            at = np.searchsorted(copies, use * nodes + makers)
+            return first[at] + values - self.first_results[makers]
+
+        operands = self.operands[inside]
+        within = self.copied[operands]
+        operands[within] = copy_of(operands[within], (copies // nodes)[made_by[within]])
+        self.operands[uses] = copy_of(self.operands[uses], np.arange(len(uses)))
+        mine = own[made_by]
+        self.operands[inside[mine]] = operands[mine]
+        function.operands.values = column(self.operands)
+        function.operands.extend(operands[~mine], np.diff(self.offsets)[self.new])
+        removed[sources[own]] = False
+        function.removed.update(np.nonzero(removed)[0].tolist())
+        function.split.update(sources[own].tolist())
         self.add_copies()
-        self.remove_unused()
-        self.put_in_order()
+        self.remove_groups()
+        self.put_in_order(removed)
 
-    def put_in_order(self) -> None:
-        """Copies stand before what they are copied from, in the order in which they were made."""
-        function = self.function
-        copies = np.asarray(list(function.originals), np.int64)
-        kept = np.asarray([n for n in function.order if n not in function.removed], np.int64)
-        place = np.concatenate([np.asarray(list(function.originals.values()), np.int64), kept])
-        made = np.concatenate([np.arange(len(copies)), np.full(len(kept), len(copies))])
-        function.order = np.concatenate([copies, kept])[np.lexsort((made, place))].tolist()
+    def copies(self, uses: Ints) -> npt.NDArray[np.int64]:
+        """What is copied for uses, sorted: the number of a use times that of all nodes, and the node."""
+        nodes = len(self.results)
+        wave = np.arange(len(uses)) * nodes + self.definer[self.operands[uses]]
+        found = [wave]
+        while len(wave):  # what the last ones use
+            entries, rows = spread(self.offsets, wave % nodes)
+            used = self.operands[entries]
+            inner = self.copied[used]
+            wave = np.unique((wave // nodes)[rows[inner]] * nodes + self.definer[used[inner]])
+            found.append(wave)
+        return np.unique(np.concatenate(found))
 
-    def copy(self, value: int, copies: dict[int, int]) -> int:
-        """The copy of ``value``, with copies of all that it is computed from (``copies`` has those made
-        already)."""
-        function = self.function
-        if value in copies:
-            return copies[value]
-        node = function.definer[value]
-        if node < 0 or self.scalar[function.types[value]]:
-            return value
-        inner = function.operands[node]
-        operands = tuple([self.copy(v, copies) for v in inner]) if inner else ()
-        self.copied.append(node)
-        self.operands.append(operands)
-        for result in function.results[node]:
-            copies[result] = self.next
-            self.next += 1
-        return copies[value]
+    def unused(self, kept: Ints, copied: Ints) -> npt.NDArray[np.bool_]:
+        """Which nodes are constants without uses other than by sharding groups.
+
+        ``kept`` are the operands that get no copies, ``copied`` those of what is copied.
+        """
+        count = len(self.definer)
+        grouped = np.zeros(len(self.results), bool)
+        grouped[[node for _, _, node in self.function.groups]] = True
+        groups, _ = spread(self.offsets, np.nonzero(grouped)[0])
+        uses = np.bincount(self.operands[kept], minlength=count)
+        uses -= np.bincount(self.operands[groups], minlength=count)
+        outside = self.operands[copied]
+        uses += np.bincount(outside[~self.copied[outside]], minlength=count)
+        removed, waiting = np.zeros(len(self.results), bool), self.constants
+        while len(waiting):  # users before what they use
+            values, which = spread_ranges(self.first_results[waiting], self.results[waiting])
+            used = np.bincount(which, uses[values], len(waiting)) > 0
+            removed[waiting[~used]] = True
+            entries, _ = spread(self.offsets, waiting[~used])
+            uses -= np.bincount(self.operands[entries], minlength=count)
+            makers = np.unique(self.definer[self.operands[entries]])
+            waiting = makers[(makers >= 0) & self.is_constant[makers]]
+        return removed
+
+    def takes(self, removed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Which nodes can be copies of their own. Calls cannot, of which every copy has a copy of the
+        function, nor can what is in sharding groups."""
+        found = removed.copy()
+        found[list(self.function.calls)] = False
+        found[[self.function.definer[value] for value in self.groups]] = False
+        return found
 
     def add_copies(self) -> None:
-        """Adds the copies that were made to the function."""
-        function, copied = self.function, self.copied
-        columns: list[list[Any]] = [function.ops, function.names, function.signature]
-        for column in (*columns, function.parent, function.region):
-            column.extend([column[node] for node in copied])
-        function.operands.extend(self.operands)
-        function.originals.update(enumerate(copied, self.first))
-        calls = [
-            (twin, function.calls[node])
-            for twin, node in function.originals.items()
-            if node in function.calls
-        ]
-        function.calls.update(calls)
-        for twin, node in function.originals.items():
-            results, first = function.results[node], len(function.types)
-            for result in results:
-                value = function.new_value(function.types[result], twin)
-                if result in function.annotations:
-                    function.annotations[value] = function.annotations[result]
-                if result in self.groups:
-                    function.groups.extend([(value, group, -1) for group in self.groups[result]])
-            function.results.append(range(first, first + len(results)))
+        """Adds the copies that are new to the function."""
+        function, sources = self.function, self.new
+        node, value = len(function.ops), len(function.types)
+        results = self.results[sources]
+        function.results.extend(value + starts(results)[:-1], results)
+        for list_ in (function.ops, function.names):
+            list_.extend([list_[source] for source in sources.tolist()])
+        for numbers_ in (function.signature, function.parent, function.region):
+            numbers_.extend(column(numbers(numbers_)[sources]))
+        function.originals.update(enumerate(sources.tolist(), node))
+        if function.calls:
+            twins = [
+                (twin, source) for twin, source in function.originals.items() if source in function.calls
+            ]
+            function.calls.update((twin, function.calls[source]) for twin, source in twins)
+        copied, which = spread_ranges(self.first_results[sources], results)
+        function.types.extend(column(numbers(function.types)[copied]))
+        function.definer.extend(column(node + which))
+        if function.annotations or self.groups:
+            for twin, source in enumerate(copied.tolist(), value):
+                if source in function.annotations:
+                    function.annotations[twin] = function.annotations[source]
+                function.groups.extend([(twin, group, -1) for group in self.groups.get(source, ())])
 
-    def remove_unused(self) -> None:
-        """Removes constants without uses other than by sharding groups, users before what they use."""
+    def remove_groups(self) -> None:
+        """Removes the groups of values that are gone."""
         function = self.function
-        nodes = [n for n in chain(self.users, function.originals) if n not in self.group_nodes]
-        used = np.fromiter(chain.from_iterable([function.operands[n] for n in nodes]), np.int64)
-        uses = np.bincount(used, minlength=len(function.types)).tolist()
-        for node in sorted(self.constants, reverse=True):
-            if not any(map(uses.__getitem__, function.results[node])):
-                function.removed.add(node)
-                for value in function.operands[node]:
-                    uses[value] -= 1
-        if not function.groups:
-            return
-        gone = {value for node in function.removed for value in function.results[node]}
-        for value, _, node in function.groups:
-            if value in gone:
-                function.removed.add(node)
-        function.groups = [g for g in function.groups if g[0] not in gone]
+        if function.groups:
+            gone = {value for node in function.removed for value in function.results[node]}
+            function.removed.update(node for value, _, node in function.groups if value in gone)
+            function.groups = [g for g in function.groups if g[0] not in gone]
+
+    def put_in_order(self, removed: npt.NDArray[np.bool_]) -> None:
+        """Copies stand before what they are copied from, in the order in which they were made."""
+        function = self.function
+        removed[[node for node in function.removed if node >= 0]] = True
+        kept = self.order[~removed[self.order]]
+        copies = np.arange(len(removed), len(function.ops), dtype=np.int32)
+        place = np.concatenate([self.new, kept])
+        made = np.concatenate([np.arange(len(copies)), np.full(len(kept), len(copies))])
+        function.order = column(np.concatenate([copies, kept])[np.lexsort((made, place))])

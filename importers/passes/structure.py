@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...program.classes import Classes, End, Knowledge
+from ...program.columns import column, numbers
 from ...program.function import Function
 from ...program.uses import Uses
 from .constraints import apply_constraints
@@ -105,7 +106,7 @@ def _constrained(
 def _ordered(begun: _Begun, classes: Classes) -> Structure:
     function, uses, edges = begun.function, begun.uses, begun.edges
     if function.moved:
-        function.order.sort(key=lambda n: uses.position[n])
+        function.order = column(sorted(function.order, key=uses.position.__getitem__))
     counts = _counts(function, classes, uses)
     multiple = np.zeros(len(function.ops), bool)
     multiple[uses.node[counts[uses.value] > 1]] = True
@@ -133,19 +134,17 @@ def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
     results = [v for node in function.calls for v in function.results[node]]
     uses.reverse(marks(owners, results))
     ends = [function.terminator] if callee else []
-    uses.renew([*(node for node in function.order if node in function.calls), *ends])
+    calls = [node for node in function.order if node in function.calls] if function.calls else []
+    uses.renew([*calls, *ends])
     uses.reverse(marks(results, function.arguments if callee else ()))
     return uses
 
 
 def _edges(function: Function, classes: Classes) -> list[DataFlow]:
-    with_edges = {s for s in set(function.signature) if classes.of(s).edges}
-    if not with_edges:
-        return []
-    found = []
-    for node in function.order:
-        if function.signature[node] not in with_edges:
-            continue
+    with_edges = np.zeros(len(classes.signatures.examples), bool)
+    with_edges[[s for s in set(function.signature) if classes.of(s).edges]] = True
+    order, found = numbers(function.order), []
+    for node in order[with_edges[numbers(function.signature)[order]]].tolist():
         for edge in classes.of(function.signature[node]).edges:
             owner = _value(function, node, edge.owner)
             if classes.signatures.shapes[function.types[owner]] is None:
@@ -173,11 +172,12 @@ def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int], edge
     an op with one inside; ``edged`` are the nodes with edges of their own."""
     used = np.bincount(uses.value, minlength=len(function.types))
     used[list(keep)] += 1
-    definers = np.asarray(function.definer, np.int64)[used > 0]
-    needed = np.bincount(definers + 1, minlength=len(function.ops) + 1)[1:]
+    needed = np.bincount(numbers(function.definer)[used > 0] + 1, minlength=len(function.ops) + 1)[1:] > 0
     known = {s: classes.of(s) for s in set(function.signature)}
-    may_die = {s for s, what in known.items() if what.pure or what.pure_inside}
-    if not any(function.signature[n] in may_die for n in function.order if not needed[n]):
+    may_die = np.zeros(len(classes.signatures.examples), bool)
+    may_die[[s for s, what in known.items() if what.pure or what.pure_inside]] = True
+    order = numbers(function.order)
+    if not (may_die[numbers(function.signature)[order]] & ~needed[order]).any():
         return set()
     counts = used.tolist()
     pure = _pure_nodes(function, [known[s] for s in function.signature], edged)
@@ -221,4 +221,4 @@ def _counts(function: Function, classes: Classes, uses: Uses) -> npt.NDArray[np.
     for value, _, node in function.groups:
         counts[value] += node < 0  # a copy of a constant is in the groups of the constant
     shaped = np.asarray([shape != () for shape in classes.signatures.shapes], bool)
-    return np.where(shaped[np.asarray(function.types, np.int64)], counts, 0)
+    return np.where(shaped[numbers(function.types)], counts, 0)

@@ -1,0 +1,156 @@
+"""What the nodes of a function use and make, in arrays of machine numbers.
+
+Columns of numbers are Python's ``array``: an entry costs four bytes and is an ``int`` when it is asked for,
+and NumPy computes with all of them at once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int32]
+Whole = npt.NDArray[np.signedinteger[Any]]  # of any width
+
+
+def column(numbers: Any = ()) -> array[int]:
+    """A column with these numbers, such as an array of NumPy's."""
+    return array("i", np.asarray(numbers, np.int32).tobytes())
+
+
+def numbers(column: array[int]) -> Ints:
+    """The numbers of a column, as they are now."""
+    return np.array(column, np.int32)
+
+
+def without(nodes: array[int], removed: Collection[int]) -> array[int]:
+    """A column of nodes without some of them."""
+    if not removed:
+        return nodes
+    found = numbers(nodes)
+    gone = np.zeros(max(int(found.max(initial=0)), *removed) + 1, bool)
+    gone[list(removed)] = True
+    return column(found[~gone[found]])
+
+
+class Operands(Sequence[tuple[int, ...]]):
+    """The values that each node uses. ``values`` has them all; those of a node start at its offset."""
+
+    __slots__ = ("offsets", "values")
+
+    def __init__(self, values: Any = (), offsets: Any = (0,)) -> None:
+        self.values, self.offsets = column(values), column(offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, node: int) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(self, node: slice) -> list[tuple[int, ...]]: ...
+    def __getitem__(self, node: Any) -> Any:
+        if isinstance(node, slice):
+            return [self[n] for n in range(*node.indices(len(self)))]
+        if node < 0:
+            raise IndexError(node)
+        return tuple(self.values[self.offsets[node] : self.offsets[node + 1]])
+
+    def __setitem__(self, node: int, operands: Sequence[int]) -> None:
+        """Other operands, as many as there were."""
+        start, end = self.offsets[node], self.offsets[node + 1]
+        if end - start != len(operands):
+            raise ValueError(f"{len(operands)} operands instead of {end - start}")
+        self.values[start:end] = array("i", operands)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        values = self.values.tolist()
+        return (tuple(values[start:end]) for start, end in pairwise(self.offsets.tolist()))
+
+    def append(self, operands: Iterable[int]) -> None:
+        """The operands of one more node."""
+        self.values.extend(operands)
+        self.offsets.append(len(self.values))
+
+    def extend(self, values: Whole, counts: Whole) -> None:
+        """The operands of more nodes, so many of each."""
+        first = self.offsets[-1]
+        self.values.extend(column(values))
+        self.offsets.extend(column(first + np.cumsum(counts)))
+
+    @property
+    def counts(self) -> Ints:
+        """How many operands each node has."""
+        return np.diff(numbers(self.offsets))
+
+
+class Results(Sequence[range]):
+    """The values that each node makes, which are adjacent: where they start, and how many they are."""
+
+    __slots__ = ("counts", "first")
+
+    def __init__(self, first: Any = (), counts: Any = ()) -> None:
+        self.first, self.counts = column(first), column(counts)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @overload
+    def __getitem__(self, node: int) -> range: ...
+    @overload
+    def __getitem__(self, node: slice) -> list[range]: ...
+    def __getitem__(self, node: Any) -> Any:
+        if isinstance(node, slice):
+            return [self[n] for n in range(*node.indices(len(self)))]
+        first = self.first[node]
+        return range(first, first + self.counts[node])
+
+    def __iter__(self) -> Iterator[range]:
+        return (range(f, f + n) for f, n in zip(self.first.tolist(), self.counts.tolist(), strict=True))
+
+    def append(self, results: range) -> None:
+        """The results of one more node."""
+        self.first.append(results.start)
+        self.counts.append(len(results))
+
+    def extend(self, first: Whole, counts: Whole) -> None:
+        """The results of more nodes."""
+        self.first.extend(column(first))
+        self.counts.extend(column(counts))
+
+
+def starts(counts: Whole) -> Ints:
+    """Where rows with so many entries start, and at last where the last one ends."""
+    found = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=found[1:])
+    return found
+
+
+def spread(offsets: Ints, rows: Whole) -> tuple[Ints, Ints]:
+    """The entries of some rows, one row after the other: where each stands, and in which of these rows.
+
+    Row r has the entries from ``offsets[r]`` up to ``offsets[r + 1]``.
+    """
+    first = offsets[rows]
+    return spread_ranges(first, offsets[rows + 1] - first)
+
+
+def spread_ranges(first: Ints, counts: Whole) -> tuple[Ints, Ints]:
+    """The numbers in ranges, one range after the other, and in which range each is."""
+    which = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    return np.arange(len(which), dtype=np.int32) + (first - starts(counts)[:-1])[which], which
+
+
+def distinct(found: Ints) -> tuple[Whole, Ints, Whole]:
+    """The distinct ones of small numbers in the order in which they first come, with where they do, and how
+    often each comes."""
+    counts = np.bincount(found)
+    first = np.empty(len(counts), np.int32)
+    first[found[::-1]] = np.arange(len(found) - 1, -1, -1, dtype=np.int32)  # the last one written stays
+    there = np.nonzero(counts)[0]
+    there = there[np.argsort(first[there])]
+    return there, first[there], counts[there]
