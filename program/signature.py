@@ -99,9 +99,10 @@ def describe(
     slots = [("operand", i, v.type) for i, v in enumerate(op.operands)]
     slots += [("result", i, kind) for i, kind in enumerate(results)]
     for t, (role, i, kind) in enumerate(slots):
-        if kind not in tensors:
-            tensors[kind] = _tensor(kind)
-        rank, shape, element = tensors[kind]
+        tensor = tensors.get(kind)
+        if tensor is None:
+            tensor = tensors[kind] = _tensor(kind)
+        rank, shape, element = tensor
         _add(facts, "slot", (t, role, i, rank))
         if shape:
             facts.setdefault("dim", []).extend([(t, d, size) for d, size in shape])

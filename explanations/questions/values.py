@@ -45,7 +45,7 @@ class Values:
         if "%" not in name or self._record.named(name):
             return []
         found = [n for mark in ("#", "'") for n in self._record.numbered(f"{name}{mark}")]
-        return [self._record.value(number) for number in sorted(found)]
+        return [self._record.value(number) for number in found]
 
     def note(self, name: str) -> str:
         """A note on a name, to be said beforehand: the copies of a constant, each with its use and sharding;

@@ -147,8 +147,8 @@ class Live(LiveTurns):
         return {name: numbers[0] for name, numbers in self.by_name.items()}
 
     def numbered(self, start: str) -> list[int]:
-        found = ((name, n[0]) for name, n in self.by_name.items() if name.startswith(start))
-        return sorted(number for name, number in found if name[len(start) :].isdecimal())
+        found = [(name[len(start) :], n[0]) for name, n in self.by_name.items() if name.startswith(start)]
+        return [number for _, number in sorted((int(end), n) for end, n in found if end.isdecimal())]
 
     # ---- Values -----------------------------------------------------------------------------------------
 

@@ -134,7 +134,8 @@ class Record(Questions, ABC):
 
     @abstractmethod
     def numbered(self, start: str) -> list[int]:
-        """The numbers of the tensors whose names are ``start`` and a number behind it, in order."""
+        """The numbers of the tensors whose names are ``start`` and a number behind it, in the order of
+        those."""
 
     @abstractmethod
     def value(self, number: int) -> Value:

@@ -104,8 +104,9 @@ class Saved(Record):
     def numbered(self, start: str) -> list[int]:
         # The texts that start so are those up to it with its last character raised by one.
         query = "SELECT name, min(value) FROM name WHERE name >= ? AND name < ? GROUP BY name"
-        found = self._all(query, start, f"{start[:-1]}{chr(ord(start[-1]) + 1)}")
-        return sorted(number for name, number in found if name[len(start) :].isdecimal())
+        rows = self._all(query, start, f"{start[:-1]}{chr(ord(start[-1]) + 1)}")
+        found = [(name[len(start) :], number) for name, number in rows]
+        return [number for _, number in sorted((int(end), n) for end, n in found if end.isdecimal())]
 
     def value(self, number: int) -> Value:
         return self._value(number)[0]
