@@ -165,24 +165,25 @@ class Body:
     def merge_constants(self) -> None:
         """Equal constants with equal shardings become one, the first."""
         function, classes = self.function, self.classes
-        merges = {s for s in set(function.signature) if classes.of(s).merges}
-        if not merges:
-            return
-        first: dict[Hashable, int] = {}
-        place, results, data = self.instance.layout.place, function.results, function.data
-        held = self.written.contents[self.instance.place + place].tolist()
-        nodes = [node for node in function.order if function.signature[node] in merges]
+        merges = np.zeros(len(classes.signatures.examples), bool)
+        merges[[s for s in set(function.signature) if classes.of(s).merges]] = True
+        nodes = numbers(function.order)
+        nodes = nodes[merges[numbers(function.signature)[nodes]]]
+        held = self.instance.layout.place[numbers(function.results.first)[nodes]]
+        source, operands = function.originals, function.operands
         likeness = zip(
-            [function.signature[node] for node in nodes],
-            [data.get(function.originals.get(node, node)) for node in nodes],
-            [function.region[node] for node in nodes],
-            [held[results[node].start] for node in nodes],
+            nodes.tolist(),
+            function.operands.counts[nodes].tolist(),
+            numbers(function.signature)[nodes].tolist(),
+            numbers(function.region)[nodes].tolist(),
+            self.written.contents[self.instance.place + held].tolist(),
             strict=True,
         )
-        for node, alike in zip(nodes, likeness, strict=True):
-            operands = function.operands[node]
-            key = (*alike, *map(self.representative, operands)) if operands else alike
-            other = first.setdefault(key, node)
+        first: dict[Hashable, int] = {}
+        for node, used, *alike in likeness:
+            told = function.data.get(source.get(node, node))
+            values = map(self.representative, operands[node]) if used else ()
+            other = first.setdefault((*alike, told, *values), node)
             if other != node:
                 self.same[node] = other
 
@@ -224,10 +225,11 @@ class Body:
         function = self.function
         for node, index in self.changed():
             self.ops[node].operands[index] = self.ir_value(function.operands[node][index])
-        for node in self.same:
-            if self.ops[node] is not None:
-                for value, result in zip(function.results[node], self.ops[node].results, strict=True):
-                    result.replace_all_uses_with(self.ir_value(value))
+        for node, other in self.same.items():
+            if (op := self.ops[node]) is not None:
+                results, others = op.results, self.ops[other].results
+                for index in range(function.results.counts[node]):
+                    results[index].replace_all_uses_with(others[index])
 
     def changed(self) -> Iterator[tuple[int, int]]:
         """The operands that ops do not have already: nodes and indices."""
@@ -307,8 +309,7 @@ class Body:
         for node in (*edges, *groups):
             self.ops[node].operation.erase()
         self.erased = {*edges, *groups, *gone, *self.same}
-        merged = sorted((n for n in self.same if self.ops[n] is not None), key=lambda n: -n)
-        for node in merged:
+        for node in sorted((n for n in self.same if self.ops[n] is not None), reverse=True):
             self.ops[node].operation.erase()
         for node in gone:
             if node not in groups:
