@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from ..program.mlir.modules import operations_in
 from ..program.signature import attributes
 
 Ints = npt.NDArray[np.int32]
@@ -83,7 +84,7 @@ def listing_of(module: ir.Module) -> Listing:
         read = core.read_bytecode
     except (ImportError, AttributeError):  # it is not built, or an older one
         return through_bindings(module)
-    return Listing(_ops_of(module), **read(bytecode(module)))
+    return Listing([module.operation, *operations_in(module)], **read(bytecode(module)))
 
 
 def bytecode(module: ir.Module) -> bytes:
@@ -91,19 +92,6 @@ def bytecode(module: ir.Module) -> bytes:
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer, _VERSION)
     return buffer.getvalue()
-
-
-def _ops_of(module: ir.Module) -> list[ir.Operation]:
-    """All ops of a module, each before those inside of it."""
-    ops: list[ir.Operation] = []
-    add, on = ops.append, ir.WalkResult.ADVANCE
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        add(op)
-        return on
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return ops
 
 
 def through_bindings(module: ir.Module) -> Listing:

@@ -26,7 +26,13 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.mlir.modules import boundary_attributes, is_custom_call, ops_in, symbols, with_attributes
+from ..program.mlir.modules import (
+    boundary_attributes,
+    is_custom_call,
+    operations_in,
+    symbols,
+    with_attributes,
+)
 from ..program.signature import text_of
 from .gspmd.shard_map import give_body
 from .tuples import flatten_tuples
@@ -66,8 +72,9 @@ def read_frontend_attributes(module: ir.Module) -> bool:
             _set(main, label, dict(enumerate(sdy.TensorShardingPerValueAttr(found).shardings)))
     for function in functions.values():
         _read_boundary(function)
-        for op in ops_in(function):
-            _read_op(op, function)
+        for op in operations_in(function):
+            if any(label in op.attributes for label in (_ATTRIBUTES, "mhlo.sharding", "call_target_name")):
+                _read_op(op.opview, function)
     _read_manual_computations(functions)
     try:
         module.operation.verify()
@@ -84,7 +91,7 @@ def _mentions(function: Any) -> bool:
     return any(_SHARDING in entry[_ATTRIBUTES] for entry in entries) or any(
         _ATTRIBUTES in op.attributes
         and any(a.name.startswith("xla.sdy.") for a in op.attributes[_ATTRIBUTES])
-        for op in ops_in(function)
+        for op in operations_in(function)
     )
 
 
@@ -255,7 +262,7 @@ def _read_manual_computations(functions: dict[str, Any]) -> None:
         if name in done or name not in functions:
             return
         done.add(name)
-        for op in [op for op in ops_in(functions[name]) if op.operation.name == "func.call"]:
+        for op in [op.opview for op in operations_in(functions[name]) if op.name == "func.call"]:
             callee = op.attributes["callee"].value
             visit(callee)
             if callee in bodies:

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import ops_in
+from ..program.mlir.modules import operations_in
 
 _PART = "stablehlo.get_tuple_element"
 
@@ -24,11 +24,9 @@ def flatten_tuples(module: ir.Module) -> None:
 def _makers(module: ir.Module) -> list[Any]:
     """The ops that return a tuple."""
     return [
-        op
-        for op in ops_in(module)
-        if op.operation.name != _PART
-        and len(op.results) == 1
-        and isinstance(op.results[0].type, ir.TupleType)
+        op.opview
+        for op in operations_in(module)
+        if op.name != _PART and len(op.results) == 1 and isinstance(op.results[0].type, ir.TupleType)
     ]
 
 

@@ -12,21 +12,20 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from ..program.mlir.modules import ops_in, symbols
+from ..program.mlir.modules import operations_in, ops_in
 
 
 def simplify_loops(module: ir.Module) -> None:
     """Changes the ``stablehlo.while``s of a module in place, inner ones first."""
-    for function in symbols(module, "func.func").values():
-        loops = [op for op in ops_in(function, ir.WalkOrder.POST_ORDER) if _is_loop(op)]
-        for loop in loops:
-            _take_out(loop)
-        for loop in [op for op in ops_in(function) if _is_loop(op)] if loops else ():
-            _open(loop)
+    loops = _loops(module, ir.WalkOrder.POST_ORDER)
+    for loop in loops:
+        _take_out(loop)
+    for loop in _loops(module, ir.WalkOrder.PRE_ORDER) if loops else ():
+        _open(loop)
 
 
-def _is_loop(op: Any) -> bool:
-    return bool(op.operation.name == "stablehlo.while")
+def _loops(module: ir.Module, order: ir.WalkOrder) -> list[Any]:
+    return [op.opview for op in operations_in(module, order) if op.name == "stablehlo.while"]
 
 
 def _take_out(loop: Any) -> None:

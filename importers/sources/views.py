@@ -15,7 +15,7 @@ from ...program.mlir.modules import (
     boundary_attributes,
     bytecode_of,
     main_function,
-    ops_in,
+    operations_in,
     symbols,
     with_attributes,
 )
@@ -111,11 +111,10 @@ def _devices(module: ir.Module) -> int:
 
 def _name_ops(module: ir.Module) -> None:
     """Gives the ops of a module names where they have only a line: HLO has no lines without a name."""
-
     with module.context:
-        for op in ops_in(module):
-            if str(op.location).startswith('loc("') and str(op.location).count(":") >= 2:
-                op.operation.location = ir.Location.name(op.operation.name, op.location)
+        for op in operations_in(module):
+            if isinstance(op.location, ir.FileLineColLoc):
+                op.location = ir.Location.name(op.name, op.location)
 
 
 def _with_names(text: Text, original: ir.Module) -> Text:

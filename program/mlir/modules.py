@@ -19,24 +19,31 @@ def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
     return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in ops}
 
 
-def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
-    """The ops inside an op or a module, at any depth."""
+def operations_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
+    """The operations inside an op or a module, at any depth, without what is known of each kind of op: it
+    takes most of the time that ``ops_in`` takes to look that up."""
     found: list[Any] = []
+    add, on = found.append, ir.WalkResult.ADVANCE
 
-    def visit(inner: Any) -> ir.WalkResult:
-        found.append(inner.opview)
-        return ir.WalkResult.ADVANCE
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        add(inner)
+        return on
 
     op.operation.walk(visit, order)
     found.pop(0 if order == ir.WalkOrder.PRE_ORDER else -1)  # the op itself
     return found
 
 
+def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
+    """The ops inside an op or a module, at any depth."""
+    return [inner.opview for inner in operations_in(op, order)]
+
+
 def named_in(op: Any) -> set[str]:
     """The symbols that ops inside an op name among their attributes: what is called, and the decomposition
     of a composite."""
     found = set[str]()
-    for inner in ops_in(op):
+    for inner in operations_in(op):
         attributes = inner.attributes
         for label in attributes:
             if label == "value":  # of a constant: complex ones have no class in Python
