@@ -28,7 +28,8 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
-from .scopes import holds_wildcard, literals, own_name, parts, terms, variables
+from ..language.walk import literals, parts, terms
+from .scopes import holds_wildcard, own_name, variables
 
 Relations = Mapping[str, RelationDeclaration]
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from ..language.diagnostics import Reporter, did_you_mean
 from ..language.syntax import Atom, Clause, Comparison, Constant, Negation, Term, Variable
-from .scopes import literals
+from ..language.walk import literals
 
 RELATION = "domain"
 Domains = Mapping[str, Mapping[str, None]]  # type -> its values, in the order of the program

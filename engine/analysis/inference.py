@@ -23,7 +23,8 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
-from .scopes import literals, own_name
+from ..language.walk import literals
+from .scopes import own_name
 from .types import PRIMITIVES, Types
 
 _NUMERIC = frozenset(["number", "unsigned", "float"])

@@ -16,14 +16,13 @@ from ..language.syntax import (
     Call,
     Cast,
     Clause,
-    Comparison,
-    Literal,
     Negation,
     Record,
     Term,
     Variable,
 )
-from .scopes import literals, map_literal, own_name, terms
+from ..language.walk import literals, rewrite_clause, terms
+from .scopes import own_name
 
 
 def check_key(clause: Clause, keyed: Set[str], key: str, reporter: Reporter) -> None:
@@ -90,27 +89,11 @@ def drop_key(clause: Clause, keyed: Set[str]) -> Clause:
     key = first.name if isinstance(first, Variable) else None
 
     def change(term: Term) -> Term:
-        if isinstance(term, Call | Record | Branch):
-            return term._replace(args=tuple(map(change, term.args)))
-        if isinstance(term, Cast):
-            return term._replace(value=change(term.value))
         if isinstance(term, Aggregate):
-            target = None if term.target is None else change(term.target)
-            outer = tuple(name for name in term.outer if name != key)
-            return term._replace(target=target, body=tuple(map(drop, term.body)), outer=outer)
+            return term._replace(outer=tuple(name for name in term.outer if name != key))
         return term
 
-    def drop(literal: Literal) -> Literal:
-        if isinstance(literal, Negation):
-            atom = drop(literal.atom)
-            assert isinstance(atom, Atom)
-            return literal._replace(atom=atom)
-        if isinstance(literal, Atom) and literal.name in keyed:
-            literal = literal._replace(args=literal.args[1:])
-        if not clause.nested or not isinstance(literal, Atom | Comparison):
-            return literal
-        return map_literal(literal, change)
+    def drop(atom: Atom) -> Atom:
+        return atom._replace(args=atom.args[1:]) if atom.name in keyed else atom
 
-    head = drop(clause.head)
-    assert isinstance(head, Atom)
-    return clause._replace(head=head, body=tuple(map(drop, clause.body)))
+    return rewrite_clause(clause, change if clause.nested else None, drop)

@@ -15,8 +15,6 @@ from ..language.syntax import (
     Aggregate,
     Atom,
     Branch,
-    Call,
-    Cast,
     Clause,
     Literal,
     Record,
@@ -25,7 +23,10 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
-from .scopes import holds_generator, holds_wildcard, map_literal, terms, variables
+from ..language.walk import rewrite_clause, terms
+from .scopes import holds_generator, holds_wildcard, variables
+
+BAGS = ("count", "sum", "mean")  # aggregates for which every solution counts
 
 
 def counts_bindings(aggregate: Aggregate) -> bool:
@@ -54,20 +55,11 @@ class Projections:
             return clause
 
         def change(term: Term) -> Term:
-            if isinstance(term, Call | Record | Branch):
-                return term._replace(args=tuple(map(change, term.args)))
-            if isinstance(term, Cast):
-                return term._replace(value=change(term.value))
-            if not isinstance(term, Aggregate):
+            if not (isinstance(term, Aggregate) and term.function in BAGS and counts_bindings(term)):
                 return term
-            body = tuple(map_literal(literal, change) for literal in term.body)
-            if term.function in ("count", "sum", "mean") and counts_bindings(term):
-                body = tuple(self._projected(literal, term, clause) for literal in body)
-            return term._replace(body=body)
+            return term._replace(body=tuple(self._projected(literal, term, clause) for literal in term.body))
 
-        head = map_literal(clause.head, change)
-        assert isinstance(head, Atom)
-        return clause._replace(head=head, body=tuple(map_literal(literal, change) for literal in clause.body))
+        return rewrite_clause(clause, change)
 
     def _projected(self, literal: Literal, aggregate: Aggregate, clause: Clause) -> Literal:
         if not isinstance(literal, Atom):

@@ -7,7 +7,7 @@ everything later can treat a clause as one flat scope.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from itertools import count
 
 from ..language.syntax import (
@@ -17,14 +17,13 @@ from ..language.syntax import (
     Call,
     Cast,
     Clause,
-    Comparison,
     Literal,
-    Negation,
     Record,
     Term,
     Variable,
     Wildcard,
 )
+from ..language.walk import map_literal, terms
 
 
 def resolve(clause: Clause) -> Clause:
@@ -41,65 +40,6 @@ def resolve(clause: Clause) -> Clause:
     new_head = map_literal(head, rename)
     assert isinstance(new_head, Atom)
     return clause._replace(head=new_head, body=tuple(map_literal(literal, rename) for literal in body))
-
-
-def literals(clause: Clause) -> Iterable[Literal]:
-    """The head and all literals of the body, those in aggregates too."""
-    own = (clause.head, *clause.body)
-    return _all_literals(own) if clause.nested else own
-
-
-def _all_literals(body: Iterable[Literal]) -> Iterator[Literal]:
-    for literal in body:
-        yield literal
-        for term in terms(literal):
-            yield from _inner_literals(term)
-
-
-def _inner_literals(term: Term) -> Iterator[Literal]:
-    if isinstance(term, Aggregate):
-        yield from _all_literals(term.body)
-        if term.target is not None:
-            yield from _inner_literals(term.target)
-    elif isinstance(term, Call | Record | Branch):
-        for arg in term.args:
-            yield from _inner_literals(arg)
-    elif isinstance(term, Cast):
-        yield from _inner_literals(term.value)
-
-
-def terms(literal: Literal) -> tuple[Term, ...]:
-    """The terms of a literal."""
-    if isinstance(literal, Atom):
-        return literal.args
-    if isinstance(literal, Comparison):
-        return (literal.left, literal.right)
-    if isinstance(literal, Negation):
-        return literal.atom.args
-    return ()
-
-
-def parts(term: Term) -> tuple[Term, ...]:
-    """The terms in a term, also those of an aggregate's body."""
-    if isinstance(term, Call | Record | Branch):
-        return term.args
-    if isinstance(term, Cast):
-        return (term.value,)
-    if isinstance(term, Aggregate):
-        inside = tuple(inner for literal in term.body for inner in terms(literal))
-        return inside if term.target is None else (*inside, term.target)
-    return ()
-
-
-def map_literal(literal: Literal, change: Callable[[Term], Term]) -> Literal:
-    """The literal with ``change`` applied to each of its terms."""
-    if isinstance(literal, Atom):
-        return literal._replace(args=tuple(map(change, literal.args)))
-    if isinstance(literal, Negation):
-        return literal._replace(atom=literal.atom._replace(args=tuple(map(change, literal.atom.args))))
-    if isinstance(literal, Comparison):
-        return literal._replace(left=change(literal.left), right=change(literal.right))
-    return literal
 
 
 def variables(term: Term) -> set[str]:

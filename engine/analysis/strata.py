@@ -8,7 +8,7 @@ from functools import partial
 
 from ..language.diagnostics import Reporter
 from ..language.syntax import Aggregate, Atom, Branch, Call, Cast, Clause, Literal, Negation, Record, Term
-from .scopes import terms
+from ..language.walk import terms
 
 
 @dataclass(frozen=True)

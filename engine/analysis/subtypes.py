@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ..language.diagnostics import Reporter
 from ..language.syntax import Aggregate, Atom, Cast, Clause, Comparison, Term, Variable
-from .scopes import literals, own_name
+from ..language.walk import literals
+from .scopes import own_name
 from .types import Types
 
 

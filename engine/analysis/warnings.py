@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from ..language.diagnostics import Reporter
 from ..language.syntax import Clause, Literal, Module, Term, Variable
-from .scopes import own_name, parts, resolve, terms
+from ..language.walk import parts, terms
+from .scopes import own_name, resolve
 
 
 def warn(module: Module, reporter: Reporter) -> None:

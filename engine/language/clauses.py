@@ -6,7 +6,6 @@ from itertools import chain, product
 from math import prod
 from typing import NoReturn
 
-from ..analysis.scopes import parts, terms
 from .diagnostics import Reporter
 from .syntax import (
     Atom,
@@ -21,6 +20,7 @@ from .syntax import (
     Wildcard,
 )
 from .terms import CASTS, DEEPEST, STRENGTH, TermParser
+from .walk import parts, terms
 
 _COMPARISONS = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}  # and their negations
 _MOST_ALTERNATIVES = 10_000

@@ -22,13 +22,13 @@ from ..language.diagnostics import Diagnostic, EngineError, Reporter, did_you_me
 from ..language.reading import Reader
 from ..language.sources import Sources
 from ..language.syntax import Atom, Call, Clause, Module, RelationDeclaration, Text
+from ..language.walk import all_terms
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
 from ..transform.inlining import inline
 from ..transform.magic import ask
 from ..transform.numbers import number_solutions
 from ..transform.records import fold_records
-from ..transform.walk import all_terms
 from ..transform.witnesses import write_out_witnesses
 from .assembly import (
     CANDIDATES,

@@ -24,8 +24,8 @@ from heapq import heappop, heappush
 from itertools import islice
 
 from ..analysis.inference import argument_kinds, kind_of
-from ..analysis.projections import counts_bindings
-from ..analysis.scopes import holds_generator, holds_wildcard, terms, variables
+from ..analysis.projections import BAGS, counts_bindings
+from ..analysis.scopes import holds_generator, holds_wildcard, variables
 from ..analysis.types import Types, plan_type
 from ..language.syntax import (
     Aggregate,
@@ -44,10 +44,10 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
+from ..language.walk import terms
 from .plan import Expression, Rule, Step, Version
 
 _FEWEST, _MOST = 3, 8  # atoms of a rule that is planned in several orders
-_BAGS = ("count", "sum", "mean")  # aggregates for which every solution counts
 
 
 @dataclass(frozen=True)
@@ -369,7 +369,7 @@ class _Planner:
         if term.target is not None:
             _count(term.target, self.occurrences)
         outside = dict(self.registers)
-        inside = _Body(term.function in _BAGS, counts_bindings(term))
+        inside = _Body(term.function in BAGS, counts_bindings(term))
         inside.items = [self.item(literal) for literal in term.body]
         self.place_all(inside)
         target: Expression | None = None

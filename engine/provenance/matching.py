@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
-from ..analysis.scopes import holds_wildcard, parts, resolve, terms, variables
+from ..analysis.scopes import holds_wildcard, resolve, variables
 from ..evaluate.functors import TESTS, call, sort_value
 from ..language.diagnostics import EngineError, Reporter
 from ..language.parser import parse
@@ -35,6 +35,7 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
+from ..language.walk import parts, terms
 from ..plan.compiler import Written
 from ..plan.plan import Source
 

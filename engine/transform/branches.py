@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..analysis.types import Types
 from ..language.syntax import Branch, Clause, Constant, Nil, Record, Term
-from .walk import rewrite_clause
+from ..language.walk import rewrite_clause
 
 _NOTHING = {
     "number": ("integer", 0),

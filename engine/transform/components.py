@@ -24,7 +24,7 @@ from ..language.syntax import (
     Term,
     TypeDeclaration,
 )
-from .walk import rewrite_clause
+from ..language.walk import rewrite_clause
 
 DEEPEST = 100  # instances within instances
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from ..analysis.checks import grounded_by
-from ..analysis.scopes import literals, resolve, terms, variables
+from ..analysis.scopes import resolve, variables
 from ..analysis.strata import clause_uses, components
 from ..language.clauses import negated
 from ..language.diagnostics import Reporter
@@ -29,7 +29,7 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
-from .walk import all_terms, rewrite_clause, rewrite_literal, rewrite_term
+from ..language.walk import all_terms, literals, rewrite_clause, rewrite_literal, rewrite_term, terms
 
 MOST = 10_000  # rules that one rule becomes
 

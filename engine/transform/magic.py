@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from ..analysis.checks import grounded_by
-from ..analysis.scopes import holds_generator, holds_wildcard, parts, terms, variables
+from ..analysis.scopes import holds_generator, holds_wildcard, variables
 from ..analysis.strata import clause_uses
 from ..language.syntax import (
     Atom,
@@ -34,6 +34,7 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
+from ..language.walk import parts, terms
 from .numbers import counts
 
 Kinds = dict[str, str]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..analysis.checks import grounded_by
-from ..analysis.scopes import terms, variables
+from ..analysis.scopes import variables
 from ..language.syntax import Atom, Clause, ColumnDeclaration, Counter, Literal, RelationDeclaration, Variable
-from .walk import all_terms
+from ..language.walk import all_terms, terms
 
 
 def counts(literal: Literal) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..language.syntax import Clause, Comparison, Constant, Literal, Record, Term, Truth, Variable, Wildcard
-from .walk import all_terms, rewrite_literal
+from ..language.walk import all_terms, rewrite_literal
 
 MOST = 1_000  # clauses that one becomes
 

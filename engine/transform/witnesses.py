@@ -11,9 +11,9 @@ from __future__ import annotations
 from itertools import count
 
 from ..analysis.checks import grounded_by
-from ..analysis.scopes import direct_names, parts, resolve, terms
+from ..analysis.scopes import direct_names, resolve
 from ..language.syntax import Aggregate, Clause, Comparison, Literal, Term, Variable, Wildcard
-from .walk import all_terms, rewrite_literal, rewrite_term
+from ..language.walk import all_terms, parts, rewrite_literal, rewrite_term, terms
 
 
 def write_out_witnesses(clause: Clause) -> Clause:
