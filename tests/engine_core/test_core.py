@@ -112,9 +112,11 @@ near(x, y, z) :- path(x, y), edge(y, z), !edge(x, z).
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_any_number_of_threads_gives_the_same(threads: int) -> None:
-    """The rounds too, in which tuples are found; words are narrow in one graph and wide in the other."""
-    for factor in (1, 1 << 40):
-        edges = np.array([(i % 300 * factor, i * 7 % 211 * factor) for i in range(900)])
+    """The rounds too, in which tuples are found; words are narrow in one graph, wide in another, and both in
+    the third."""
+    for widened in (1 << 60, 1, 50):
+        nodes = [(i % 300, i * 7 % 211) for i in range(900)]
+        edges = np.array([[n if n % widened else n << 40 for n in edge] for edge in nodes])
         stores = [compiled(JOINS).store() for _ in range(2)]
         for store, limits in zip(stores, (Limits(), Limits(threads=threads)), strict=True):
             store.add("edge", edges)
@@ -125,6 +127,16 @@ def test_any_number_of_threads_gives_the_same(threads: int) -> None:
             assert one.rows(name) == several.rows(name)
             (columns, rounds), (others, their_rounds) = one.found(name), several.found(name)
             assert np.array_equal(columns, others) and np.array_equal(rounds, their_rounds)
+
+
+def test_what_is_found_very_often_is_there_once() -> None:
+    text = (
+        ".decl from(x:number, y:number)\n.decl to(y:number, z:number)\n.decl both(x:number, z:number)\n"
+        ".input from, to\n.output both\nboth(x, z) :- from(x, y), to(y, z).\n"
+    )
+    facts = {"from": np.mgrid[:200, :200].reshape(2, -1).T, "to": np.mgrid[:200, :60].reshape(2, -1).T}
+    found = compiled(text).evaluate_arrays(facts, ["both"], Limits(threads=2))["both"]
+    assert np.array_equal(found, np.mgrid[:200, :60].reshape(2, -1).T)
 
 
 def test_limits_hold_on_several_threads() -> None:

@@ -18,6 +18,8 @@ pub struct Limits<'a> {
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
+/// More threads have no use.
+pub const MOST_THREADS: usize = 64;
 /// Tuples between two looks at the clock.
 const PATIENCE: u32 = 1 << 16;
 /// Bytes of text that take as long as a tuple.
@@ -39,7 +41,13 @@ impl<'a> Budget<'a> {
     #[inline]
     pub fn derive(&mut self, count: usize) -> Result<(), Fault> {
         self.derived += count;
-        if self.derived > self.limits.tuples {
+        self.has_room(0)
+    }
+
+    /// Stop where so many more tuples would be too many.
+    #[inline]
+    pub fn has_room(&self, count: usize) -> Result<(), Fault> {
+        if self.derived + count > self.limits.tuples {
             return Err(Fault::TooManyTuples(self.limits.tuples));
         }
         Ok(())

@@ -3,6 +3,8 @@
 pub(crate) mod plan;
 pub mod step;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::compile::step::{cut, emitted, patterns};
@@ -100,7 +102,7 @@ pub struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    pub fn rule(&mut self, rule: &plan::Rule) -> Compiled<Rule> {
+    pub fn rule(&mut self, rule: &plan::Rule) -> Compiled<Arc<Rule>> {
         self.registers = rule.registers;
         let steps = self.steps(&rule.steps)?;
         let args = self.expressions(&rule.args)?;
@@ -113,7 +115,7 @@ impl Compiler<'_> {
             searches.extend(pattern.index.map(|index| (pattern.relation, pattern.version, index)));
         });
         let registers = self.registers;
-        Ok(Rule {
+        Ok(Arc::new(Rule {
             head: RelationId(rule.head),
             emit: emitted(&args, &steps),
             cut: cut(&args, &steps),
@@ -125,7 +127,7 @@ impl Compiler<'_> {
             steps,
             registers,
             source: rule.source,
-        })
+        }))
     }
 
     fn steps(&mut self, steps: &[Value]) -> Compiled<Box<[Step]>> {

@@ -4,15 +4,19 @@ pub(crate) mod body;
 pub(crate) mod cost;
 pub(crate) mod fold;
 pub(crate) mod functor;
+pub(crate) mod pool;
 pub mod profile;
 pub(crate) mod threads;
 
+use std::sync::Arc;
+
 use crate::budget::{Budget, Limits};
 use crate::compile::step::{RelationId, Rule};
-use crate::machine::body::{Body, Run, Scratch};
+use crate::machine::body::{Body, Head, Run, Scratch};
 use crate::machine::cost::cheapest;
+use crate::machine::pool::Pool;
 use crate::machine::profile::Profile;
-use crate::machine::threads::useful;
+use crate::machine::threads::{pieces, Found};
 use crate::relation::Database;
 
 /// How many sources `Machine::busiest` names.
@@ -25,6 +29,10 @@ pub struct Machine<'a> {
     /// How many tuples the rules of each source have derived.
     made: Vec<usize>,
     scratch: Scratch,
+    /// Made when a rule is first worth it.
+    pool: Option<Pool>,
+    /// Buffers for it.
+    spare: Vec<Found>,
     /// What each rule takes, if someone asks.
     pub profile: Option<Profile>,
 }
@@ -33,20 +41,24 @@ impl<'a> Machine<'a> {
     /// For rules of so many `sources`.
     pub fn new(database: &'a mut Database, limits: &'a Limits<'a>, sources: usize) -> Self {
         let (budget, made, scratch) = (Budget::new(limits), vec![0; sources], Scratch::default());
-        Machine { database, budget, made, scratch, profile: None }
+        Machine { database, budget, made, scratch, pool: None, spare: Vec::new(), profile: None }
     }
 
     /// Derive all tuples that a rule gives now.
-    pub fn apply(&mut self, rule: &Rule) -> Run {
+    pub fn apply(&mut self, rule: &Arc<Rule>) -> Run {
         let Database { relations, values } = &mut *self.database;
         if rule.needs.iter().any(|&(relation, version)| relations[relation.0].count(version) == 0) {
             return Ok(());
         }
         let most = if rule.plain { self.budget.limits.threads } else { 1 };
-        let (mut rule, mut threads) = (rule, 1);
+        let (mut rule, mut parts) = (rule, 1);
         if most > 1 || !rule.orders.is_empty() {
             let (cheapest, cost) = cheapest(rule, relations);
-            (rule, threads) = (cheapest, useful(cheapest, relations, cost, most));
+            (rule, parts) = (cheapest, pieces(cheapest, relations, cost, most));
+        }
+        if parts > 1 {
+            let pool = self.pool.get_or_insert_with(|| Pool::new(most));
+            threads::prepare(pool, rule, relations, &mut self.budget, most)?;
         }
         for &(relation, version, index) in &rule.searches {
             relations[relation.0].prepare(version, index)?;
@@ -54,10 +66,12 @@ impl<'a> Machine<'a> {
         let before = self.budget.derived;
         let mut sink = std::mem::take(&mut relations[rule.head.0].sink);
         let (budget, scratch) = (&mut self.budget, &mut self.scratch);
-        let result = if threads > 1 {
-            threads::run(rule, relations, budget, &mut sink, scratch, threads)
+        let result = if parts > 1 {
+            let pool = self.pool.get_or_insert_with(|| Pool::new(most));
+            threads::run(pool, rule, relations, &mut sink, &mut self.spare, budget, (most, parts))
         } else {
-            Body::new(rule, relations, values, budget, &mut sink, scratch).run(&rule.steps).map(|_| ())
+            let mut head = Head { sink: &mut sink, rows: relations[rule.head.0].rows() };
+            Body::new(rule, relations, values, budget, &mut head, scratch).run(&rule.steps).map(|_| ())
         };
         self.database.relations[rule.head.0].sink = sink;
         self.made[rule.source] += self.budget.derived - before;

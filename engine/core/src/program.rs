@@ -1,5 +1,6 @@
 //! A program: compiled rules in strata, and the database that they fill.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use rustc_hash::FxHashSet;
@@ -37,19 +38,19 @@ pub struct StratumId(pub usize);
 
 pub(crate) struct Stratum {
     pub relations: Box<[RelationId]>,
-    pub rules: Box<[Rule]>,
-    pub recursive: Box<[Rule]>,
+    pub rules: Box<[Arc<Rule>]>,
+    pub recursive: Box<[Arc<Rule>]>,
     /// What the relations gain from the deltas of all that the rules read; None where they cannot go on from
     /// what they have.
-    pub updates: Option<Box<[Rule]>>,
-    subsuming: Box<[Rule]>,
+    pub updates: Option<Box<[Arc<Rule>]>>,
+    subsuming: Box<[Arc<Rule>]>,
     candidates: Box<[RelationId]>,
     superfluous: Box<[RelationId]>,
 }
 
 impl Stratum {
     /// All rules, each once or more.
-    pub fn all_rules(&self) -> impl Iterator<Item = &Rule> {
+    pub fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
         self.rules.iter().chain(&self.recursive).chain(&self.subsuming)
     }
 }
@@ -117,7 +118,7 @@ impl Program {
         };
         let mut strata = Vec::new();
         for stratum in &plan.strata {
-            let mut compile = |rules: &Vec<usize>| -> Result<Box<[Rule]>, Error> {
+            let mut compile = |rules: &Vec<usize>| -> Result<Box<[Arc<Rule>]>, Error> {
                 rules.iter().map(|&rule| compiler.rule(&plan.rule(rule)?)).collect()
             };
             strata.push(Stratum {
@@ -315,7 +316,7 @@ impl Program {
         most.is_some_and(|most| relations[relation.0].count(Version::All) >= most)
     }
 
-    pub(crate) fn apply(&self, machine: &mut Machine, rules: &[Rule]) -> Result<(), Error> {
+    pub(crate) fn apply(&self, machine: &mut Machine, rules: &[Arc<Rule>]) -> Result<(), Error> {
         for rule in rules {
             let (start, before) = (machine.profile.is_some().then(Instant::now), machine.derived());
             machine.apply(rule).map_err(|fault| self.error(fault, self.place(rule.source), machine))?;

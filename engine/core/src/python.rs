@@ -44,8 +44,6 @@ pub struct Limits {
     threads: Option<usize>,
 }
 
-/// More threads have no use.
-const MOST_THREADS: usize = 64;
 /// Time between two looks for Ctrl-C, which take the interpreter's lock.
 const LOOK: Duration = Duration::from_millis(50);
 /// Time for which the interpreter's lock is held: as long as its own threads hold it.
@@ -96,7 +94,7 @@ fn watched<T>(
         tuples: limits.tuples.unwrap_or(usize::MAX).min(u32::MAX as usize),
         memory: limits.memory.unwrap_or(usize::MAX),
         time: time.and_then(|time| Some((time, start.checked_add(time)?))),
-        threads: limits.threads.unwrap_or(1).clamp(1, MOST_THREADS),
+        threads: limits.threads.unwrap_or(1).clamp(1, budget::MOST_THREADS),
         interrupted: &interrupted,
     };
     let result = work(&limits);

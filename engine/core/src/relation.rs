@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 
 use crate::budget::Budget;
 use crate::error::Fault;
-use crate::relation::index::{Entries, Index, Part};
+use crate::relation::index::{Entries, Index, Part, Table};
 use crate::relation::rows::Rows;
 use crate::relation::sink::Sink;
 use crate::values::Values;
@@ -347,6 +347,26 @@ impl Relation {
             self.indexes[index].cover(&self.rows, self.arity, self.delta, self.end)?;
         }
         Ok(())
+    }
+
+    /// The tables of an index, so many, for `cover_in`, and then for `unite`.
+    pub fn divide(&mut self, IndexId(index): IndexId, parts: usize) -> Vec<Table> {
+        self.indexes[index].divide(&self.rows, self.arity, parts)
+    }
+
+    /// Bring one of so many tables of an index up to date.
+    pub fn cover_in(
+        &self,
+        IndexId(index): IndexId,
+        table: &mut Table,
+        part: (usize, usize),
+    ) -> Result<(), Fault> {
+        self.indexes[index].cover_in(table, part, &self.rows, self.arity, self.delta, self.end)
+    }
+
+    /// Give an index its tables back.
+    pub fn unite(&mut self, IndexId(index): IndexId, tables: Vec<Table>) {
+        self.indexes[index].unite(tables, self.end);
     }
 
     /// The tuples with `key` in the columns of an index, which is prepared; None: every tuple.

@@ -1,5 +1,7 @@
 //! A rule in the form in which it runs: steps, each a loop or a test around the steps that follow.
 
+use std::sync::Arc;
+
 use crate::machine::functor::{Comparison, Functor};
 use crate::relation::{IndexId, Version};
 use crate::values::Type;
@@ -83,7 +85,7 @@ pub struct Rule {
     /// Whether several threads can run it.
     pub plain: bool,
     /// The same rule with its joins in other orders.
-    pub orders: Box<[Rule]>,
+    pub orders: Box<[Arc<Rule>]>,
 }
 
 impl Rule {

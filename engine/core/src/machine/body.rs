@@ -23,15 +23,51 @@ pub struct Scratch {
     next: i64,
 }
 
-/// A body that runs over relations, which do not change meanwhile; what it derives goes to `sink`.
-pub struct Body<'r, 'l> {
+/// Takes what a body derives.
+pub trait Derived {
+    /// Take a tuple.
+    fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run;
+
+    /// Take `tuple` with each of `words` in one column.
+    fn extend(&mut self, tuple: &mut [i64], column: usize, words: &[u32], budget: &mut Budget) -> Run;
+
+    /// Whether a tuple is known to be there already.
+    fn contains(&self, tuple: &[i64]) -> bool;
+
+    fn bytes(&self) -> usize;
+}
+
+/// The sink of a relation and its rows besides those in the sink.
+pub struct Head<'r> {
+    pub sink: &'r mut Sink,
+    pub rows: &'r Rows,
+}
+
+impl Derived for Head<'_> {
+    fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run {
+        self.sink.insert(self.rows, tuple, budget)
+    }
+
+    fn extend(&mut self, tuple: &mut [i64], column: usize, words: &[u32], budget: &mut Budget) -> Run {
+        self.sink.extend(self.rows, tuple, column, words, budget)
+    }
+
+    fn contains(&self, tuple: &[i64]) -> bool {
+        self.sink.contains(self.rows, tuple)
+    }
+
+    fn bytes(&self) -> usize {
+        self.sink.bytes()
+    }
+}
+
+/// A body that runs over relations, which do not change meanwhile; what it derives goes to `head`.
+pub struct Body<'r, 'l, D> {
     rule: &'r Rule,
     relations: &'r [Relation],
     values: &'r mut Values,
     budget: &'r mut Budget<'l>,
-    sink: &'r mut Sink,
-    /// The rows of the head besides those in `sink`.
-    rows: &'r Rows,
+    head: &'r mut D,
     scratch: &'r mut Scratch,
     /// Which part of the tuples of the first scan is looked at, and of how many.
     part: (usize, usize),
@@ -40,34 +76,32 @@ pub struct Body<'r, 'l> {
     fold: Fold,
 }
 
-impl<'r, 'l> Body<'r, 'l> {
+impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
     pub fn new(
         rule: &'r Rule,
         relations: &'r [Relation],
         values: &'r mut Values,
         budget: &'r mut Budget<'l>,
-        sink: &'r mut Sink,
+        head: &'r mut D,
         scratch: &'r mut Scratch,
     ) -> Self {
         if scratch.registers.len() < rule.registers {
             scratch.registers.resize(rule.registers, 0);
         }
         let fold = Fold::default();
-        let rows = relations[rule.head.0].rows();
         let (part, aggregate) = ((0, 1), None);
-        Body { rule, relations, values, budget, sink, rows, scratch, part, aggregate, fold }
+        Body { rule, relations, values, budget, head, scratch, part, aggregate, fold }
     }
 
-    /// Look only at one part of so many of what the first scan finds; `rows` are those of the head that count as
-    /// known besides those in the sink.
-    pub fn take_part(&mut self, part: (usize, usize), rows: &'r Rows) {
-        (self.part, self.rows) = (part, rows);
+    /// Look only at one part of so many of what the first scan finds.
+    pub fn take_part(&mut self, part: (usize, usize)) {
+        self.part = part;
     }
 
     /// Stop where a limit is reached or someone asks.
     fn check(&mut self) -> Run {
         let relations: usize = self.relations.iter().map(Relation::bytes).sum();
-        self.budget.check(relations + self.sink.bytes() + self.values.bytes())
+        self.budget.check(relations + self.head.bytes() + self.values.bytes())
     }
 
     /// Count texts that are read: long ones take long.
@@ -221,7 +255,7 @@ impl<'r, 'l> Body<'r, 'l> {
     /// Derive a tuple for each of the words that the last scan finds, which stand in one column.
     fn emit(&mut self, column: usize, words: &[u32]) -> Run<bool> {
         self.fill_tuple()?;
-        self.sink.extend(self.rows, &mut self.scratch.tuple, column, words, self.budget)?;
+        self.head.extend(&mut self.scratch.tuple, column, words, self.budget)?;
         if self.budget.is_over(words.len()) {
             self.check()?;
         }
@@ -270,7 +304,7 @@ impl<'r, 'l> Body<'r, 'l> {
             return Ok(false);
         }
         self.fill_tuple()?;
-        self.sink.insert(self.rows, &self.scratch.tuple, self.budget)?;
+        self.head.insert(&self.scratch.tuple, self.budget)?;
         Ok(true)
     }
 
@@ -287,7 +321,7 @@ impl<'r, 'l> Body<'r, 'l> {
     /// Whether the tuple that the rule would derive is there already.
     fn is_known(&mut self) -> Run<bool> {
         self.fill_tuple()?;
-        Ok(self.sink.contains(self.rows, &self.scratch.tuple))
+        Ok(self.head.contains(&self.scratch.tuple))
     }
 
     #[inline]

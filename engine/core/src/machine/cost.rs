@@ -1,10 +1,12 @@
 //! How many tuples a rule looks at, estimated from how many there are and how many share a key.
 
+use std::sync::Arc;
+
 use crate::compile::step::{Pattern, Rule, Step};
 use crate::relation::{Relation, Version};
 
 /// The rule or that of its orders which looks at the fewest tuples now, the first of those; and how many.
-pub fn cheapest<'r>(rule: &'r Rule, relations: &mut [Relation]) -> (&'r Rule, f64) {
+pub fn cheapest<'r>(rule: &'r Arc<Rule>, relations: &mut [Relation]) -> (&'r Arc<Rule>, f64) {
     let mut best = (rule, cost(rule, relations));
     for order in &rule.orders {
         let cost = cost(order, relations);

@@ -1,32 +1,40 @@
-//! One rule on several threads. Each takes a run of the tuples that the first scan finds and keeps what it derives
-//! to itself; then these are joined in the order of the runs, so that the order of tuples is that of one thread.
+//! One rule on several threads. Each takes pieces of the tuples that the first scan finds and keeps what it derives
+//! to itself. Then the sets are brought up to date, each by one thread, in the order of the pieces: what is new
+//! and its order are those of one thread.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use crate::budget::{Budget, Limits};
-use crate::compile::step::{Expression, Pattern, Rule, Step};
-use crate::machine::body::{Body, Run, Scratch};
-use crate::relation::rows::Rows;
+use crate::budget::{Budget, MOST_THREADS};
+use crate::compile::step::{Expression, Pattern, RelationId, Rule, Step};
+use crate::error::Fault;
+use crate::machine::body::{Body, Derived, Run, Scratch};
+use crate::machine::pool::{lock, Pool, Work};
+use crate::relation::index::Table;
+use crate::relation::rows::{narrow, pack, Rows};
+use crate::relation::set::{packed, part_of, Set, NONE};
 use crate::relation::sink::Sink;
-use crate::relation::Relation;
+use crate::relation::{IndexId, Relation};
 use crate::values::{Type, Values};
 
-/// A body that looks at fewer tuples is not worth a thread.
-const LEAST: f64 = 20_000.0;
-/// Time between two looks for Ctrl-C while other threads work.
-const LOOK: Duration = Duration::from_millis(20);
+/// A body that looks at fewer tuples is not worth the threads.
+const LEAST: f64 = 1_000.0;
+/// Pieces for each thread: some take longer than others.
+const PIECES: usize = 4;
+/// Of so many keys at least it is looked whether the relation has them.
+const LOOKS: usize = 64;
+/// An index that fewer rows are to be added to is not worth the threads.
+const ROWS: usize = 1 << 12;
+/// Of more keys those are kept once that are there several times.
+const MANY: usize = 1 << 18;
 
-/// On how many of so many threads a rule runs, if it looks at about `cost` tuples.
-pub fn useful(rule: &Rule, relations: &[Relation], cost: f64, threads: usize) -> usize {
+/// In how many pieces a rule runs, if it looks at about `cost` tuples.
+pub fn pieces(rule: &Rule, relations: &[Relation], cost: f64, threads: usize) -> usize {
     let Some(Step::Scan(first, _)) = rule.steps.first() else { return 1 };
     let head = &relations[rule.head.0];
-    if cost < LEAST || first.index.is_some() || head.sink.is_eqrel() {
+    if threads == 1 || cost < LEAST || first.index.is_some() || head.sink.is_eqrel() {
         return 1;
     }
-    threads.min(relations[first.relation.0].count(first.version)).max(1)
+    (threads * PIECES).min(relations[first.relation.0].count(first.version)).max(1)
 }
 
 /// Whether a rule neither makes values nor looks into them, so that several threads can run it.
@@ -43,69 +51,284 @@ pub fn is_plain(args: &[Expression], steps: &[Step]) -> bool {
         })
 }
 
-/// Run a rule on so many threads, this one among them.
-pub fn run(
+/// Bring those indexes up to date that many rows are not in yet.
+pub fn prepare(
+    pool: &Pool,
     rule: &Rule,
-    relations: &[Relation],
+    relations: &mut Vec<Relation>,
     budget: &mut Budget,
-    sink: &mut Sink,
-    scratch: &mut Scratch,
     threads: usize,
 ) -> Run {
-    let stop = AtomicBool::new(false);
-    let (memory, time) = (budget.limits.memory, budget.limits.time);
-    let (arity, rows) = (sink.arity(), Rows::default());
-    let mut values = Values::default();
-    let work = |part: usize| -> Run<Sink> {
-        let interrupted = || stop.load(Ordering::Relaxed);
-        let limits = Limits { tuples: usize::MAX, memory, time, threads: 1, interrupted: &interrupted };
-        let (mut sink, mut scratch) = (Sink::new(arity, false), Scratch::default());
-        let (mut budget, mut values) = (Budget::new(&limits), Values::default());
-        let mut body = Body::new(rule, relations, &mut values, &mut budget, &mut sink, &mut scratch);
-        body.take_part((part, threads), &rows);
-        body.run(&rule.steps)?;
-        Ok(sink)
-    };
-    let work = &work;
-    let (result, found) = thread::scope(|scope| {
-        let (done, finished) = mpsc::channel();
-        let workers: Vec<_> = (1..threads)
-            .map(|part| {
-                let done = done.clone();
-                scope.spawn(move || {
-                    let found = work(part);
-                    // Nobody waits any more where this fails.
-                    let _ = done.send(());
-                    found
-                })
-            })
-            .collect();
-        drop(done);
-        let known = relations[rule.head.0].rows();
-        let mut body = Body::new(rule, relations, &mut values, budget, sink, scratch);
-        body.take_part((0, threads), known);
-        let mut result = body.run(&rule.steps).map(|_| ());
-        let mut left = workers.len();
-        while left > 0 {
-            if result.is_err() {
-                stop.store(true, Ordering::Relaxed);
-            }
-            match finished.recv_timeout(LOOK) {
-                Ok(()) => left -= 1,
-                Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                Err(mpsc::RecvTimeoutError::Timeout) if result.is_ok() => result = budget.check(0),
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-            }
+    for &(RelationId(relation), _, index) in &rule.searches {
+        if relations[relation].uncovered(index) < ROWS {
+            continue;
         }
-        let found: Vec<_> = workers.into_iter().map(thread::ScopedJoinHandle::join).collect();
-        (result, found)
-    });
-    result?;
-    for found in found {
-        match found {
-            Ok(found) => sink.absorb(relations[rule.head.0].rows(), &found?, budget)?,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let tables = relations[relation].divide(index, threads).into_iter().map(Mutex::new).collect();
+        let cover = Cover { relations: std::mem::take(relations), relation, index, tables };
+        let (cover, result) = pool.run(cover, threads, budget);
+        *relations = cover.relations;
+        relations[relation].unite(index, opened(cover.tables));
+        result?;
     }
     Ok(())
+}
+
+/// The tables of an index.
+struct Cover {
+    relations: Vec<Relation>,
+    relation: usize,
+    index: IndexId,
+    tables: Vec<Mutex<Table>>,
+}
+
+impl Work for Cover {
+    fn piece(&self, number: usize, _: &mut Budget) -> Run {
+        let table = &mut *lock(&self.tables[number]);
+        self.relations[self.relation].cover_in(self.index, table, (number, self.tables.len()))
+    }
+}
+
+/// Run a rule in pieces; `spare` are buffers of earlier ones.
+pub fn run(
+    pool: &Pool,
+    rule: &Arc<Rule>,
+    relations: &mut Vec<Relation>,
+    sink: &mut Sink,
+    spare: &mut Vec<Found>,
+    budget: &mut Budget,
+    (threads, pieces): (usize, usize),
+) -> Run {
+    let packed = sink.divide(relations[rule.head.0].rows(), threads)?;
+    let mut found = std::mem::take(spare);
+    found.resize_with(pieces, Found::default);
+    found.iter_mut().for_each(|found| found.clear(if packed { threads } else { 0 }, sink.arity()));
+    let derive = Derive {
+        rule: rule.clone(),
+        found: found.into_iter().map(Mutex::new).collect(),
+        relations: std::mem::take(relations),
+        sink: std::mem::take(sink),
+    };
+    let (derive, result) = pool.run(derive, pieces, budget);
+    (*relations, *sink) = (derive.relations, derive.sink);
+    *spare = opened(derive.found);
+    result?;
+    if spare.iter().all(|found| found.rest.count() == 0) {
+        return insert(pool, sink, spare, budget);
+    }
+    for found in spare {
+        found.unpack(budget)?;
+        sink.absorb(relations[rule.head.0].rows(), &found.rest, budget)?;
+    }
+    Ok(())
+}
+
+/// Add the packed tuples of all pieces to their relation.
+fn insert(pool: &Pool, sink: &mut Sink, spare: &mut [Found], budget: &mut Budget) -> Run {
+    let sets = std::mem::take(sink.parts()).into_iter().enumerate().map(|(part, set)| {
+        let keys = spare.iter_mut().map(|found| std::mem::take(&mut found.keys[part]));
+        Mutex::new((set, keys.collect::<Vec<_>>()))
+    });
+    let insert = Insert(sets.collect());
+    let threads = insert.0.len();
+    let (insert, result) = pool.run(insert, threads, budget);
+    for (part, (set, keys)) in opened(insert.0).into_iter().enumerate() {
+        sink.parts().push(set);
+        for (found, keys) in spare.iter_mut().zip(keys) {
+            found.keys[part] = keys;
+        }
+    }
+    result?;
+    let before = sink.count();
+    for found in spare {
+        sink.take(found.order.len(), found.in_order().filter(|&key| key != NONE))?;
+    }
+    budget.derive(sink.count() - before)
+}
+
+/// What the locks hold.
+fn opened<T: Default>(locks: Vec<Mutex<T>>) -> Vec<T> {
+    locks.into_iter().map(|one| std::mem::take(&mut *lock(&one))).collect()
+}
+
+/// Pieces of what a rule derives.
+struct Derive {
+    rule: Arc<Rule>,
+    relations: Vec<Relation>,
+    sink: Sink,
+    found: Vec<Mutex<Found>>,
+}
+
+impl Work for Derive {
+    fn piece(&self, number: usize, budget: &mut Budget) -> Run {
+        let found = &mut *lock(&self.found[number]);
+        let rows = self.relations[self.rule.head.0].rows();
+        let (mut values, mut scratch) = (Values::default(), Scratch::default());
+        let mut candidates = Candidates { sink: &self.sink, rows, found, looked: 0, known: 0 };
+        let mut body =
+            Body::new(&self.rule, &self.relations, &mut values, budget, &mut candidates, &mut scratch);
+        body.take_part((number, self.found.len()));
+        body.run(&self.rule.steps).map(|_| ())
+    }
+}
+
+/// The sets of a relation, each with the keys for it, piece by piece. Those that are not new become `NONE`.
+struct Insert(Vec<Mutex<(Set, Vec<Vec<u64>>)>>);
+
+impl Work for Insert {
+    fn piece(&self, number: usize, _: &mut Budget) -> Run {
+        let (set, keys) = &mut *lock(&self.0[number]);
+        for key in keys.iter_mut().flatten() {
+            if !set.insert(*key)? {
+                *key = NONE;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a piece gives; some tuples may be there several times.
+#[derive(Default)]
+pub struct Found {
+    /// Packed tuples by the set that they are for, each in the order in which they were found. None where
+    /// tuples are not packed.
+    keys: Vec<Vec<u64>>,
+    /// For which set each was, in the order of all.
+    order: Vec<u8>,
+    /// From how many on those are looked for that are there several times.
+    many: usize,
+    /// The tuples, where they are not packed.
+    rest: Sink,
+}
+
+impl Found {
+    /// Be empty, for packed tuples in so many sets; 0: for others.
+    fn clear(&mut self, sets: usize, arity: usize) {
+        self.keys.resize_with(sets, Vec::new);
+        self.keys.iter_mut().for_each(Vec::clear);
+        self.order.clear();
+        (self.many, self.rest) = (MANY, Sink::new(arity, false));
+    }
+
+    #[inline]
+    fn push(&mut self, key: u64, budget: &Budget) -> Run {
+        if self.order.len() >= self.many {
+            self.shrink(budget)?;
+        }
+        let part = part_of(key, self.keys.len());
+        let (keys, order) = (&mut self.keys[part], &mut self.order);
+        if keys.len() == keys.capacity() || order.len() == order.capacity() {
+            keys.try_reserve(1).and_then(|()| order.try_reserve(1)).map_err(|_| Fault::OutOfMemory)?;
+        }
+        keys.push(key);
+        order.push(part as u8);
+        Ok(())
+    }
+
+    /// The packed tuples in the order in which they were found.
+    fn in_order(&self) -> impl Iterator<Item = u64> + '_ {
+        let mut next = [0; MOST_THREADS];
+        self.order.iter().map(move |&part| {
+            let (part, at) = (usize::from(part), next[usize::from(part)]);
+            next[part] += 1;
+            self.keys[part][at]
+        })
+    }
+
+    /// Keep each key once.
+    #[cold]
+    fn shrink(&mut self, budget: &Budget) -> Run {
+        let (mut set, mut once) = (Set::default(), Found::default());
+        once.clear(self.keys.len(), self.rest.arity());
+        once.many = usize::MAX;
+        for key in self.in_order() {
+            if set.insert(key)? {
+                once.push(key, budget)?;
+            }
+        }
+        once.many = MANY.max(2 * once.order.len());
+        *self = once;
+        budget.has_room(self.order.len())
+    }
+
+    /// Go over to tuples that are not packed.
+    fn unpack(&mut self, budget: &mut Budget) -> Run {
+        let arity = self.rest.arity();
+        let mut rest = std::mem::take(&mut self.rest);
+        for key in self.in_order() {
+            let tuple = [(key >> 32) as i32, key as i32].map(i64::from);
+            rest.append(&Rows::default(), &tuple[2 - arity..])?;
+        }
+        (self.rest, self.keys, self.order) = (rest, Vec::new(), Vec::new());
+        budget.has_room(self.rest.count())
+    }
+
+    fn bytes(&self) -> usize {
+        let keys: usize = self.keys.iter().map(Vec::capacity).sum();
+        keys * size_of::<u64>() + self.order.capacity() + self.rest.bytes()
+    }
+}
+
+/// Takes what a piece derives, without much of what the relation has.
+struct Candidates<'r> {
+    sink: &'r Sink,
+    rows: &'r Rows,
+    found: &'r mut Found,
+    /// How many keys it has looked for in the relation, and how many of them were there.
+    looked: usize,
+    known: usize,
+}
+
+impl Candidates<'_> {
+    /// Take a packed tuple. It is looked for in the relation if most are there.
+    #[inline]
+    fn push(&mut self, key: u64, budget: &Budget) -> Run {
+        if self.looked < LOOKS || self.known * 4 >= self.looked * 3 {
+            self.looked += 1;
+            if self.sink.contains_key(key) {
+                self.known += 1;
+                return Ok(());
+            }
+        }
+        self.found.push(key, budget)
+    }
+}
+
+impl Derived for Candidates<'_> {
+    fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run {
+        if !self.found.keys.is_empty() {
+            match packed(tuple) {
+                Some(key) => return self.push(key, budget),
+                None => self.found.unpack(budget)?,
+            }
+        }
+        if self.sink.contains(self.rows, tuple) {
+            return Ok(());
+        }
+        self.found.rest.append(&Rows::default(), tuple)?;
+        budget.has_room(self.found.rest.count())
+    }
+
+    fn extend(&mut self, tuple: &mut [i64], column: usize, words: &[u32], budget: &mut Budget) -> Run {
+        let other = if tuple.len() == 2 { narrow(tuple[1 - column]) } else { None };
+        if let Some(other) = other.filter(|_| !self.found.keys.is_empty()) {
+            for &word in words {
+                let word = word as i32;
+                self.push(if column == 0 { pack(word, other) } else { pack(other, word) }, budget)?;
+            }
+            return Ok(());
+        }
+        for &word in words {
+            tuple[column] = i64::from(word as i32);
+            self.insert(tuple, budget)?;
+        }
+        Ok(())
+    }
+
+    fn contains(&self, tuple: &[i64]) -> bool {
+        self.sink.contains(self.rows, tuple)
+    }
+
+    fn bytes(&self) -> usize {
+        self.sink.bytes() + self.found.bytes()
+    }
 }

@@ -20,15 +20,23 @@ struct Group {
     since: u32,
 }
 
-#[derive(Clone)]
-pub struct Index {
-    columns: Box<[usize]>,
+/// Keys and their entries.
+#[derive(Clone, Default)]
+pub struct Table {
     /// Open addressing: numbers of groups, from 1 on.
     slots: Vec<u32>,
     groups: Vec<Group>,
     pool: Vec<u32>,
     /// Places in the pool that groups have left, by the logarithm of their size.
     free: Vec<Vec<u32>>,
+}
+
+#[derive(Clone)]
+pub struct Index {
+    columns: Box<[usize]>,
+    table: Table,
+    /// In place of the table several ones, each for one thread.
+    parts: Vec<Table>,
     covered: usize,
     form: Form,
     /// Of how many rows the share of a key was estimated, and what it was of them.
@@ -58,10 +66,8 @@ impl Index {
     pub fn new(columns: impl IntoIterator<Item = usize>) -> Self {
         Index {
             columns: columns.into_iter().collect(),
-            slots: Vec::new(),
-            groups: Vec::new(),
-            pool: Vec::new(),
-            free: Vec::new(),
+            table: Table::default(),
+            parts: Vec::new(),
             covered: 0,
             form: Form::Row,
             sampled: (0, 0.0),
@@ -73,22 +79,14 @@ impl Index {
     }
 
     pub fn clear(&mut self) {
-        if self.groups.len() < self.slots.len() / 16 && self.slots.len() > LEAST * 8 {
-            self.slots = Vec::new(); // to empty it would take longer than to fill it again
-        } else if !self.groups.is_empty() {
-            self.slots.fill(0);
-        }
-        self.groups.clear();
-        self.pool.clear();
-        self.free.clear();
+        self.table.clear();
+        self.parts.clear();
         self.covered = 0;
     }
 
     /// How many bytes it takes.
     pub fn bytes(&self) -> usize {
-        let free = self.free.iter().map(Vec::capacity).sum::<usize>();
-        self.groups.capacity() * size_of::<Group>()
-            + (self.slots.capacity() + self.pool.capacity() + free) * size_of::<u32>()
+        self.table.bytes() + self.parts.iter().map(Table::bytes).sum::<usize>()
     }
 
     /// How many of the rows up to `end` are not covered.
@@ -116,6 +114,45 @@ impl Index {
 
     /// Index the rows up to `end`; those from `delta` on are the delta.
     pub fn cover(&mut self, rows: &Rows, arity: usize, delta: usize, end: usize) -> Result<(), Fault> {
+        if self.covered >= end {
+            return Ok(());
+        }
+        if self.parts.is_empty() {
+            let mut table = std::mem::take(&mut self.table);
+            let result = self.begin(rows, arity).cover_in(&mut table, (0, 1), rows, arity, delta, end);
+            self.table = table;
+            result?;
+        } else {
+            let mut tables = std::mem::take(&mut self.parts);
+            let parts = tables.len();
+            let result = tables
+                .iter_mut()
+                .enumerate()
+                .try_for_each(|(part, table)| self.cover_in(table, (part, parts), rows, arity, delta, end));
+            self.parts = tables;
+            result?;
+        }
+        self.covered = end;
+        Ok(())
+    }
+
+    /// Have so many tables, which are taken out to be covered by several threads.
+    pub fn divide(&mut self, rows: &Rows, arity: usize, parts: usize) -> Vec<Table> {
+        if self.parts.len() != parts {
+            self.clear();
+            self.parts.resize_with(parts, Table::default);
+        }
+        self.begin(rows, arity);
+        std::mem::take(&mut self.parts)
+    }
+
+    /// Take tables back that cover the rows up to `end`.
+    pub fn unite(&mut self, parts: Vec<Table>, end: usize) {
+        (self.parts, self.covered) = (parts, end);
+    }
+
+    /// See how keys and entries are written, before the first row.
+    fn begin(&mut self, rows: &Rows, arity: usize) -> &Self {
         if self.covered == 0 {
             self.form = match (&*self.columns, arity, rows.is_narrow()) {
                 (&[column], 2, true) => Form::Word(1 - column),
@@ -123,22 +160,36 @@ impl Index {
                 _ => Form::Hashed,
             };
         }
-        while self.covered < end {
-            let row = self.covered;
+        self
+    }
+
+    /// Cover the rows up to `end` in one table of so many: those whose keys are for it.
+    pub fn cover_in(
+        &self,
+        table: &mut Table,
+        (part, parts): (usize, usize),
+        rows: &Rows,
+        arity: usize,
+        delta: usize,
+        end: usize,
+    ) -> Result<(), Fault> {
+        for row in self.covered..end {
             let tuple = row * arity;
-            let key = self.key(|i| rows.word(tuple + self.columns[i]));
-            let same = |first: u32| {
-                let first = first as usize * arity;
-                self.columns.iter().all(|&c| rows.word(first + c) == rows.word(tuple + c))
-            };
+            let key = self.key(|i| rows.word(tuple + self.columns[i])).unwrap_or_default();
+            if parts > 1 && part_of(key, parts) != part {
+                continue;
+            }
             let entry = match self.form {
                 Form::Word(column) => rows.word(tuple + column) as i32 as u32,
                 Form::Row | Form::Hashed => row as u32,
             };
-            let found = key.and_then(|key| self.find(key, same));
-            self.reserve()?;
-            self.add(found, key.unwrap_or_default(), entry, row, delta)?;
-            self.covered += 1;
+            let found = table.find(key, |first| {
+                let first = first as usize * arity;
+                self.form != Form::Hashed
+                    || self.columns.iter().all(|&c| rows.word(first + c) == rows.word(tuple + c))
+            });
+            table.reserve()?;
+            table.add(found, key, entry, row, delta)?;
         }
         Ok(())
     }
@@ -148,13 +199,17 @@ impl Index {
         for pass in 0..2 {
             for row in delta..self.covered {
                 let tuple = row * arity;
-                let key = self.key(|i| rows.word(tuple + self.columns[i]));
-                let same = |first: u32| {
+                let Some(key) = self.key(|i| rows.word(tuple + self.columns[i])) else { continue };
+                let group = self.table_of(key).find(key, |first| {
                     let first = first as usize * arity;
-                    self.columns.iter().all(|&c| rows.word(first + c) == rows.word(tuple + c))
+                    self.form != Form::Hashed
+                        || self.columns.iter().all(|&c| rows.word(first + c) == rows.word(tuple + c))
+                });
+                let table = match self.parts.len() {
+                    0 => &mut self.table,
+                    parts => &mut self.parts[part_of(key, parts)],
                 };
-                if let Some(group) = key.and_then(|key| self.find(key, same)) {
-                    let group = &mut self.groups[group];
+                if let Some(group) = group.map(|group| &mut table.groups[group]) {
                     if pass == 0 {
                         (group.since, group.old) = (delta as u32, group.len);
                     } else {
@@ -170,12 +225,15 @@ impl Index {
     pub fn entries(&self, rows: &Rows, arity: usize, key: &[i64], part: Part) -> Entries<'_> {
         let same = |first: u32| {
             let first = first as usize * arity;
-            self.columns.iter().zip(key).all(|(&c, &word)| rows.word(first + c) == word)
+            self.form != Form::Hashed
+                || self.columns.iter().zip(key).all(|(&c, &word)| rows.word(first + c) == word)
         };
-        let group = self.key(|i| key[i]).and_then(|key| self.find(key, same));
-        let entries = group.map_or(&[][..], |group| {
-            let group = &self.groups[group];
-            let all = self.of(group);
+        let found = self.key(|i| key[i]).and_then(|key| {
+            let table = self.table_of(key);
+            Some((table, &table.groups[table.find(key, same)?]))
+        });
+        let entries = found.map_or(&[][..], |(table, group)| {
+            let all = table.of(group);
             let old = |delta: usize| if group.since as usize == delta { group.old } else { group.len };
             match part {
                 Part::All => all,
@@ -189,11 +247,12 @@ impl Index {
         }
     }
 
+    /// The table that a key is in.
     #[inline]
-    fn of<'a>(&'a self, group: &'a Group) -> &'a [u32] {
-        match group.len {
-            1 => std::slice::from_ref(&group.start),
-            len => &self.pool[group.start as usize..][..len as usize],
+    fn table_of(&self, key: u64) -> &Table {
+        match self.parts.len() {
+            0 => &self.table,
+            parts => &self.parts[part_of(key, parts)],
         }
     }
 
@@ -206,17 +265,42 @@ impl Index {
             _ => Some(pack(narrow(word(0))?, narrow(word(1))?)),
         }
     }
+}
 
-    /// The group of a key. Of keys that are hashes `same` says whether it is it, by its first row.
+impl Table {
+    fn clear(&mut self) {
+        if self.groups.len() < self.slots.len() / 16 && self.slots.len() > LEAST * 8 {
+            self.slots = Vec::new(); // to empty it would take longer than to fill it again
+        } else if !self.groups.is_empty() {
+            self.slots.fill(0);
+        }
+        self.groups.clear();
+        self.pool.clear();
+        self.free.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        let free = self.free.iter().map(Vec::capacity).sum::<usize>();
+        self.groups.capacity() * size_of::<Group>()
+            + (self.slots.capacity() + self.pool.capacity() + free) * size_of::<u32>()
+    }
+
+    #[inline]
+    fn of<'a>(&'a self, group: &'a Group) -> &'a [u32] {
+        match group.len {
+            1 => std::slice::from_ref(&group.start),
+            len => &self.pool[group.start as usize..][..len as usize],
+        }
+    }
+
+    /// The group of a key. `same` says whether it is it, by its first entry, as keys may be hashes.
     #[inline]
     fn find(&self, key: u64, same: impl Fn(u32) -> bool) -> Option<usize> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut slot = home(key, mask);
         loop {
             let group = (self.slots[slot & mask] as usize).checked_sub(1)?;
-            if self.groups[group].key == key
-                && (self.form != Form::Hashed || same(self.of(&self.groups[group])[0]))
-            {
+            if self.groups[group].key == key && same(self.of(&self.groups[group])[0]) {
                 return Some(group);
             }
             slot += 1;
@@ -309,6 +393,12 @@ pub enum Part {
     All,
     Delta(usize),
     Old(usize),
+}
+
+/// For which of so many tables a key is.
+#[inline]
+fn part_of(key: u64, parts: usize) -> usize {
+    ((key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) * parts as u64 >> 32) as usize
 }
 
 #[inline]

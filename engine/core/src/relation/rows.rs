@@ -89,6 +89,30 @@ impl Rows {
         Ok(())
     }
 
+    /// Add packed tuples of one or two words, `most` of them at most.
+    pub fn extend_packed(
+        &mut self,
+        arity: usize,
+        most: usize,
+        mut keys: impl Iterator<Item = u64>,
+    ) -> Result<(), Fault> {
+        match self {
+            Rows::Narrow(words) => {
+                words.try_reserve(most * arity).map_err(|_| Fault::OutOfMemory)?;
+                if arity == 1 {
+                    words.extend(keys.map(|key| key as i32));
+                } else {
+                    keys.for_each(|key| words.extend_from_slice(&[(key >> 32) as i32, key as i32]));
+                }
+                Ok(())
+            }
+            Rows::Wide(_) => keys.try_for_each(|key| {
+                let tuple = [(key >> 32) as i32, key as i32].map(i64::from);
+                self.push(&tuple[2 - arity..])
+            }),
+        }
+    }
+
     /// Move all tuples of `other` behind these.
     pub fn append(&mut self, other: &mut Rows) -> Result<(), Fault> {
         if !other.is_narrow() {

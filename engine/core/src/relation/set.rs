@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::relation::rows::{narrow, pack};
 
 /// No tuple: two words that narrow words cannot be, or a row that cannot be.
-const NONE: u64 = 0x8000_0000_8000_0000;
+pub const NONE: u64 = 0x8000_0000_8000_0000;
 /// Tuples that differ only in the last bits of their last word lie side by side.
 const LINE: u64 = 8;
 const LEAST: usize = 32;
@@ -67,6 +67,13 @@ fn packed_home(key: u64, bits: u32) -> usize {
 #[inline]
 fn row_home(entry: u64, bits: u32) -> usize {
     (entry << 33 >> (64 - bits)) as usize
+}
+
+/// Which of so many sets a packed tuple is in. Tuples that differ only in their last bits are in the same.
+#[inline]
+pub fn part_of(key: u64, parts: usize) -> usize {
+    let hash = (key >> 36 << 21 ^ u64::from(key as u32) >> 11).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    ((hash >> 32) * parts as u64 >> 32) as usize
 }
 
 impl Set {
@@ -206,6 +213,18 @@ impl Set {
         keys >= 4 * blocks.len()
     }
 
+    /// Call `take` with every packed tuple.
+    pub fn drain(&mut self, mut take: impl FnMut(u64) -> Result<(), Fault>) -> Result<(), Fault> {
+        let Set { slots, blocks, .. } = std::mem::take(self);
+        slots.into_iter().filter(|&key| key != NONE).try_for_each(&mut take)?;
+        for Block { key, bits } in blocks {
+            for bit in (0..=LAST).filter(|bit| bits >> bit & 1 == 1) {
+                take(key << BITS | bit)?;
+            }
+        }
+        Ok(())
+    }
+
     #[cold]
     fn make_blocks(&mut self) -> Result<(), Fault> {
         self.blocks = free_blocks(self.slots.len() / 8)?;
@@ -231,15 +250,12 @@ impl Set {
     /// Keep the keys themselves again.
     #[cold]
     fn make_slots(&mut self) -> Result<(), Fault> {
-        (self.keys, self.taken) = (0, 0);
-        for Block { key, bits } in std::mem::take(&mut self.blocks) {
-            for bit in (0..=LAST).filter(|bit| bits >> bit & 1 == 1) {
-                self.reserve(packed_home)?;
-                let key = key << BITS | bit;
-                self.add(packed_home, key, |found| found == key);
-            }
-        }
-        Ok(())
+        let mut kept = std::mem::take(self);
+        kept.drain(|key| {
+            self.reserve(packed_home)?;
+            self.add(packed_home, key, |found| found == key);
+            Ok(())
+        })
     }
 
     /// Make room for one more: at most half of the slots are taken.

@@ -5,7 +5,7 @@ use crate::budget::Budget;
 use crate::error::Fault;
 use crate::relation::equivalence::Equivalence;
 use crate::relation::rows::{narrow, pack, Rows};
-use crate::relation::set::{hash, packed, Set};
+use crate::relation::set::{hash, packed, part_of, Set};
 
 /// Of fewer tuples each is compared, which is faster than hashing.
 const FEW: usize = 8;
@@ -20,6 +20,8 @@ pub struct Sink {
     /// How many tuples the relation has, these and the others.
     count: usize,
     set: Set,
+    /// In place of the set several ones, each for one thread.
+    parts: Vec<Set>,
     /// How many of the tuples are in the set.
     covered: usize,
     /// Whether there is a word that is not narrow.
@@ -55,12 +57,13 @@ impl Sink {
     }
 
     pub fn bytes(&self) -> usize {
-        self.fresh.bytes() + self.set.bytes()
+        self.fresh.bytes() + self.set.bytes() + self.parts.iter().map(Set::bytes).sum::<usize>()
     }
 
     pub fn clear(&mut self) {
         self.fresh.clear();
         self.set.clear();
+        self.parts.clear();
         (self.count, self.covered) = (0, 0);
         if let Some(classes) = &mut self.classes {
             classes.clear();
@@ -99,6 +102,7 @@ impl Sink {
             self.fresh.widen()?;
             if !self.wide {
                 self.set.clear();
+                self.parts.clear();
                 (self.wide, self.covered) = (true, 0);
             }
         }
@@ -107,7 +111,7 @@ impl Sink {
         } else {
             self.cover(rows)?;
             match packed(tuple).filter(|_| !self.wide) {
-                Some(key) => self.set.insert(key)?,
+                Some(key) => self.set_of(key).insert(key)?,
                 None => {
                     let (fresh, arity) = (&self.fresh, self.arity);
                     let same = |row: usize| is_row(rows, fresh, row * arity, tuple);
@@ -129,7 +133,7 @@ impl Sink {
             return self.count < FEW && self.is_among(rows, tuple);
         }
         match packed(tuple).filter(|_| !self.wide) {
-            Some(key) => self.set.contains(key),
+            Some(key) => self.contains_key(key),
             None if !self.wide && self.arity <= 2 => false, // a word that is not narrow
             None => {
                 let same = |row: usize| is_row(rows, &self.fresh, row * self.arity, tuple);
@@ -160,7 +164,12 @@ impl Sink {
                     for &word in words {
                         let word = word as i32;
                         let [x, y] = if column == 0 { [word, other] } else { [other, word] };
-                        if self.set.insert(pack(x, y))? {
+                        let key = pack(x, y);
+                        let set = match self.parts.len() {
+                            0 => &mut self.set,
+                            parts => &mut self.parts[part_of(key, parts)],
+                        };
+                        if set.insert(key)? {
                             fresh.try_reserve(2).map_err(|_| Fault::OutOfMemory)?;
                             fresh.extend_from_slice(&[x, y]);
                             self.count += 1;
@@ -198,6 +207,54 @@ impl Sink {
         Ok(())
     }
 
+    /// Keep packed tuples in so many sets; false where tuples are not packed.
+    pub fn divide(&mut self, rows: &Rows, parts: usize) -> Result<bool, Fault> {
+        self.cover(rows)?;
+        if self.wide || !(1..=2).contains(&self.arity) {
+            return Ok(false);
+        }
+        if self.parts.len() != parts {
+            let mut old = std::mem::take(&mut self.parts);
+            old.push(std::mem::take(&mut self.set));
+            self.parts.resize_with(parts, Set::default);
+            for set in &mut old {
+                set.drain(|key| self.parts[part_of(key, parts)].insert(key).map(|_| ()))?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The sets that packed tuples are in, after `divide`.
+    pub fn parts(&mut self) -> &mut Vec<Set> {
+        &mut self.parts
+    }
+
+    /// Add packed tuples, `most` of them at most, that are new and in the sets already.
+    pub fn take(&mut self, most: usize, keys: impl Iterator<Item = u64>) -> Result<(), Fault> {
+        let before = self.fresh.len();
+        self.fresh.extend_packed(self.arity, most, keys)?;
+        self.count += (self.fresh.len() - before) / self.arity;
+        self.covered = self.count;
+        Ok(())
+    }
+
+    #[inline]
+    fn set_of(&mut self, key: u64) -> &mut Set {
+        match self.parts.len() {
+            0 => &mut self.set,
+            parts => &mut self.parts[part_of(key, parts)],
+        }
+    }
+
+    /// Whether a packed tuple is in the sets.
+    #[inline]
+    pub fn contains_key(&self, key: u64) -> bool {
+        match self.parts.len() {
+            0 => self.set.contains(key),
+            parts => self.parts[part_of(key, parts)].contains(key),
+        }
+    }
+
     fn is_among(&self, rows: &Rows, tuple: &[i64]) -> bool {
         (0..self.count).any(|row| is_row(rows, &self.fresh, row * self.arity, tuple))
     }
@@ -218,7 +275,7 @@ impl Sink {
             tuple.clear();
             tuple.extend((row * self.arity..(row + 1) * self.arity).map(|at| word(rows, &self.fresh, at)));
             match packed(&tuple).filter(|_| !self.wide) {
-                Some(key) => self.set.insert(key)?,
+                Some(key) => self.set_of(key).insert(key)?,
                 None => self.set.insert_row(hash(tuple.iter().copied()), row, |_| false)?,
             };
         }
