@@ -245,6 +245,11 @@ impl Relation {
         }
     }
 
+    /// Make room for so many facts.
+    pub fn reserve(&mut self, count: usize) -> Result<(), Fault> {
+        self.sink.reserve(count)
+    }
+
     /// Add a fact: a tuple that no rule has derived.
     pub fn give(&mut self, tuple: &[i64]) -> Result<(), Fault> {
         match *tuple {

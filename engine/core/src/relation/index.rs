@@ -398,7 +398,7 @@ pub enum Part {
 /// For which of so many tables a key is.
 #[inline]
 fn part_of(key: u64, parts: usize) -> usize {
-    ((key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) * parts as u64 >> 32) as usize
+    (((key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) * parts as u64) >> 32) as usize
 }
 
 #[inline]

@@ -55,6 +55,15 @@ impl Rows {
         }
     }
 
+    /// Make room for so many words more.
+    pub fn reserve(&mut self, count: usize) -> Result<(), Fault> {
+        let reserved = match self {
+            Rows::Narrow(words) => words.try_reserve_exact(count),
+            Rows::Wide(words) => words.try_reserve_exact(count),
+        };
+        reserved.map_err(|_| Fault::OutOfMemory)
+    }
+
     pub fn clear(&mut self) {
         match self {
             Rows::Narrow(words) => words.clear(),

@@ -72,8 +72,8 @@ fn row_home(entry: u64, bits: u32) -> usize {
 /// Which of so many sets a packed tuple is in. Tuples that differ only in their last bits are in the same.
 #[inline]
 pub fn part_of(key: u64, parts: usize) -> usize {
-    let hash = (key >> 36 << 21 ^ u64::from(key as u32) >> 11).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    ((hash >> 32) * parts as u64 >> 32) as usize
+    let hash = (((key >> 36) << 21) ^ (u64::from(key as u32) >> 11)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (((hash >> 32) * parts as u64) >> 32) as usize
 }
 
 impl Set {
@@ -89,6 +89,14 @@ impl Set {
         }
         self.blocks = Vec::new();
         (self.keys, self.taken) = (0, 0);
+    }
+
+    /// Make room for so many tuples in an empty set.
+    pub fn reserve_for(&mut self, count: usize) -> Result<(), Fault> {
+        if self.keys == 0 && self.slots.len() < count * 2 {
+            self.slots = free_slots((count * 2).next_power_of_two().max(LEAST))?;
+        }
+        Ok(())
     }
 
     /// Add a packed tuple; false if it is there.
@@ -270,10 +278,7 @@ impl Set {
     #[cold]
     fn grow(&mut self, home: fn(u64, u32) -> usize) -> Result<(), Fault> {
         let count = (self.slots.len() * 2).max(LEAST);
-        let mut slots = Vec::new();
-        slots.try_reserve_exact(count).map_err(|_| Fault::OutOfMemory)?;
-        slots.resize(count, NONE);
-        let old = std::mem::replace(&mut self.slots, slots);
+        let old = std::mem::replace(&mut self.slots, free_slots(count)?);
         let keys = self.keys;
         old.into_iter().filter(|&entry| entry != NONE).for_each(|entry| {
             self.add(home, entry, |_| false);
@@ -281,6 +286,13 @@ impl Set {
         self.keys = keys;
         Ok(())
     }
+}
+
+fn free_slots(count: usize) -> Result<Vec<u64>, Fault> {
+    let mut slots = Vec::new();
+    slots.try_reserve_exact(count).map_err(|_| Fault::OutOfMemory)?;
+    slots.resize(count, NONE);
+    Ok(slots)
 }
 
 fn free_blocks(count: usize) -> Result<Vec<Block>, Fault> {

@@ -9,6 +9,8 @@ use crate::relation::set::{hash, packed, part_of, Set};
 
 /// Of fewer tuples each is compared, which is faster than hashing.
 const FEW: usize = 8;
+/// For fewer facts no room is made ahead.
+const MANY: usize = 1 << 10;
 /// Tuples between two looks at the limits.
 const BLOCK: usize = 1 << 12;
 
@@ -68,6 +70,15 @@ impl Sink {
         if let Some(classes) = &mut self.classes {
             classes.clear();
         }
+    }
+
+    /// Make room for so many tuples, where they are many.
+    pub fn reserve(&mut self, count: usize) -> Result<(), Fault> {
+        if count < MANY || self.classes.is_some() {
+            return Ok(());
+        }
+        self.fresh.reserve(count * self.arity)?;
+        self.set.reserve_for(count)
     }
 
     /// Move the new tuples behind the rows that scans read.
