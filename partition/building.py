@@ -15,17 +15,13 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ..program.elements import bits_of
 from .layouts import Axes, Pieces
+from .neutral import neutral, zero
 
 Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
 
 _CHANNEL = "channel_handle"
 OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # what is no part of an op
-_EXTREMES = {
-    16: ("0xFC00", "0x7C00"),
-    32: ("0xFF800000", "0x7F800000"),
-    64: ("0xFFF0000000000000", "0x7FF0000000000000"),
-}
 
 
 @dataclass
@@ -171,7 +167,7 @@ class Builder:
 
     def zero(self, element: Any, shape: Sequence[int] = ()) -> Any:
         """Zeros, or false."""
-        return self.splat(_zero(element), element, shape)
+        return self.splat(zero(element), element, shape)
 
     def number(self, value: int) -> Any:
         """A scalar of type i32."""
@@ -412,39 +408,6 @@ def element_of(value: Any) -> Any:
 def bytes_of(element: Any) -> int:
     """The bytes of an element."""
     return -(-bits_of(str(element)) // 8)
-
-
-def neutral(combine: str, element: Any) -> str:
-    """The neutral element of a combining op, as MLIR writes it. Raises KeyError where it is not known."""
-    text = str(element)
-    name = combine.partition(".")[2]
-    if name in ("add", "or"):
-        return _zero(element)
-    if name == "multiply":
-        return "true" if text == "i1" else "1.0" if _floats(element) or text.startswith("complex") else "1"
-    if name == "and":
-        return "true" if text == "i1" else "-1" if not text.startswith("ui") else str(2 ** bits_of(text) - 1)
-    if name not in ("maximum", "minimum") or text.startswith("complex"):
-        raise KeyError(combine)
-    which = 0 if name == "maximum" else 1
-    if text == "i1":
-        return ("false", "true")[which]
-    bits = bits_of(text)
-    if _floats(element):
-        return (("0xFF80", "0x7F80") if text == "bf16" else _EXTREMES[bits])[which]
-    if text.startswith("ui"):
-        return ("0", str(2**bits - 1))[which]
-    return (str(-(2 ** (bits - 1))), str(2 ** (bits - 1) - 1))[which]
-
-
-def _floats(element: Any) -> bool:
-    return str(element).startswith(("f", "bf"))
-
-
-def _zero(element: Any) -> str:
-    text = str(element)
-    floats = _floats(element) or text.startswith("complex")
-    return "false" if text == "i1" else "0.0" if floats else "0"
 
 
 def _dense(table: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
@@ -109,6 +109,11 @@ class Axes:
         self.count = self._counts[self.main] if used else 1
         self._groups: dict[Pieces, npt.NDArray[np.int64]] = {}
         self._indices: dict[Pieces, npt.NDArray[np.int64]] = {}
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for axes that are cut alike."""
+        return tuple(self.meshes.meshes), tuple(self.meshes.same), tuple(self.pieces)
 
     @property
     def mesh(self) -> Mesh | None:

@@ -86,16 +86,16 @@ class Chooser:
         shared: dict[str, Rows] = {"all_work": [()]} if prices.all_work else {}
         self._choice = book.choice(shared)
         self._shared = shared  # what choices start from: in the facts of each, for proofs
-        self._choices: dict[Any, Choice] = {}
+        self._choices: dict[Any, Choice] = planner.kept.choices
         self._work: dict[Any, float] = {}
-        self._ways: dict[Any, tuple[list[dict[int, Pieces]], int]] = {}
+        self._ways: dict[Any, tuple[list[dict[int, Pieces]], int]] = planner.kept.ways
 
     # ---- Choices ----------------------------------------------------------------------------------------
 
     def choose(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Choice:
         """How an op is computed whose slots have these layouts; the operands in ``free`` can be computed
         in any layout."""
-        key = known, held, free
+        key = known.deciding, held, free
         if key not in self._choices:
             self._choices[key] = self._choose(known, held, free)
         return self._choices[key]
@@ -108,7 +108,7 @@ class Chooser:
     def ways(self, known: Knowledge, held: tuple[Layout, ...]) -> tuple[list[dict[int, Pieces]], int]:
         """The ways to compute an op whose slots have these layouts: the pieces that each factor is split
         on. And in how many parts it would be computed if every tensor stayed as it is."""
-        key = known, held
+        key = known.deciding, held
         if key not in self._ways:
             self._ways[key] = self._find_ways(known, held)
         return self._ways[key]

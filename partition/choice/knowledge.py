@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -60,6 +61,14 @@ class Knowledge:
     looks_up: bool  # operand 0 is read at places that are known only at run time
     facts: Mapping[str, Rows]
     signature: Mapping[str, Rows]  # what the rules were told
+
+    @cached_property
+    def deciding(self) -> Hashable:
+        """All that decides how an op between given layouts is computed."""
+        slots = self.roles, self.shapes, self.widths, self.maps
+        factors = tuple(self.sizes.items()), self.splits, self.partial, self.starts
+        combined = self.combine, self.combined_by_region, tuple(self.passes.items())
+        return slots, factors, combined, self.multiplies, self.element, self.reads
 
 
 class Reader:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,22 @@ class Plan:
         return sum(step.price > 0 for step in self.steps)
 
 
+@dataclass
+class Kept:
+    """What has been decided for some axes: plans, and how ops are computed."""
+
+    plans: dict[tuple[Shape, Layout, Layout], Plan] = field(default_factory=dict)
+    searches: dict[tuple[Shape, Layout, Layout], Plan] = field(default_factory=dict)
+    choices: dict[Any, Any] = field(default_factory=dict)
+    ways: dict[Any, Any] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=8)
+def kept_for(axes: Hashable) -> Kept:
+    """What this process has decided for axes, by the usual prices."""
+    return Kept()
+
+
 class Planner:
     """Finds plans, and remembers them."""
 
@@ -43,8 +60,8 @@ class Planner:
         self.axes, self.prices = axes, prices or Prices()
         self.moves = Moves(axes)
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
-        self._plans: dict[tuple[Shape, Layout, Layout], Plan] = {}
-        self._searches: dict[tuple[Shape, Layout, Layout], Plan] = {}
+        kept = kept_for(axes.key) if self.prices == Prices() else Kept()
+        self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
         self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Places, Places]] = {}
 
     def plan(self, shape: Shape, start: Layout, goal: Layout) -> Plan:

@@ -1,0 +1,47 @@
+"""Neutral elements of the ops by which values are combined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..program.elements import bits_of
+
+_EXTREMES = {
+    16: ("0xFC00", "0x7C00"),
+    32: ("0xFF800000", "0x7F800000"),
+    64: ("0xFFF0000000000000", "0x7FF0000000000000"),
+}
+
+
+def neutral(combine: str, element: Any) -> str:
+    """The neutral element of a combining op, as MLIR writes it. Raises KeyError where it is not known."""
+    text = str(element)
+    name = combine.partition(".")[2]
+    if name in ("add", "or"):
+        return zero(element)
+    if name == "multiply":
+        return "true" if text == "i1" else "1.0" if _floats(element) or text.startswith("complex") else "1"
+    if name == "and":
+        return "true" if text == "i1" else "-1" if not text.startswith("ui") else str(2 ** bits_of(text) - 1)
+    if name not in ("maximum", "minimum") or text.startswith("complex"):
+        raise KeyError(combine)
+    which = 0 if name == "maximum" else 1
+    if text == "i1":
+        return ("false", "true")[which]
+    bits = bits_of(text)
+    if _floats(element):
+        return (("0xFF80", "0x7F80") if text == "bf16" else _EXTREMES[bits])[which]
+    if text.startswith("ui"):
+        return ("0", str(2**bits - 1))[which]
+    return (str(-(2 ** (bits - 1))), str(2 ** (bits - 1) - 1))[which]
+
+
+def _floats(element: Any) -> bool:
+    return str(element).startswith(("f", "bf"))
+
+
+def zero(element: Any) -> str:
+    """Zero, or false, as MLIR writes it."""
+    text = str(element)
+    floats = _floats(element) or text.startswith("complex")
+    return "false" if text == "i1" else "0.0" if floats else "0"
