@@ -260,8 +260,7 @@ def _json_value(column: Column, value: Any, plan: Plan) -> Any:
         low, high = (0, 1 << 64) if column.type == "unsigned" else (-(1 << 63), 1 << 63)
         fits = isinstance(value, int) and not isinstance(value, bool) and low <= value < high
     if not fits:
-        expected = EXPECTED.get(column.type, "a text")
-        raise ValueError(f"{expected} for `{column.name}`, found {json.dumps(value)}")
+        raise ValueError(f"{EXPECTED[column.type]} for `{column.name}`, found {json.dumps(value)}")
     return float(value) if column.type == "float" else value
 
 

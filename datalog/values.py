@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..engine.analysis.types import plan_type
+from ..engine.evaluate import facts
 from ..engine.evaluate.branches import Branches
 from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.language.printing import literal_text
@@ -24,12 +25,7 @@ _FLOAT = re.compile(
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _NAME = re.compile(r"[\w?.]+")
 _BARE = re.compile(r"[^,\])]*")
-EXPECTED = {
-    "number": "a number of 64 bits",
-    "unsigned": "an unsigned number of 64 bits",
-    "float": "a float",
-    "record": "a record, as in [1, [a, nil]]",
-}
+EXPECTED = {**facts.EXPECTED, "record": "a record, as in [1, [a, nil]]"}
 
 
 # ---- To text --------------------------------------------------------------------------------------------

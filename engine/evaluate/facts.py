@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "Iterable[Sequence[Any]] | np.ndarray[Any, Any]"
 
 _LIMITS = {"number": (-(1 << 63), (1 << 63) - 1), "unsigned": (0, (1 << 64) - 1)}
-_EXPECTED = {
+EXPECTED = {
     "number": "a number of 64 bits",
     "unsigned": "an unsigned number of 64 bits",
     "float": "a float",
@@ -43,7 +43,7 @@ def tuples(
             except (TypeError, ValueError):
                 raise EngineError(
                     f"`{relation.name}`, fact {i}, column `{column.name}`: "
-                    f"expected {_EXPECTED[column.type]}, found {value!r}"
+                    f"expected {EXPECTED[column.type]}, found {value!r}"
                 ) from None
         result.append(tuple(values))
     return result
