@@ -52,7 +52,7 @@ class Sent:
     """A collective as it was written: the op, its kind, the pieces of axes it goes over (none for a
     permutation of parts), the devices of a group, the bytes that a device sends, and what it is for."""
 
-    op: Any
+    op: ir.Operation
     kind: str
     pieces: Pieces
     group: int
@@ -348,7 +348,7 @@ class Builder:
 
     def _again(self, known: Sent, value: Any) -> Any:
         """The result of a collective that is like one before, of another value."""
-        op = self.like(known.op, [value])
+        op = self.like(known.op, [value]).operation
         if self.form != "replica":
             op.attributes[_CHANNEL] = self.next_channel()
         self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes, self.purpose))
@@ -370,7 +370,7 @@ class Builder:
         share |= {"all_reduce": 2 * (n - 1) / n, "all_gather": n - 1}
         sends = sum(sizes) * share.get(kind, 1)
         group = len(table) if kind == "collective_permute" else n
-        self.sent.append(Sent(op, kind, pieces, group, round(sends), purpose))
+        self.sent.append(Sent(op.operation, kind, pieces, group, round(sends), purpose))
 
     def next_channel(self) -> Any:
         """A channel that no other collective has."""

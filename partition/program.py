@@ -94,7 +94,7 @@ class Partitioner:
             if any(True for _ in collective.op.results[0].uses):
                 alive.append(collective)
                 continue
-            waiting = [collective.op]
+            waiting: list[Any] = [collective.op]
             while waiting:
                 op = waiting.pop()
                 sources = [value.owner for value in op.operands]

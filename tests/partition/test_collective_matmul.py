@@ -107,6 +107,24 @@ def test_it_stays_a_collective_where_that_is_faster(tmp_path: Path) -> None:
         result.partition(collective_matmul=True)
 
 
+TWICE = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+func.func @main(%x: tensor<64x128xf32> {sdy.sharding = #rows}, %y: tensor<64x128xf32> {sdy.sharding = #rows},
+                %up: tensor<128x256xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<64x256xf32>, tensor<64x256xf32>) {
+  %0 = stablehlo.dot_general %x, %up, contracting_dims = [1] x [0] : (tensor<64x128xf32>, tensor<128x256xf32>) -> tensor<64x256xf32>
+  %1 = stablehlo.dot_general %y, %up, contracting_dims = [1] x [0] : (tensor<64x128xf32>, tensor<128x256xf32>) -> tensor<64x256xf32>
+  return %0, %1 : tensor<64x256xf32>, tensor<64x256xf32>
+}
+"""  # noqa: E501
+
+
+def test_collectives_that_are_alike_are_rings_each(tmp_path: Path) -> None:
+    program = shardlog.run(TWICE).partition(topology=machine(tmp_path), collective_matmul=True)
+    assert written(program) == (["collective_permute", "dot_general"] * 3 + ["dot_general"]) * 2
+
+
 def test_what_something_else_needs_is_gathered(tmp_path: Path) -> None:
     result = "-> (tensor<64x128xf32> {sdy.sharding = #rows}"
     whole = MLP.replace(
