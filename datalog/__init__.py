@@ -12,12 +12,13 @@ knows of sharding.
 
 from __future__ import annotations
 
-from ..engine import DatalogError, EngineError, Limits
+from ..engine import DatalogError, Diagnostic, EngineError, Limits
 from .program import Program
 from .pydatalog import give_to_pydatalog, take_from_pydatalog
 
 __all__ = [
     "DatalogError",
+    "Diagnostic",
     "EngineError",
     "Limits",
     "Program",
