@@ -66,7 +66,7 @@ class DeviceProgram:
 
     def text(self) -> str:
         """The module as MLIR text."""
-        return str(self.combined)
+        return str(self.combined.operation.get_asm(assume_verified=True))
 
     def bytecode(self) -> bytes:
         """The module as MLIR bytecode."""
