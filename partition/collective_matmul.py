@@ -61,6 +61,8 @@ def windows(sent: Sequence[Sent], reader: Reader) -> Iterator[Window]:
     places: dict[Any, dict[Any, int]] = {}
     for each in sent:
         products: tuple[Product, ...] = ()
+        if len(each.op.operands) > 1:  # written by the user
+            continue
         if each.kind == "all_gather":
             block = each.op.block
             if block not in places:
