@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..importers.graph.graph import Graph
-from ..program.boundaries import boundary_axes
 from ..program.classes import Classes
 from ..program.columns import Ints, numbers, spread
-from ..program.function import RESULT_SHARDING, location, sharding_of
-from ..program.mlir.modules import boundary_attributes, named_in
-from ..program.shardings import Dimension, Sharding, manual_axes
+from ..program.mlir.modules import named_in
+from .attributes import Attributes, Context
 from .functions import Version, choose_versions
 from .meshes import write_meshes
 from .shardings import Written
@@ -43,14 +40,6 @@ def _named(symbols: dict[str, Any], roots: set[str]) -> set[str]:
         waiting += sorted(new & set(symbols))
         found |= new
     return found
-
-
-class Context:
-    """Everything that writing a function needs."""
-
-    def __init__(self, graph: Graph, classes: Classes, written: Written) -> None:
-        self.graph, self.classes, self.written = graph, classes, written
-        self.shapes = classes.signatures.shapes
 
 
 class _Module(Context):
@@ -122,13 +111,12 @@ class Body:
     Attributes: ``instance``, what it is written from; ``alive``, its ops in the end, by node.
     """
 
+    attributes = Attributes
+
     def __init__(self, module: Context, version: Version, func: Any, ops: list[Any]) -> None:
-        self.written, self.shapes, self.classes = module.written, module.shapes, module.classes
+        self.module, self.written, self.classes = module, module.written, module.classes
         self.version, self.instance, self.func = version, version.instance, func
         self.function = version.instance.function
-        self.root = version.instance in module.graph.roots
-        self.entry = version.instance is module.graph.main
-        self.graph = module.graph
         # Copies of constants share the op of the node they are copied from until they get one of their own.
         self.ops: list[Any] = [*ops, *[None] * (len(self.function.ops) - len(ops))]
         for copy in self.function.originals:
@@ -143,8 +131,8 @@ class Body:
         self.rewire()
         self.erase()
         self.move_constraints()
-        self.set_shardings()
-        self.set_boundary()
+        gone = [*self.erased, *self.same]
+        self.attributes(self.module, self.version, self.func, self.ops, gone).write()
 
     @cached_property
     def alive(self) -> dict[int, Any]:
@@ -159,8 +147,6 @@ class Body:
             if around < 0 and self.ops[node] is not None:
                 found[node] = self.ops[node]
         return found
-
-    # ---- Constants -----------------------------------------------------------------------------------------
 
     def merge_constants(self) -> None:
         """Equal constants with equal shardings become one, the first."""
@@ -336,180 +322,3 @@ class Body:
                 else:
                     op.move_before(self.ops[first[region]].operation)
             last[region] = node
-
-    # ---- Shardings -----------------------------------------------------------------------------------------
-
-    def set_shardings(self) -> None:
-        function, place = self.function, self.instance.layout.place
-        order, made = np.asarray(function.order, np.int64), np.asarray(function.definer, np.int64)
-        results = np.bincount(made[made >= 0], minlength=len(function.ops))
-        unchanged = np.isin(place, np.asarray([*self.written.unchanged], np.int64) - self.instance.place)
-        own = [*function.constraints, *function.boundaries]
-        alone = [node for node in function.order if function.names[node].startswith("sdy.")]
-        alone += [*function.calls, *made[unchanged & (made >= 0)].tolist()]
-        plain, others = np.zeros((2, len(function.ops)), bool)
-        plain[order] = results[order] == 1
-        plain[alone] = False
-        others[order] = results[order] > 0
-        others[own] = True
-        gone = [*self.erased, *self.same]
-        plain[gone] = others[gone] = False
-        self.set_plain(np.nonzero((made >= 0) & plain[made])[0], made)
-        for node in order[(others & ~plain)[order]].tolist():
-            if node in function.calls:
-                self.set_call(node)
-            elif node in function.boundaries:
-                self.set_boundaries(node)
-            else:
-                self.set_results(node)
-
-    def set_plain(self, values: npt.NDArray[np.int64], made: npt.NDArray[np.int64]) -> None:
-        """The shardings of values, each of which is the only result of the op that ``made`` has for it."""
-        place, shapes = self.instance.place + self.instance.layout.place[values], self.shapes
-        held = self.written.contents[place].astype(np.int64)
-        keys = held * len(shapes) + np.asarray(self.function.types, np.int64)[values]
-        distinct, which = np.unique(keys, return_inverse=True)
-        attributes: list[ir.Attribute | None] = []
-        for content, type_ in (divmod(key, len(shapes)) for key in distinct.tolist()):
-            rank = len(shapes[type_] or ())
-            attributes.append(self.written.per_value([self.written.of(content, rank)], [rank]))
-        written = np.asarray([attribute is not None for attribute in attributes], bool)[which]
-        ops = self.ops
-        for node, at in zip(made[values][written].tolist(), which[written].tolist(), strict=True):
-            ops[node].attributes["sdy.sharding"] = attributes[at]
-
-    def set_results(self, node: int) -> None:
-        """The shardings of the results of an op."""
-        values, written = self.function.results[node], self.written
-        shardings, ranks = self.held(values), self.ranks(values)
-        attribute = written.per_value(shardings, ranks)
-        if attribute is None:
-            return
-        attributes = self.ops[node].attributes
-        label = _result_sharding(attributes) if self.function.names[node].startswith("sdy.") else None
-        if label is None:
-            attributes["sdy.sharding"] = attribute
-        elif shardings[0] is not None:
-            attributes[label] = written.attribute(shardings[0])
-
-    def set_boundaries(self, node: int) -> None:
-        """The shardings of what enters and leaves a computation with a body."""
-        function, written, attributes = self.function, self.written, self.ops[node].attributes
-        body = function.regions[node][0].arguments
-        for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
-            shapes = [self.shapes[function.types[v]] or () for v in values]
-            held = [self.instance.place + int(self.instance.layout.place[v]) for v in values]
-            found: list[Sharding | None] = []
-            for value, place, shape in zip(values, held, shapes, strict=True):
-                sharding = written.fitted(written.sharding(place, len(shape)), shape, entry=False)
-                if sharding is not None and value in function.manual:
-                    manual = function.manual[value]
-                    if values is body:
-                        sharding = manual.around(sharding)
-                    else:
-                        manual.check(sharding, boundary_axes(self.ops[node]), location(self.ops[node]))
-                found.append(sharding)
-            attribute = written.per_value(found, [len(shape) for shape in shapes])
-            if attribute is not None:
-                attributes[label] = attribute
-        if node in function.manual_axes:
-            attributes["manual_axes"] = manual_axes(function.manual_axes[node])
-
-    def set_call(self, node: int) -> None:
-        """A call has the shardings that its function returns; where they differ from what it needs, it is
-        resharded."""
-        function, written = self.function, self.written
-        callee = self.version.callees[node]
-        op = self.ops[node]
-        op.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee.name)
-        shapes = [self.shapes[function.types[v]] or () for v in function.results[node]]
-        wanted = [
-            written.sharding(self.instance.place + int(self.instance.layout.place[v]), len(shape))
-            for v, shape in zip(function.results[node], shapes, strict=True)
-        ]
-        given = list(callee.signature.results)
-        if not given:
-            filled = written.filled(wanted, [len(s) for s in shapes])
-            if filled is None:
-                return
-            given = [_replicated(sharding) for sharding in filled]
-        for index in range(len(given)):
-            if _placed(given[index]) != _placed(wanted[index]):
-                self.reshard(op, index, wanted[index] or _replicated(given[index]))
-        fitted = [written.fitted(s, shape, entry=False) for s, shape in zip(given, shapes, strict=True)]
-        op.attributes["sdy.sharding"] = written.per_value(fitted, [len(s) for s in shapes])
-
-    def reshard(self, call: Any, index: int, sharding: Sharding) -> None:
-        result = call.results[index]
-        reshard = sdy.ReshardOp(
-            result, self.written.attribute(sharding), loc=call.location, ip=ir.InsertionPoint.after(call)
-        )
-        result.replace_all_uses_except(reshard.results[0], reshard.operation)
-
-    def set_boundary(self) -> None:
-        function, written = self.function, self.written
-        returned = function.operands[function.terminator]
-        arguments: list[Sharding | None] = list(self.version.signature.arguments)
-        if self.root:
-            arguments = self.held(function.arguments)
-        results = self.held(returned)
-        if self.entry:
-            results = written.all(self.graph.result_places, self.ranks(returned))
-        self.set_values("arg_attrs", function.arguments, arguments)
-        self.set_values("res_attrs", returned, results)
-        if not self.root:
-            self.func.attributes["sym_visibility"] = ir.StringAttr.get("private")
-
-    def held(self, values: Sequence[int]) -> list[Sharding | None]:
-        """The shardings of values of the function."""
-        return self.written.held(self.instance, values, self.ranks(values))
-
-    def ranks(self, values: Sequence[int]) -> list[int]:
-        """The rank of each value; 0 for what is no tensor."""
-        return [len(self.shapes[self.function.types[v]] or ()) for v in values]
-
-    def set_values(self, label: str, values: Any, shardings: list[Sharding | None]) -> None:
-        attributes, old = self.func.attributes, boundary_attributes(self.func, label)
-        shardings = shardings or [None] * len(values)
-        fitted: dict[tuple[int, int], ir.Attribute | None] = {}  # by the identity of a sharding, and a type
-        entries: dict[tuple[Any, ir.Attribute | None], Any] = {}
-        new = []
-        for value, entry, sharding in zip(values, old, shardings, strict=True):
-            key = (id(sharding), self.function.types[value])
-            if key not in fitted:
-                found = self.written.fitted(sharding, self.shapes[key[1]] or (), entry=self.entry)
-                fitted[key] = None if found is None else self.written.attribute(found)
-            attribute = fitted[key]
-            if (entry, attribute) not in entries:
-                entries[entry, attribute] = self.entry_with(entry, attribute)
-            new.append(entries[entry, attribute])
-        if any(len(entry) for entry in new):
-            attributes[label] = ir.ArrayAttr.get(new)
-        elif label in attributes:
-            del attributes[label]
-
-    def entry_with(self, entry: Any, attribute: ir.Attribute | None) -> Any:
-        """The attributes of an argument or a result, with a sharding or without one."""
-        known = sharding_of(entry)
-        if self.root and (known is attribute or (known and attribute and known == attribute)):
-            return entry
-        kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"} if self.root else {}
-        if attribute is not None:
-            kept["sdy.sharding"] = attribute
-        return ir.DictAttr.get(kept)
-
-
-def _result_sharding(attributes: Any) -> str | None:
-    return next((label for label in RESULT_SHARDING if label in attributes), None)
-
-
-def _placed(sharding: Sharding | None) -> Any:
-    """A key that is equal for two shardings if no data moves between them."""
-    if sharding is None:
-        return None
-    axes = tuple(d.axes for d in sharding.dimensions)
-    return (sharding.mesh, axes) if any(axes) else None
-
-
-def _replicated(sharding: Sharding) -> Sharding:
-    return Sharding(sharding.mesh, (Dimension(closed=True),) * len(sharding.dimensions))

@@ -13,8 +13,9 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ...exporters.attributes import Attributes, Context
 from ...exporters.functions import Signature, Version
-from ...exporters.module import Body, Context
+from ...exporters.module import Body
 from ...exporters.op_rules import attach_rules
 from ...exporters.shardings import Shape, Written
 from ...importers.bodies import Bodies
@@ -125,10 +126,7 @@ class _AsTheyAre(Written):
         return sharding
 
 
-class _Body(Body):
-    def merge_constants(self) -> None:
-        """Constants stay as they are."""
-
+class _Attributes(Attributes):
     def set_boundary(self) -> None:
         function = self.function
         self.set_values("arg_attrs", function.arguments, self.held(function.arguments))
@@ -143,3 +141,10 @@ class _Body(Body):
         attribute = self.written.per_value(self.held(results), self.ranks(results))
         if attribute is not None:
             self.ops[node].attributes["sdy.sharding"] = attribute
+
+
+class _Body(Body):
+    attributes = _Attributes
+
+    def merge_constants(self) -> None:
+        """Constants stay as they are."""
