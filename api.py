@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import ShardlogError, closest
-from .explanations.explained import Explained
 from .importers.sources.jax import lowered
 from .runs.options import NAMES, Options, described, listed
-from .runs.records.record import Record
 from .runs.result import Result
 from .runs.running import run_with
+
+if TYPE_CHECKING:
+    from .explanations.explained import Explained
 
 
 def run(
@@ -62,6 +63,9 @@ def explain(function: Any, *args: Any, value: str | None = None, **keywords: Any
     ``function``, ``args`` and ``keywords`` are those of ``shardlog.run``, options among them. A ``Result`` or
     a saved run is explained as it is. ``value`` is what is asked about at once.
     """
+    from .explanations.explained import Explained
+    from .runs.records.record import Record
+
     if isinstance(function, Result | Record):
         if args or keywords:
             given = f"arguments for a {type(function).__name__}"

@@ -175,12 +175,14 @@ class RuleBook:
 
     def knowledge(self, signature: Facts) -> Knowledge:
         """What ``classify`` says, as the graph is built from it."""
-        said, key = self.classify(signature), _key(signature)
+        key = _key(signature)
         known = (self._answers if speak_of(self._about, signature) else _answers()).known
-        if key not in known:
+        if key in known:
+            self._note("ops", signature)
+        else:
             from ..program.classes import knowledge
 
-            known[key] = knowledge(signature, said)
+            known[key] = knowledge(signature, self.classify(signature))
         return known[key]
 
     def localize(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
