@@ -186,9 +186,9 @@ class Body:
         before copies."""
         function = self.function
         copies: dict[int, list[int]] = {}
-        for node in function.order:
-            if node in function.originals and node not in self.same:
-                copies.setdefault(function.originals[node], []).append(node)
+        for node, source in function.originals.items():
+            if node not in self.same and node not in function.removed:
+                copies.setdefault(source, []).append(node)
         for source, nodes in copies.items():
             heir = nodes[-1] if source in function.removed else self.same.get(source)
             anchor = ir.InsertionPoint(self.ops[source].operation)
@@ -209,16 +209,16 @@ class Body:
 
     def rewire(self) -> None:
         function = self.function
-        for node, index in self.changed():
-            self.ops[node].operands[index] = self.ir_value(function.operands[node][index])
+        for node, index, value in self.changed():
+            self.ops[node].operands[index] = self.ir_value(value)
         for node, other in self.same.items():
             if (op := self.ops[node]) is not None:
                 results, others = op.results, self.ops[other].results
                 for index in range(function.results.counts[node]):
                     results[index].replace_all_uses_with(others[index])
 
-    def changed(self) -> Iterator[tuple[int, int]]:
-        """The operands that ops do not have already: nodes and indices."""
+    def changed(self) -> Iterator[tuple[int, int, int]]:
+        """The operands that ops do not have already: nodes, indices, and values after merging."""
         function = self.function
         first, definer, order = map(numbers, (function.results.first, function.definer, function.order))
         values, offsets = numbers(function.operands.values), numbers(function.operands.offsets)
@@ -232,8 +232,8 @@ class Body:
             return np.where(makers < 0, values, first[node[makers]] + values - first[makers])
 
         # The value of the module that is in place of each value in the end, or a copy.
-        final = instead(np.arange(len(definer), dtype=np.int32), self.same)
-        final = instead(final, self.homes)
+        stand = instead(np.arange(len(definer), dtype=np.int32), self.same)
+        final = instead(stand, self.homes)
         # That in place of what ops use: all uses of what is merged are replaced at last.
         used = np.arange(len(definer), dtype=np.int32)
         replaced = np.zeros(len(nodes), bool)
@@ -251,10 +251,11 @@ class Body:
         stands[known] = used[given[before[known]]] == final[values[entries[known]]]
         new = np.nonzero(~stands)[0]
         node = order[rows[new]]
-        return zip(node.tolist(), (entries[new] - offsets[node]).tolist(), strict=True)
+        wanted = stand[values[entries[new]]]
+        return zip(node.tolist(), (entries[new] - offsets[node]).tolist(), wanted.tolist(), strict=True)
 
     def ir_value(self, value: int) -> Any:
-        value = self.representative(value)
+        """The value of MLIR for one that is not merged."""
         if value not in self.values:
             self.values[value] = self.ir_value_of(value)
         return self.values[value]

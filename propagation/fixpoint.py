@@ -14,6 +14,7 @@ from ..engine.agenda.agenda import Agenda, Outcome, Pass, PassStatistics
 from ..engine.agenda.agenda import Graph as AgendaGraph
 from ..engine.agenda.retirement import Lists, joined, lists, nobody
 from ..importers.program import Program
+from ..program.columns import numbers
 from ..program.shardings import Sharding
 from ..rulebook.book import RuleBook
 
@@ -211,7 +212,7 @@ class _Propagation:
         def results_of(name: str) -> list[tuple[str, range, bool]]:
             """The results of ops that have several: whose they are, which, and whether they have edges."""
             function = functions[name]
-            counts = np.fromiter(map(len, function.results), np.int32, len(function.results))
+            counts = numbers(function.results.counts)
             several = ((node, function.results[node]) for node in np.flatnonzero(counts > 1).tolist())
             return [
                 ("call" if node in function.calls else "op", results, results[0] in function.flows)
