@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..analysis.scopes import holds_wildcard, resolve, variables
 from ..evaluate.functors import TESTS, call, sort_value
@@ -36,8 +36,10 @@ from ..language.syntax import (
     Wildcard,
 )
 from ..language.walk import parts, terms
-from ..plan.compiler import Written
 from ..plan.plan import Source
+
+if TYPE_CHECKING:
+    from ..plan.compiler import Written
 
 Row = tuple[Any, ...]
 Bindings = dict[str, Any]
