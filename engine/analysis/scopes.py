@@ -17,6 +17,8 @@ from ..language.syntax import (
     Call,
     Cast,
     Clause,
+    Constant,
+    Counter,
     Literal,
     Record,
     Term,
@@ -116,3 +118,32 @@ def _rewrite(term: Term, names: dict[str, str], visible: set[str], numbers: coun
         _collect(target, used)
     outer = used - {inner[name] for name in own}
     return Aggregate(term.function, target, body, term.at, tuple(sorted(outer)))
+
+
+def can_fail(term: Term) -> bool:
+    """Whether a term has no value for some values of its variables, or another one each time."""
+    if isinstance(term, Counter):
+        return True
+    if isinstance(term, Call):
+        if term.name in ("/", "%"):
+            divisor = term.args[1]
+            if not isinstance(divisor, Constant) or divisor.value == 0:
+                return True
+        return term.name in ("to_number", "to_unsigned", "to_float") or any(map(can_fail, term.args))
+    if isinstance(term, Record):
+        return any(map(can_fail, term.args))
+    return isinstance(term, Cast) and can_fail(term.value)
+
+
+def count_uses(term: Term, occurrences: dict[str, int]) -> None:
+    """Count how often each variable stands in a term; an aggregate uses each of its outer ones."""
+    if isinstance(term, Variable):
+        occurrences[term.name] = occurrences.get(term.name, 0) + 1
+    elif isinstance(term, Call | Record):
+        for arg in term.args:
+            count_uses(arg, occurrences)
+    elif isinstance(term, Cast):
+        count_uses(term.value, occurrences)
+    elif isinstance(term, Aggregate):
+        for name in term.outer:
+            occurrences[name] = occurrences.get(name, 0) + 1

@@ -25,7 +25,7 @@ from itertools import islice
 
 from ..analysis.inference import argument_kinds, kind_of
 from ..analysis.projections import BAGS, counts_bindings
-from ..analysis.scopes import holds_generator, holds_wildcard, variables
+from ..analysis.scopes import can_fail, count_uses, holds_generator, holds_wildcard, variables
 from ..analysis.types import Types, plan_type
 from ..language.syntax import (
     Aggregate,
@@ -87,7 +87,7 @@ def _starts(clause: Clause, schema: Schema) -> list[int]:
     """The atoms from which a recursive clause is planned besides that of the delta."""
     atoms = [i for i, literal in enumerate(clause.body) if isinstance(literal, Atom)]
     parts = [*clause.head.args, *(term for literal in clause.body for term in terms(literal))]
-    fixed = not schema.orders or any(_can_fail(term) or holds_generator(term) for term in parts)
+    fixed = not schema.orders or any(can_fail(term) or holds_generator(term) for term in parts)
     return [] if fixed or not _FEWEST <= len(atoms) <= _MOST else atoms
 
 
@@ -96,10 +96,7 @@ def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...]
     if clause.body or not all(isinstance(term, Constant | Nil) for term in clause.head.args):
         return None
     planner = _Planner(clause, {}, schema)
-    kinds = schema.kinds[clause.head.name]
-    return tuple(
-        planner.value(_Body(), term, kind) for term, kind in zip(clause.head.args, kinds, strict=True)
-    )
+    return planner.values(_Body(), clause.head)
 
 
 @dataclass
@@ -141,10 +138,10 @@ class _Planner:
         self.used = 0
         self.occurrences: dict[str, int] = {}
         for term in (*clause.head.args, *(t for x in clause.body for t in terms(x))):
-            _count(term, self.occurrences)
+            count_uses(term, self.occurrences)
         for literal in clause.body[:2] if clause.subsumes else ():
             for term in terms(literal):  # both tuples are looked at once more: they differ
-                _count(term, self.occurrences)
+                count_uses(term, self.occurrences)
 
     def rule(self, versions: Mapping[int, Version], start: int | None, source: int) -> Rule:
         """The rule with its atoms in these versions. It begins with the literal ``start``."""
@@ -154,25 +151,13 @@ class _Planner:
         self.place_all(body)
         if self.clause.subsumes:
             self.different(body)
-        head = self.clause.head
-        args = tuple(
-            self.value(body, term, kind)
-            for term, kind in zip(head.args, self.schema.kinds[head.name], strict=True)
-        )
-        return Rule(self.schema.index[head.name], args, tuple(body.steps), self.used, source)
+        index, args = self.schema.index[self.clause.head.name], self.values(body, self.clause.head)
+        return Rule(index, args, tuple(body.steps), self.used, source)
 
     def different(self, body: _Body) -> None:
         """Go on only where the first two atoms of a subsuming clause are different tuples."""
         less, greater = (
-            (
-                "record",
-                *(
-                    self.value(body, t, k)
-                    for t, k in zip(atom.args, self.schema.kinds[atom.name], strict=True)
-                ),
-            )
-            for atom in self.clause.body[:2]
-            if isinstance(atom, Atom)
+            ("record", *self.values(body, atom)) for atom in self.clause.body[:2] if isinstance(atom, Atom)
         )
         body.steps.append(("test", "!=", "record", less, greater))
 
@@ -181,7 +166,7 @@ class _Planner:
     def item(self, literal: Literal, version: Version = "all", start: bool = False) -> _Item:
         parts = terms(literal)
         names = set().union(*map(variables, parts))
-        fails = any(map(_can_fail, parts)) or (
+        fails = any(map(can_fail, parts)) or (
             isinstance(literal, Comparison) and literal.operator.endswith("match")
         )
         return _Item(literal, version, names, any(map(holds_generator, parts)), fails, start)
@@ -365,9 +350,9 @@ class _Planner:
     def aggregate(self, body: _Body, term: Aggregate) -> Expression:
         for literal in term.body:
             for inner in terms(literal):
-                _count(inner, self.occurrences)
+                count_uses(inner, self.occurrences)
         if term.target is not None:
-            _count(term.target, self.occurrences)
+            count_uses(term.target, self.occurrences)
         outside = dict(self.registers)
         inside = _Body(term.function in BAGS, counts_bindings(term))
         inside.items = [self.item(literal) for literal in term.body]
@@ -395,6 +380,11 @@ class _Planner:
         return self.used - 1
 
     # ---- Expressions ------------------------------------------------------------------------------------
+
+    def values(self, body: _Body, atom: Atom) -> tuple[Expression, ...]:
+        """The expressions for the arguments of an atom."""
+        kinds = self.schema.kinds[atom.name]
+        return tuple(self.value(body, term, kind) for term, kind in zip(atom.args, kinds, strict=True))
 
     def value(self, body: _Body, term: Term, kind: str) -> Expression:
         """The expression for a term of a kind; aggregates and ranges in it become steps of ``body``."""
@@ -427,32 +417,3 @@ class _Planner:
 
     def kind(self, term: Term) -> str | None:
         return kind_of(term, self.kinds, self.schema.types)
-
-
-def _can_fail(term: Term) -> bool:
-    """Whether a term has no value for some values of its variables, or another one each time."""
-    if isinstance(term, Counter):
-        return True
-    if isinstance(term, Call):
-        if term.name in ("/", "%"):
-            divisor = term.args[1]
-            if not isinstance(divisor, Constant) or divisor.value == 0:
-                return True
-        return term.name in ("to_number", "to_unsigned", "to_float") or any(map(_can_fail, term.args))
-    if isinstance(term, Record):
-        return any(map(_can_fail, term.args))
-    return isinstance(term, Cast) and _can_fail(term.value)
-
-
-def _count(term: Term, occurrences: dict[str, int]) -> None:
-    """Count how often each variable stands in a term; an aggregate uses each of its outer ones."""
-    if isinstance(term, Variable):
-        occurrences[term.name] = occurrences.get(term.name, 0) + 1
-    elif isinstance(term, Call | Record):
-        for arg in term.args:
-            _count(arg, occurrences)
-    elif isinstance(term, Cast):
-        _count(term.value, occurrences)
-    elif isinstance(term, Aggregate):
-        for name in term.outer:
-            occurrences[name] = occurrences.get(name, 0) + 1
