@@ -101,79 +101,92 @@ class Rule:
         return f"{self.head} :- {', '.join(body)}."
 
 
+class _Drawn:
+    """Draws the parts of a rule. ``readable`` are the relations that its body may have, ``below`` those of
+    lower strata, with the kinds of their columns; ``known`` the variables that have a value, by kind."""
+
+    def __init__(self, draw: st.DrawFn, readable: dict[str, str], below: dict[str, str]) -> None:
+        self.draw, self.readable, self.below = draw, readable, below
+        self.known: dict[str, set[str]] = {"n": set(), "s": set()}
+
+    def atom(self, relations: dict[str, str], inside: bool = False) -> str:
+        """A positive atom; its variables are known from now on."""
+        name = self.draw(st.sampled_from(sorted(relations)))
+        args = []
+        for column in relations[name]:
+            kind = self.draw(st.sampled_from(["variable"] * 5 + ["constant", "_"]))
+            variable = self.draw(st.sampled_from(VARIABLES[column])) + ("1" if inside else "")
+            if kind == "variable":
+                self.known[column].add(variable)
+            args.append({"variable": variable, "_": "_"}.get(kind) or self.draw(CONSTANTS[column]))
+        return f"{name}({', '.join(args)})"
+
+    def value(self, column: str, compound: bool = True) -> str:
+        """A term of known variables."""
+        plain = (
+            self.draw(st.sampled_from(sorted(self.known[column])))
+            if self.known[column]
+            else self.draw(CONSTANTS[column])
+        )
+        if not compound or self.draw(st.booleans()):
+            return plain
+        if column == "s":
+            return f'substr(cat({plain}, "k"), 0, 2)'
+        other = self.value("n", compound=False)
+        return self.draw(
+            st.sampled_from(
+                [f"({plain} + {other}) % 5", f"{plain} * 2 % 7", f"min({plain}, 3)", f"{plain} band {other}"]
+            )
+        )
+
+    def literal(self) -> str:
+        kind = self.draw(
+            st.sampled_from(["atom", "atom", "test", "absent", "let", "aggregate", "range", "either"])
+        )
+        if kind == "atom":
+            return self.atom(self.readable)
+        if kind == "test":
+            column = self.draw(st.sampled_from("ns"))
+            left, operator = self.value(column), self.draw(st.sampled_from(["=", "!=", "<", "<=", ">", ">="]))
+            return f"{left} {operator} {self.value(column)}"
+        if kind == "absent":
+            name = self.draw(st.sampled_from(sorted(self.below)))
+            args = [self.draw(st.sampled_from(["_", self.value(column)])) for column in self.below[name]]
+            return f"!{name}({', '.join(args)})"
+        if kind == "either":
+            return f"({self.value('n')} < {self.value('n')} ; {self.value('s')} = {self.value('s')})"
+        new = self.draw(st.sampled_from(VARIABLES["n"]))
+        if kind == "let":
+            term = self.value("n")
+        elif kind == "range":
+            term = f"range(0, min({self.value('n')}, 4))"
+        else:
+            term = self.aggregate()
+        self.known["n"].add(new)
+        return f"{new} = {term}"
+
+    def aggregate(self) -> str:
+        outside = {column: set(names) for column, names in self.known.items()}
+        body = ", ".join(self.atom(self.below, inside=True) for _ in range(self.draw(st.integers(1, 2))))
+        if self.draw(st.booleans()):
+            body += f", {self.value('n')} <= {self.value('n')}"
+        function = self.draw(st.sampled_from(["count", "sum", "min", "max"]))
+        self.known["n"] -= outside["n"]  # the target has variables of its own
+        target = "" if function == "count" else f" ({self.value('n')})"
+        self.known.update(outside)
+        return f"{function}{target} : {{ {body} }}"
+
+
 @st.composite
 def rules(draw: st.DrawFn) -> Rule:
     level = draw(st.integers(1, len(LAYERS) - 1))
     below = {name: columns for layer in LAYERS[:level] for name, columns in layer.items()}
     if level == len(LAYERS) - 1:
         below |= FEATURES
-    readable = below | LAYERS[level]
-    known: dict[str, set[str]] = {"n": set(), "s": set()}
-
-    def atom(relations: dict[str, str], inside: bool = False) -> str:
-        """A positive atom; its variables are known from now on."""
-        name = draw(st.sampled_from(sorted(relations)))
-        args = []
-        for column in relations[name]:
-            kind = draw(st.sampled_from(["variable"] * 5 + ["constant", "_"]))
-            variable = draw(st.sampled_from(VARIABLES[column])) + ("1" if inside else "")
-            if kind == "variable":
-                known[column].add(variable)
-            args.append({"variable": variable, "_": "_"}.get(kind) or draw(CONSTANTS[column]))
-        return f"{name}({', '.join(args)})"
-
-    def value(column: str, compound: bool = True) -> str:
-        """A term of known variables."""
-        plain = draw(st.sampled_from(sorted(known[column]))) if known[column] else draw(CONSTANTS[column])
-        if not compound or draw(st.booleans()):
-            return plain
-        if column == "s":
-            return f'substr(cat({plain}, "k"), 0, 2)'
-        other = value("n", compound=False)
-        return draw(
-            st.sampled_from(
-                [f"({plain} + {other}) % 5", f"{plain} * 2 % 7", f"min({plain}, 3)", f"{plain} band {other}"]
-            )
-        )
-
-    def literal() -> str:
-        kind = draw(
-            st.sampled_from(["atom", "atom", "test", "absent", "let", "aggregate", "range", "either"])
-        )
-        if kind == "atom":
-            return atom(readable)
-        if kind == "test":
-            column = draw(st.sampled_from("ns"))
-            return (
-                f"{value(column)} {draw(st.sampled_from(['=', '!=', '<', '<=', '>', '>=']))} {value(column)}"
-            )
-        if kind == "absent":
-            name = draw(st.sampled_from(sorted(below)))
-            args = [draw(st.sampled_from(["_", value(column)])) for column in below[name]]
-            return f"!{name}({', '.join(args)})"
-        if kind == "either":
-            return f"({value('n')} < {value('n')} ; {value('s')} = {value('s')})"
-        new = draw(st.sampled_from(VARIABLES["n"]))
-        if kind == "let":
-            term = value("n")
-        elif kind == "range":
-            term = f"range(0, min({value('n')}, 4))"
-        else:
-            outside = {column: set(names) for column, names in known.items()}
-            body = ", ".join(atom(below, inside=True) for _ in range(draw(st.integers(1, 2))))
-            if draw(st.booleans()):
-                body += f", {value('n')} <= {value('n')}"
-            function = draw(st.sampled_from(["count", "sum", "min", "max"]))
-            known["n"] -= outside["n"]  # the target has variables of its own
-            target = "" if function == "count" else f" ({value('n')})"
-            known.update(outside)
-            term = f"{function}{target} : {{ {body} }}"
-        known["n"].add(new)
-        return f"{new} = {term}"
-
-    body = [atom(readable)] + [literal() for _ in range(draw(st.integers(0, 3)))]
+    drawn = _Drawn(draw, below | LAYERS[level], below)
+    body = [drawn.atom(drawn.readable)] + [drawn.literal() for _ in range(draw(st.integers(0, 3)))]
     name = draw(st.sampled_from(sorted(LAYERS[level])))
-    head = f"{name}({', '.join(value(column) for column in LAYERS[level][name])})"
+    head = f"{name}({', '.join(drawn.value(column) for column in LAYERS[level][name])})"
     return Rule(head, tuple(body))
 
 
