@@ -146,19 +146,16 @@ class _Propagation:
         """The content of each cell at first; and the contents that keep their priorities until they
         change, because no stage asks for them."""
         contents = np.zeros(self.program.graph.places, np.int32)
-        numbers: dict[Sharding, int] = {}
-        kept = set()
-        for cell, sharding in self.program.initial.items():
-            if sharding not in numbers:
-                facts = self.program.shardings.facts(sharding)
-                if self.strategy != "user-priority" and any(
-                    d.priority is not None for d in sharding.dimensions
-                ):
-                    facts["prioritised"] = [()]
-                numbers[sharding] = self.agenda.content(facts)
-                if "prioritised" in self.agenda.facts(numbers[sharding]):
-                    kept.add(numbers[sharding])
-            contents[cell] = numbers[sharding]
+        given, kept = self.program.initial, set()
+        found: dict[int, int] = {}  # by the identity of a sharding: to compare them takes longer
+        for identity, sharding in {id(sharding): sharding for sharding in given.values()}.items():
+            facts = self.program.shardings.facts(sharding)
+            if self.strategy != "user-priority" and any(d.priority is not None for d in sharding.dimensions):
+                facts["prioritised"] = [()]
+            found[identity] = self.agenda.content(facts)
+            if "prioritised" in self.agenda.facts(found[identity]):
+                kept.add(found[identity])
+        contents[list(given)] = [found[id(sharding)] for sharding in given.values()]
         return contents, kept
 
     def agenda_graph(self) -> AgendaGraph:
