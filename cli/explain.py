@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the commands; ``common`` has the arguments that every run takes."""
+    _add_why(commands, common)
+    _add_why_not(commands, common)
+    conflicts = commands.add_parser(
+        "conflicts", parents=[common], help="list tensors that must move, and why"
+    )
+    _output(conflicts)
+    conflicts.set_defaults(carry_out=_conflicts)
+    report = commands.add_parser("report", parents=[common], help="write a page that shows all of a run")
+    report.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
+    add_topology(report)
+    report.set_defaults(carry_out=_report)
+    _add_diff(commands, common)
+    _add_what_if(commands, common)
+
+
+def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     why = commands.add_parser("why", parents=[common], help="say why a value is sharded as it is")
     _value(why, optional=True)
     about = (
@@ -44,6 +60,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     graph.add_argument("--dot", action="store_true", help="print the derivation as a graph for Graphviz")
     graph.add_argument("--mermaid", action="store_true", help="print the derivation as a Mermaid flowchart")
     why.set_defaults(carry_out=_why)
+
+
+def _add_why_not(commands: Any, common: argparse.ArgumentParser) -> None:
     why_not = commands.add_parser(
         "why-not", parents=[common], help="say why a value is not sharded on an axis"
     )
@@ -52,15 +71,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     why_not.add_argument("--axis", required=True, metavar="A", help="the mesh axis")
     why_not.add_argument("--verify", action="store_true", help="run again without the first culprit")
     why_not.set_defaults(carry_out=_why_not)
-    conflicts = commands.add_parser(
-        "conflicts", parents=[common], help="list tensors that must move, and why"
-    )
-    _output(conflicts)
-    conflicts.set_defaults(carry_out=_conflicts)
-    report = commands.add_parser("report", parents=[common], help="write a page that shows all of a run")
-    report.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
-    add_topology(report)
-    report.set_defaults(carry_out=_report)
+
+
+def _add_diff(commands: Any, common: argparse.ArgumentParser) -> None:
     diff = commands.add_parser("diff", parents=[common], help="say what differs between two runs, and why")
     about = "another module or saved run; options are for what is run, not for saved runs"
     diff.add_argument("other", metavar="OTHER", help=about)
@@ -68,6 +81,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     diff.add_argument("--as-is", action="store_true", help=about)
     _output(diff)
     diff.set_defaults(carry_out=_diff)
+
+
+def _add_what_if(commands: Any, common: argparse.ArgumentParser) -> None:
     what_if = commands.add_parser(
         "what-if", parents=[common], help="say what differs with other annotations: --annotate and --drop"
     )
