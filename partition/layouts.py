@@ -143,6 +143,10 @@ class Axes:
         dims = tuple(self.of(sharding.mesh, dimension.axes)[0] for dimension in sharding.dimensions)
         return Layout(dims)
 
+    def covers(self, sharding: Sharding) -> bool:
+        """Whether the layouts of a sharding follow it to its end."""
+        return all(self.of(sharding.mesh, dimension.axes)[1] for dimension in sharding.dimensions)
+
     def elsewhere(self, sharding: Sharding) -> str:
         """The mesh of a sharding and its devices, where these are fewer than the program runs on; else
         empty."""

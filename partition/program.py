@@ -121,12 +121,9 @@ class Partitioner:
             return self.written[name]
         entry = name == self.main
         around = entry and self.form == "sdy-manual" and self.axes.main >= 0
-        arguments = self.reading.boundary(func, "arg_attrs", func.type.inputs)
-        results = self.reading.boundary(func, "res_attrs", func.type.results)
-        if around:  # one manual computation is over one mesh: what is on others enters and leaves whole
-            on_main = self.axes.on_main
-            arguments = [a if on_main(a) else replicated(len(a.dims)) for a in arguments]
-            results = [r if on_main(r) else replicated(len(r.dims)) for r in results]
+        layouts = self.reading.entering if around else self.reading.boundary
+        arguments = layouts(func, "arg_attrs", func.type.inputs)
+        results = layouts(func, "res_attrs", func.type.results)
         inputs = [
             self.local(type_, layout) for type_, layout in zip(func.type.inputs, arguments, strict=True)
         ]

@@ -110,7 +110,10 @@ def _execute(loaded: Any, arguments: Sequence[Sequence[Array]]) -> list[list[Arr
     return [[np.asarray(array) for array in arrays] for arrays in results]
 
 
-def boundary(program: DeviceProgram, result: Result) -> tuple[list[Layout], list[Layout], list[Any]]:
+Held = tuple[Axes, Layout]
+
+
+def boundary(program: DeviceProgram, result: Result) -> tuple[list[Held], list[Held], list[Any]]:
     """The layouts of the arguments and the results, and the types of the results."""
     shardings = result.program.shardings
     functions = symbols(result.module, "func.func")
@@ -120,24 +123,25 @@ def boundary(program: DeviceProgram, result: Result) -> tuple[list[Layout], list
         for label, types in (("arg_attrs", main.type.inputs), ("res_attrs", main.type.results)):
             layouts = []
             for entry, type_ in zip(boundary_attributes(main, label), types, strict=True):
-                sharding = None
+                sharding, axes = None, program.axes
                 if "sdy.sharding" in entry:
                     sharding = shardings.read(entry["sdy.sharding"])
-                layouts.append(program.axes.layout(sharding, tuple(type_.shape)))
+                    if program.form == "sdy-manual":  # whole tensors, which are split as they say
+                        axes = Axes(shardings.meshes, [sharding])
+                layouts.append((axes, axes.layout(sharding, tuple(type_.shape))))
             found.append(layouts)
     return found[0], found[1], list(main.type.results)
 
 
 def run_partitioned(result: Result, program: DeviceProgram, arrays: Sequence[Array]) -> list[Array]:
-    """The whole results of a partitioned program of the form "replica"."""
-    axes = program.axes
+    """The whole results of a partitioned program."""
     inputs, outputs, types = boundary(program, result)
-    loaded = load(program.module, axes.count, program.form)
-    given = [parts_of(axes, array, layout) for array, layout in zip(arrays, inputs, strict=True)]
+    loaded = load(program.module, program.axes.count, program.form)
+    given = [parts_of(axes, array, layout) for array, (axes, layout) in zip(arrays, inputs, strict=True)]
     results = execute(loaded, given)
     return [
         whole_of(axes, parts, layout, type_.shape)
-        for parts, layout, type_ in zip(results, outputs, types, strict=True)
+        for parts, (axes, layout), type_ in zip(results, outputs, types, strict=True)
     ]
 
 

@@ -10,6 +10,7 @@ from math import inf, prod
 
 import numpy as np
 import pytest
+import shardlog
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.building import Builder, Scope
@@ -240,3 +241,22 @@ if __name__ == "__main__":  # all of them, not one of each class
         for number, start in enumerate(every):
             reshard(axes, shape, start, every)
             print(f"{shape}: {number + 1} of {len(every)}", flush=True)
+
+
+CUTS = """
+sdy.mesh @mesh = <["a"=6, "b"=2]>
+func.func @main(%x: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a":(1)2}]>},
+                %y: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", "a":(1)3}]>})
+    -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a":(1)2}]>},
+        tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", "a":(1)3}]>}) {
+  %0 = stablehlo.negate %x : tensor<6xf32>
+  %1 = stablehlo.negate %y : tensor<6xf32>
+  return %0, %1 : tensor<6xf32>, tensor<6xf32>
+}
+"""
+
+
+def test_what_no_layout_follows_to_its_end_enters_whole() -> None:
+    text = shardlog.run(CUTS).partition().text()
+    assert 'in_shardings=[<@mesh, [{"a":(1)2}]>, <@mesh, [{}]>]' in text
+    assert 'out_shardings=[<@mesh, [{"a":(1)2}]>, <@mesh, [{}]>]' in text
