@@ -174,7 +174,7 @@ class _Statement:
             self.loaded()
         elif kind == ".include":
             self.included()
-        elif not kind:
+        elif not kind and self.pieces:  # or there is nothing but an annotation
             self.clause()
 
     def included(self) -> None:

@@ -114,3 +114,10 @@ def test_a_component_that_is_derived_from_itself(library: Library) -> None:
     library.opened[PATH] = text
     (first, *_) = spots(library, PATH, text.index("r(1)"))
     assert first.name.start == text.index("r(x")
+
+
+def test_a_statement_that_is_an_annotation_alone(library: Library) -> None:
+    text = ".decl r(x: number)\n@[inline(r("
+    library.opened[PATH] = text
+    (only,) = spots(library, PATH, text.index("r(x"))
+    assert only.name.declares
