@@ -17,7 +17,7 @@ from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
 from .choice.choosing import Chooser
-from .choice.homes import Found
+from .choice.homes import NOTHING, Found
 from .collective_matmul import Window, write
 from .combining import combine
 from .improving import Aim, Improving
@@ -103,10 +103,10 @@ def partition(
         planner = Planner(axes, aim.prices)
         chooser = Chooser(book, axes, planner, modes)
 
-        def write(moved: Mapping[Any, Layout] | None = None, **options: bool) -> Partitioner:
-            homes = {**(moved or {}), **pinned}
+        def write(found: Found = NOTHING, **options: bool) -> Partitioner:
+            homes, ways = {**found.homes, **pinned}, found.ways
             walk = Partitioner(
-                module, shardings, axes, chooser, planner, form, channel, homes, kinds=kinds, **options
+                module, shardings, axes, chooser, planner, form, channel, homes, ways, kinds=kinds, **options
             )
             walk.refuses = refuse
             return walk

@@ -17,7 +17,7 @@ from ..program.elements import bytes_text
 from ..program.function import location
 from ..program.shardings import Sharding
 from .building import Sent
-from .choice.homes import Found, Homes, Spot
+from .choice.homes import NOTHING, Found, Homes, Spot
 from .executions import Executions
 from .program import Partitioner
 from .reshards.prices import Prices
@@ -126,9 +126,7 @@ class Improving:
     def _with(self, found: Found, *, again: bool = False) -> Program:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it
         is used much later."""
-        if not found.homes and not again:
-            return replace(self.first, found=found)
-        walk = self.write(found.homes, again=again)
+        walk = self.write(found, again=again)
         module, sent = walk.run()
         return Program(module, sent, walk, found)
 
@@ -138,7 +136,7 @@ class Improving:
         """Programs that need less memory: what is gathered is not kept; and bytes that devices hold have a
         price, the lowest by which the bound holds (bisected)."""
         memory = self.aim.memory or 0
-        yield (program := self._with(best.found or Found({}, 0.0, 0.0), again=True))
+        yield (program := self._with(best.found or NOTHING, again=True))
         if homes is None or self._peak(program) <= memory:
             return
         low, price, high = 0.0, 1.0 / 64, 0.0

@@ -15,12 +15,12 @@ from ..program.function import location
 from ..program.mlir.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent, bytes_of, element_of
-from .choice.choosing import Chooser
+from .choice.choosing import Chooser, Way
 from .choice.homes import Need
 from .choice.knowledge import Knowledge
 from .choice.purposes import Purpose, purpose_of
 from .kinds import Kind, Kinds
-from .layouts import Axes, Layout, Pieces, replicated
+from .layouts import Axes, Layout, replicated
 from .local import alone
 from .local.flow import FLOW, spread_scalar
 from .local.local import COMPUTED, Site
@@ -44,17 +44,19 @@ class Partitioner:
         form: Form,
         channel: int,
         moved: Mapping[Any, Layout] | None = None,
+        ways: Mapping[Any, Way] | None = None,
         recording: bool = False,
         again: bool = False,
         kinds: Kinds | None = None,
     ) -> None:
         self.kinds = kinds or Kinds(module)
         self.moved = moved or {}  # values that live elsewhere than the module says
+        self.ways = ways or {}  # to compute ops, by their first results
         self.recording = recording  # of how ops lie, and what is needed where
         self.again = again  # what was gathered long ago is gathered again, and not kept
         self.clock = 0  # ops so far
         self.made_at: dict[tuple[Any, Layout], int] = {}
-        self.computed_as: list[tuple[Any, Knowledge, tuple[tuple[int, Pieces], ...]]] = []
+        self.computed_as: list[tuple[Any, Knowledge, Way]] = []
         self.spots: list[tuple[Any, Knowledge, tuple[Layout, ...], frozenset[int]]] = []
         self.needs: list[tuple[Any, Need]] = []
         self.old, self.shardings, self.axes = module, shardings, axes
@@ -323,7 +325,8 @@ class Partitioner:
             return
         builder, operands = self.builder, list(op.operands)
         tensors, locals_ = self.tensors, self.locals
-        recipe = self.recipes.of(op, kind, known, [tensors[value] for value in operands], self.moved)
+        way = self.ways.get(op.results[0]) if self.ways and len(op.results) else None
+        recipe = self.recipes.of(op, kind, known, [tensors[value] for value in operands], self.moved, way)
         if self.recording:
             self.spots.append((op, known, recipe.held, recipe.free))
         if self.planner.prices.all_work:

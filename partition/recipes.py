@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .building import Builder
-from .choice.choosing import Choice, Chooser
+from .choice.choosing import Choice, Chooser, Way
 from .choice.knowledge import Knowledge
 from .kinds import Kind
 from .layouts import Layout, Shape
@@ -48,14 +48,21 @@ class Recipes:
         return Tensor(shape, home, self._states.setdefault((home, make is None), len(self._states)), make)
 
     def of(
-        self, op: Any, kind: Kind, known: Knowledge, operands: Sequence[Tensor], moved: Mapping[Any, Layout]
+        self,
+        op: Any,
+        kind: Kind,
+        known: Knowledge,
+        operands: Sequence[Tensor],
+        moved: Mapping[Any, Layout],
+        way: Way | None,
     ) -> Recipe:
-        """How an op is computed; ``moved`` are the homes of values that are not where the module says."""
+        """How an op is computed; ``moved`` are the homes of values that are not where the module says, and
+        ``way`` is the one by which all ops together cost least, where these were asked."""
         others = tuple([moved.get(value) for value in op.results]) if moved else ()
-        key = kind, known, self.reading.manual[-1], others, *[tensor.state for tensor in operands]
+        key = kind, known, self.reading.manual[-1], others, way, *[tensor.state for tensor in operands]
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._new(op, kind, known, operands, others)
+            found = self._known[key] = self._new(op, kind, known, operands, others, way)
         return found
 
     def _new(
@@ -65,13 +72,14 @@ class Recipes:
         known: Knowledge,
         operands: Sequence[Tensor],
         others: Sequence[Layout | None],
+        way: Way | None,
     ) -> Recipe:
         homes = self.reading.homes(op)
         if others:
             homes = [other or home for other, home in zip(others, homes, strict=True)]
         held = tuple([tensor.home for tensor in operands] + homes)
         free = frozenset([t for t, tensor in enumerate(operands) if tensor.make is not None])
-        choice = self.chooser.choose(known, held, free)
+        choice = self.chooser.choose(known, held, free, way)
         layouts, count = choice.taken.layouts, len(operands)
         given = list(layouts[count:])
         if known.combined_by_region:  # by the lowering itself

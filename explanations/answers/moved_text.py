@@ -43,7 +43,9 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
         for because in moved.because:
             lines += _because(because)
     if len(moved.ways) > 1:
-        lines.append("  which costs least, in bytes that a device sends, and work in excess:")
+        together = any(way.bytes < moved.ways[0].bytes for way in moved.ways)
+        least = "which costs least with all ops around it; alone" if together else "which costs least"
+        lines.append(f"  {least}, in bytes that a device sends, and work in excess:")
         lines += [line for way in moved.ways for line in _way(way)]
     for cause in moved.causes:
         lines += [f"  {line}" for line in why_text(cause, full=full).splitlines()]

@@ -4,7 +4,7 @@ once."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from math import prod
@@ -20,6 +20,7 @@ from ..reshards.planning import Planner
 from .knowledge import Knowledge, Read, Reader, Rows
 
 SUM = "stablehlo.add"  # the combination of partial sums
+Way = tuple[tuple[int, Pieces], ...]  # to compute an op: the factors that are split, each on these pieces
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Candidate:
     ``sends`` are the prices of what a device sends for each slot, in bytes.
     """
 
-    factors: tuple[tuple[int, Pieces], ...]
+    factors: Way
     layouts: tuple[Layout, ...]
     sends: tuple[float, ...]
 
@@ -92,28 +93,56 @@ class Chooser:
 
     # ---- Choices ----------------------------------------------------------------------------------------
 
-    def choose(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Choice:
+    def choose(
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], also: Way | None = None
+    ) -> Choice:
         """How an op is computed whose slots have these layouts; the operands in ``free`` can be computed
-        in any layout."""
-        key = known.deciding, held, free
+        in any layout. ``also`` is the way by which all ops together cost least, where these were asked."""
+        key = known.deciding, held, free, also
         if key not in self._choices:
-            self._choices[key] = self._choose(known, held, free)
+            self._choices[key] = self._choose(known, held, free, also)
         return self._choices[key]
 
-    def _choose(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Choice:
-        ways, parts_if_stays = self.ways(known, held)
-        candidates = [self._candidate(known, held, free, way) for way in ways]
-        return self._cheapest(known, [c for c, _ in candidates], [n for _, n in candidates], parts_if_stays)
+    def _choose(
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], also: Way | None
+    ) -> Choice:
+        choice, price = self._choose_among(known, held, free, also, False)
+        if also is None and any(choice.taken.sends):
+            # What sends less in more collectives must be worth these.
+            other, less = self._choose_among(known, held, free, None, True)
+            choice = other if less < price else choice
+        return choice
 
-    def ways(self, known: Knowledge, held: tuple[Layout, ...]) -> tuple[list[dict[int, Pieces]], int]:
+    def _choose_among(
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], also: Way | None, moves: bool
+    ) -> tuple[Choice, float]:
+        """The choice, of those with spare axes if something ``moves``, and its price with what each
+        collective costs besides its bytes. What there is ``also`` is taken."""
+        ways, parts_if_stays = self.ways(known, held, moves)
+        if also is not None and also not in map(way_of, ways):
+            ways = [*ways, dict(also)]
+        candidates = [self._candidate(known, held, free, way) for way in ways]
+        counts = [count for _, count in candidates]
+        found = self._cheapest(known, [c for c, _ in candidates], counts, parts_if_stays)
+        if also is not None:
+            found = replace(found, taken=next(c for c in found.candidates if c.factors == also))
+        number = found.candidates.index(found.taken)
+        return found, found.costs[number] + self.planner.prices.once * counts[number]
+
+    def ways(
+        self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False
+    ) -> tuple[list[dict[int, Pieces]], int]:
         """The ways to compute an op whose slots have these layouts: the pieces that each factor is split
-        on. And in how many parts it would be computed if every tensor stayed as it is."""
-        key = known.deciding, held
+        on. And in how many parts it would be computed if every tensor stayed as it is. With ``moves``, as
+        something must be sent, also the ways on axes that are to spare."""
+        key = known.deciding, held, moves
         if key not in self._ways:
-            self._ways[key] = self._find_ways(known, held)
+            self._ways[key] = self._find_ways(known, held, moves)
         return self._ways[key]
 
-    def _find_ways(self, known: Knowledge, held: tuple[Layout, ...]) -> tuple[list[dict[int, Pieces]], int]:
+    def _find_ways(
+        self, known: Knowledge, held: tuple[Layout, ...], moves: bool
+    ) -> tuple[list[dict[int, Pieces]], int]:
         sharded = [
             (t, d, position, piece)
             for t, layout in enumerate(held)
@@ -142,6 +171,7 @@ class Chooser:
             "sharded": sharded,
             "passes": [(way, t) for way, slots in known.passes.items() for t in sorted(slots)],
             "held_partial": held_partial,
+            "moves": [()] if moves else [],
         }
         found = self._candidates.solve(facts)
         axes: dict[tuple[int, int], list[int]] = {}
@@ -202,8 +232,7 @@ class Chooser:
             plan = self.planner.plan(shape, *ends)
             sends[-1] += self.planner.total(plan, known.widths[t])
             count += plan.sends
-        factors = tuple(sorted((f, p) for f, p in way.items() if p))
-        return Candidate(factors, tuple(layouts), tuple(sends)), count
+        return Candidate(way_of(way), tuple(layouts), tuple(sends)), count
 
     def exchanged(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int]:
         """The price in bytes of what a device sends so that others have the stretches they need of an
@@ -214,7 +243,7 @@ class Chooser:
         price = self.planner.price("collective_permute", ())
         return price.once * rounds + price.byte * rows * known.widths[slot], rounds
 
-    def work(self, known: Knowledge, way: tuple[tuple[int, Pieces], ...]) -> float:
+    def work(self, known: Knowledge, way: Way) -> float:
         """The price of what each device does to compute an op in a way, in bytes."""
         key = known, way
         if key not in self._work:
@@ -282,6 +311,11 @@ class Chooser:
             "touched": [(float(touched),)],
             "multiplied": [(float(prod(known.sizes.values())),)] if known.multiplies else [],
         }
+
+
+def way_of(factors: Mapping[int, Pieces]) -> Way:
+    """A way to compute an op, by the pieces that each factor is split on."""
+    return tuple(sorted((f, p) for f, p in factors.items() if p))
 
 
 def _factors(choice: Any, axes: Mapping[tuple[int, int], list[int]]) -> dict[int, Pieces]:

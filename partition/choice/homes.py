@@ -3,34 +3,37 @@
 Propagation decides how a value is sharded by its neighbours, one turn at a time. How much a program moves
 depends on all values at once: it can be better to lay a value out as none of its neighbours is, if these
 follow. Each op has the ways that the rules give it, each way needs its slots in certain layouts, and
-resharding a value from its home costs what the planner says. The total is made least by messages between
-ops and values (``least.py``), which is exact on trees; elsewhere single values are moved afterwards for as
-long as that helps. Layers that are alike are laid out alike, and so decided once (``folding.py``).
+resharding a value from its home costs what the planner says, once for all that use it so. The total is made
+least by messages between ops and values (``least.py``), which is exact on trees; elsewhere single values are
+moved afterwards for as long as that helps. Layers that are alike are laid out alike, and so decided once
+(``folding.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 
-from ..layouts import Layout, Pieces, Shape
+from ..layouts import Layout, Shape
 from ..reshards.planning import Planner
-from .choosing import SUM, Chooser
+from .choosing import SUM, Chooser, Way, way_of
 from .folding import classes
 from .knowledge import Knowledge
-from .least import FAR, Floats, Sum, Terms
+from .least import FAR, Floats, Integers, Sum, Terms
 
-Way = tuple[tuple[int, Pieces], ...]
-Domain = tuple[Layout, ...]
+Place = tuple[Layout, ...]  # of a value: its home, and the layout of a copy that its uses share
+Domain = tuple[Place, ...]
 
 _MOST_LAYOUTS = 12  # of a value
+_MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
-_SWEEPS = 30
+_SWEEPS = 20
 _BOUNDING = 60  # sweeps for the bound
 
 
@@ -60,17 +63,33 @@ class Found:
     """Values that get another home than propagation gave them, and these homes; what everything costs so by
     the sum that is made least, in bytes, and a lower bound of it. ``others`` are, for each of these values,
     the layouts that it does not have, and what everything would cost more if it alone (and what is laid out
-    alike) had them."""
+    alike) had them. ``ways``: how ops are computed so, by their first results."""
 
     homes: Mapping[Any, Layout]
     cost: float
     bound: float
     others: Mapping[Any, tuple[tuple[Layout, float], ...]] = field(default_factory=dict)
+    ways: Mapping[Any, Way] = field(default_factory=dict)
+
+
+NOTHING = Found({}, 0.0, 0.0)  # as propagation said
 
 
 def never() -> bool:
     """False: nothing stops it."""
     return False
+
+
+# Of a value: the shape, the bytes of an element, the home; whether an op makes it, so that it may have
+# another home; whether several ops use it.
+Kind = tuple[Shape, int, Layout, bool, bool]
+
+
+def _used(spot: Spot) -> Iterator[Any]:
+    """The values of which an op needs the operands in certain layouts."""
+    for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True)):
+        if role == "operand" and t not in spot.free:
+            yield value
 
 
 class Homes:
@@ -86,12 +105,14 @@ class Homes:
     ) -> None:
         self.chooser, self.planner = chooser, planner
         number: dict[Any, int] = {}
-        kinds: list[tuple[Shape, int, Layout]] = []  # shape, bytes of an element, home
+        kinds: list[Kind] = []
+        uses = Counter(value for spot in spots for value in _used(spot))
         for spot in spots:
             for t, value in enumerate(spot.values):
-                if spot.known.roles[t] == "result" and spot.known.shapes[t]:
+                result, shape = spot.known.roles[t] == "result", spot.known.shapes[t]
+                if shape and (result or (t not in spot.free and uses[value] > 1 and value not in number)):
                     number[value] = len(kinds)
-                    kinds.append((spot.known.shapes[t] or (), spot.known.widths[t], spot.held[t]))
+                    kinds.append((shape, spot.known.widths[t], spot.held[t], result, uses[value] > 1))
         wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
         for need in needs:
             if (n := number.get(need.value)) is not None:
@@ -111,17 +132,44 @@ class Homes:
         self.size = np.bincount(self.of).astype(np.float64)
         first = np.unique(self.of, return_index=True)[1]
         self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
-        self.domains: list[Domain] = [(home,) for *_, home in self.kinds]
+        self._numbers: dict[Domain, int] = {}
+        self._listed: list[Domain] = []
+        self.domain_of = [self._number(((home,),)) for _, _, home, *_ in self.kinds]
+        self.copies: list[dict[Layout, None]] = [{} for _ in self.kinds]  # that uses of a value would like
         found, self.often = np.unique(alike, return_index=True, return_counts=True)[1:]
         order = np.argsort(found, kind="stable")  # in the order of the program
         self.row_of = np.argsort(order)[alike]
         self.spots, self.often = [spots[n] for n in found[order]], self.often[order]
         self.slots = [tuple(-1 if n < 0 else int(self.of[n]) for n in slots[i]) for i in found[order]]
+        kind: dict[Any, int] = {}  # by number: to look up what is nested takes long
+        self._kind = [kind.setdefault((s.known, s.held, s.free), len(kind)) for s in self.spots]
+        self._fixed = [[self._number(((layout,),)) for layout in s.held] for s in self.spots]
         self._every = slots
+        self.weights = [1.0] * len(self.kinds)  # how often the uses of a value run
+        for spot, variables in zip(self.spots, self.slots, strict=True):
+            for n in variables:
+                if n >= 0:
+                    self.weights[n] = max(self.weights[n], spot.weight)
+        self.results = [
+            next((v for v, role in zip(s.values, s.known.roles, strict=True) if role == "result"), None)
+            for s in spots
+        ]
         self._ways: dict[Any, tuple[Way, ...]] = {}
         self._wanted: dict[Any, tuple[tuple[int, tuple[Layout, ...]], ...]] = {}
         self._costs: dict[Any, list[float]] = {}
         self._sum: Sum | None = None
+
+    def _number(self, domain: Domain) -> int:
+        """The number of a domain."""
+        number = self._numbers.setdefault(domain, len(self._listed))
+        if number == len(self._listed):
+            self._listed.append(domain)
+        return number
+
+    @property
+    def domains(self) -> list[Domain]:
+        """The places that each value may have, the one that propagation gave it first."""
+        return [self._listed[number] for number in self.domain_of]
 
     def find(self, *, memory: float = 0.0, bound: bool = False, stop: Callable[[], bool] = never) -> Found:
         """The homes by which the least sum is moved, as far as ``stop`` lets it look. ``memory`` is the price
@@ -130,9 +178,11 @@ class Homes:
         if self._sum is None:
             for number in range(_ROUNDS):
                 self._widen(range(len(self.spots)) if number % 2 == 0 else range(len(self.spots))[::-1])
+            self._share()
             self._terms = self._made()
         self._sum = total = Sum(self._terms, self._alone(memory), self.size)
-        best = np.zeros(len(self.domains), np.int64)
+        domains = self.domains
+        best = np.zeros(len(domains), np.int64)
         least = total.energy(best)
         beliefs = total.pass_messages(_SWEEPS, shared=False, stop=stop)
         for start in (beliefs.argmin(axis=1), best):
@@ -146,11 +196,25 @@ class Homes:
         more = total.gains(best)
         homes, others = {}, {}
         for value, n in zip(self.values, self.of.tolist(), strict=True):
-            if best[n]:
-                homes[value] = self.domains[n][best[n]]
-                rest = [(home, float(more[n, i])) for i, home in enumerate(self.domains[n]) if i != best[n]]
-                others[value] = tuple(sorted(rest, key=lambda pair: pair[1]))
-        return Found(homes, least, lowest, others)
+            home = domains[n][best[n]][0]
+            if home != domains[n][0][0]:
+                homes[value] = home
+                rest: dict[Layout, float] = {}
+                for i, (other, *_) in enumerate(domains[n]):
+                    if other != home:
+                        rest[other] = min(rest.get(other, inf), float(more[n, i]))
+                others[value] = tuple(sorted(rest.items(), key=lambda pair: pair[1]))
+        return Found(homes, least, lowest, others, self._taken(total, best))
+
+    def _taken(self, total: Sum, chosen: Integers) -> dict[Any, Way]:
+        """The way to compute each op, by its first result, if values have these of their layouts."""
+        taken = [term.taken(chosen) for term in total.terms]
+        ways = [
+            self._ways_of(row)[taken[number][place]] if number >= 0 else None
+            for row, (number, place, _) in enumerate(self._places)
+        ]
+        pairs = zip(self.results, self.row_of.tolist(), strict=True)
+        return {result: way for result, row in pairs if result is not None and (way := ways[row]) is not None}
 
     # ---- Layouts that a value may have ------------------------------------------------------------------
 
@@ -158,25 +222,46 @@ class Homes:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
         for number in numbers:
             slots = self.slots[number]
+            roles = self.spots[number].known.roles
             for t, layouts in self._wanted_by(number):
                 n = slots[t]
-                if n >= 0 and n not in self.pinned:
-                    domain = self.domains[n]
-                    new = [layout for layout in layouts if layout not in domain]
-                    if new:
-                        self.domains[n] = (*domain, *new[: _MOST_LAYOUTS - len(domain)])
+                if n < 0:
+                    continue
+                if roles[t] == "operand" and self.kinds[n][4]:
+                    self.copies[n].update(dict.fromkeys(layout.complete for layout in layouts))
+                if n not in self.pinned and self.kinds[n][3]:
+                    domain = self._listed[self.domain_of[n]]
+                    new = [(layout,) for layout in layouts if (layout,) not in domain]
+                    if new and len(domain) < _MOST_LAYOUTS:
+                        self.domain_of[n] = self._number((*domain, *new[: _MOST_LAYOUTS - len(domain)]))
 
-    def _around(self, number: int) -> tuple[Domain, ...]:
-        """The layouts that each slot may have."""
-        held = self.spots[number].held
-        return tuple([self.domains[n] if n >= 0 else (held[t],) for t, n in enumerate(self.slots[number])])
+    def _share(self) -> None:
+        """Adds to the places of values those with a copy: what is resharded once serves all uses."""
+        known: dict[Any, int] = {}
+        for n, (shape, *_) in enumerate(self.kinds):
+            if self.copies[n]:
+                copies = tuple(self.copies[n])[:_MOST_COPIES]
+                key = shape, self.domain_of[n], copies
+                if key not in known:
+                    domain = self._listed[self.domain_of[n]]
+                    known[key] = self._number(self._with_copies(shape, domain, copies))
+                self.domain_of[n] = known[key]
+
+    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[Layout, ...]) -> Domain:
+        pairs = [(home, copy) for (home,) in domain for copy in copies]
+        return (*domain, *(pair for pair in pairs if self.planner.plan(shape, *pair).sends))
+
+    def _around(self, number: int) -> tuple[int, ...]:
+        """The domains of the slots of an op."""
+        fixed = self._fixed[number]
+        return tuple([self.domain_of[n] if n >= 0 else fixed[t] for t, n in enumerate(self.slots[number])])
 
     def _wanted_by(self, number: int) -> tuple[tuple[int, tuple[Layout, ...]], ...]:
-        spot, domains = self.spots[number], self._around(number)
-        key = spot.known, spot.held, spot.free, domains
+        spot = self.spots[number]
+        key = self._kind[number], self._around(number)
         if key not in self._wanted:
             wanted: dict[int, dict[Layout, None]] = {}
-            for way in self._ways_of(spot, domains):
+            for way in self._ways_of(number):
                 for t, layout in enumerate(self.chooser.layouts(spot.known, spot.held, spot.free, dict(way))):
                     if spot.known.shapes[t]:
                         wanted.setdefault(t, {})[layout.complete] = None
@@ -185,18 +270,24 @@ class Homes:
             self._wanted[key] = tuple((t, tuple(layouts)) for t, layouts in wanted.items())
         return self._wanted[key]
 
-    def _ways_of(self, spot: Spot, domains: tuple[Domain, ...]) -> tuple[Way, ...]:
+    def _ways_of(self, number: int) -> tuple[Way, ...]:
         """The ways to compute an op with its slots as they are, and with each of them in one of its
         layouts."""
-        key = spot.known, spot.held, domains
+        spot, around = self.spots[number], self._around(number)
+        key = self._kind[number], around
         if key not in self._ways:
             found: dict[Way, None] = {}
             held = [spot.held]
-            for t, domain in enumerate(domains):
-                held += [(*spot.held[:t], layout, *spot.held[t + 1 :]) for layout in domain[1:]]
+            for t, domain in enumerate(around):
+                places = self._listed[domain]
+                homes = dict.fromkeys(home for home, *_ in places if home != spot.held[t])
+                held += [(*spot.held[:t], home, *spot.held[t + 1 :]) for home in homes]
             for each in held:
                 for way in self.chooser.ways(spot.known, each)[0]:
-                    found[tuple(sorted((f, p) for f, p in way.items() if p))] = None
+                    found[way_of(way)] = None
+            if any(self.chooser.choose(spot.known, spot.held, spot.free).taken.sends):
+                for way in self.chooser.ways(spot.known, spot.held, True)[0]:
+                    found[way_of(way)] = None
             self._ways[key] = tuple(found)[:_MOST_WAYS]
         return self._ways[key]
 
@@ -210,9 +301,9 @@ class Homes:
             domains = self._around(number)
             first = {n: t for t, n in reversed(list(enumerate(variables))) if n >= 0}
             same = tuple([first.get(n, -1) for n in variables])
-            key = spot.known, spot.held, spot.free, domains, same, spot.weight
+            key = self._kind[number], domains, spot.weight, same
             if key not in found:
-                found[key] = self._term(spot, domains, same)
+                found[key] = self._term(number, domains, same)
             slots = sorted(set(same) - {-1})
             rows.setdefault(key, []).append((tuple([variables[t] for t in slots]), number))
         self._places: list[tuple[int, int, tuple[int, ...]]] = [(-1, 0, ())] * len(self.spots)
@@ -221,18 +312,20 @@ class Homes:
             if tables:
                 index = np.asarray([row for row, _ in rows[key]], dtype=np.int64)
                 numbers = [number for _, number in rows[key]]
-                used = tuple(sorted(set(key[4]) - {-1}))
+                used = tuple(sorted(set(key[-1]) - {-1}))
                 for place, number in enumerate(numbers):
                     self._places[number] = len(terms), place, used
                 terms.append(Terms(base, tables, index, self.often[numbers].astype(np.float64)))
         return terms
 
     def _term(
-        self, spot: Spot, domains: tuple[Domain, ...], same: tuple[int, ...]
+        self, number: int, domains: tuple[int, ...], same: tuple[int, ...]
     ) -> tuple[Floats, list[Floats]]:
-        known, ways = spot.known, self._ways_of(spot, domains)
+        spot, ways = self.spots[number], self._ways_of(number)
+        known = spot.known
         base = self.chooser.excess(known, spot.held, [dict(way) for way in ways])
-        tables = {t: np.zeros((len(ways), len(domains[t]))) for t in sorted(set(same) - {-1})}
+        widths = [len(self._listed[domain]) for domain in domains]
+        tables = {t: np.zeros((len(ways), widths[t])) for t in sorted(set(same) - {-1})}
         for w, way in enumerate(ways):
             needed = self.chooser.layouts(known, spot.held, spot.free, dict(way))
             for t, (shape, layout) in enumerate(zip(known.shapes, needed, strict=True)):
@@ -248,12 +341,16 @@ class Homes:
                     tables[same[t]][w] += costs
         return base * spot.weight, [table * spot.weight for table in tables.values()]
 
-    def _prices(self, shape: Shape, width: int, layout: Layout, domain: Domain, result: bool) -> list[float]:
+    def _prices(self, shape: Shape, width: int, layout: Layout, number: int, result: bool) -> list[float]:
         """The price of a slot in a layout for each home that its value may have."""
-        key = shape, width, layout, domain, result
+        key = shape, width, layout, number, result
         if key not in self._costs:
-            pairs = [(layout, home) if result else (home, layout) for home in domain]
-            self._costs[key] = [self._price(shape, start, goal, width) for start, goal in pairs]
+            domain = self._listed[number]
+            if result:
+                self._costs[key] = [self._price(shape, layout, home, width) for home, *_ in domain]
+            else:
+                price = {held: self._price(shape, held, layout, width) for place in domain for held in place}
+                self._costs[key] = [min(price[held] for held in place) for place in domain]
         return self._costs[key]
 
     def _price(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
@@ -264,15 +361,23 @@ class Homes:
     def _alone(self, memory: float) -> Floats:
         """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
         it takes."""
-        most = max(map(len, self.domains), default=1)
-        found = np.full((len(self.domains), most), FAR)
-        for n, ((shape, width, _), domain) in enumerate(zip(self.kinds, self.domains, strict=True)):
-            found[n, : len(domain)] = 0.0
+        domains = self.domains
+        most = max(map(len, domains), default=1)
+        found = np.full((len(domains), most), FAR)
+        for n, ((shape, width, *_), domain) in enumerate(zip(self.kinds, domains, strict=True)):
+            weight = self.weights[n]
+            found[n, : len(domain)] = [
+                sum(self._price(shape, place[0], copy, width) for copy in place[1:]) * weight
+                for place in domain
+            ]
             for (layout, weight), count in self.wanted[n].items():
-                prices = self._prices(shape, width, layout, domain, False)
+                prices = self._prices(shape, width, layout, self.domain_of[n], False)
                 found[n, : len(domain)] += np.asarray(prices) * weight * count
             if memory:
-                held = [width * prod(self.planner.axes.local(shape, home.dims)) for home in domain]
+                held = [
+                    sum(width * prod(self.planner.axes.local(shape, each.dims)) for each in place)
+                    for place in domain
+                ]
                 found[n, : len(domain)] += memory * np.asarray(held)
         return found
 

@@ -19,6 +19,7 @@ Integers = npt.NDArray[np.int64]
 
 FAR = 1e18  # more than anything costs
 _MOVES = 40
+_SETTLED = 4  # sweeps after which the same values are best
 
 
 @dataclass
@@ -32,6 +33,18 @@ class Terms:
     index: Integers
     count: Floats
     messages: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def costs(self, chosen: Integers) -> Floats:
+        """The cost of each way of each row for a choice of values."""
+        total = np.repeat(self.base[None], len(self.index), axis=0)
+        for s, table in enumerate(self.tables):
+            total = total + table[:, chosen[self.index[:, s]]].T
+        return total
+
+    def taken(self, chosen: Integers) -> list[int]:
+        """The cheapest way of each row for a choice of values."""
+        found: list[int] = self.costs(chosen).argmin(axis=1).tolist()
+        return found
 
 
 class Sum:
@@ -47,15 +60,7 @@ class Sum:
     def energy(self, chosen: Integers) -> float:
         """The sum for a choice of values."""
         own = self.alone[np.arange(len(chosen)), chosen] * self.size
-        return float(own.sum() + sum(self._costs(t, chosen).min(axis=1) @ t.count for t in self.terms))
-
-    @staticmethod
-    def _costs(term: Terms, chosen: Integers) -> Floats:
-        """The cost of each way of each row."""
-        total = np.repeat(term.base[None], len(term.index), axis=0)
-        for s, table in enumerate(term.tables):
-            total = total + table[:, chosen[term.index[:, s]]].T
-        return total
+        return float(own.sum() + sum(t.costs(chosen).min(axis=1) @ t.count for t in self.terms))
 
     # ---- Messages ---------------------------------------------------------------------------------------
 
@@ -80,10 +85,14 @@ class Sum:
         say. Min-sum says all of it: that is exact on trees, and good elsewhere. ``shared``, it is divided
         among the variables (MPLP): the bound rises.
         """
-        beliefs = self.beliefs()
+        beliefs, settled, before = self.beliefs(), 0, np.zeros(0)
         for sweep in range(sweeps):
-            if stop():
+            if stop() or settled == _SETTLED:
                 break
+            if not shared:
+                now = beliefs.argmin(axis=1)
+                settled = settled + 1 if np.array_equal(now, before) else 0
+                before = now
             for term in self.terms if sweep % 2 == 0 else reversed(self.terms):
                 self._tell(term, beliefs, shared)
         return beliefs
@@ -148,7 +157,7 @@ class Sum:
         now = self.alone[np.arange(len(chosen)), chosen]
         found = np.where(self.alone < FAR, (self.alone - now[:, None]) * self.size[:, None], inf)
         for term in self.terms:
-            total = self._costs(term, chosen)
+            total = term.costs(chosen)
             least = total.min(axis=1)
             for s, table in enumerate(term.tables):
                 held = table[:, chosen[term.index[:, s]]].T

@@ -276,9 +276,26 @@ class Planner:
         return None
 
     def _by_the_whole(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
-        middle = Layout(((),) * len(shape))
-        ends = self._whole(shape, start, middle), self._whole(shape, middle, goal)
-        return Plan(ends[0] + ends[1], sum(step.price for end in ends for step in end))
+        """The plain way: the tensor becomes whole, dimension by dimension, and is cut."""
+        axes, steps, layout = self.axes, list[Step](), start
+        if loose := tuple(p for p in start.partial if p not in goal.partial):
+            rest = tuple(p for p in start.partial if p in goal.partial)
+            layout = Layout(start.dims, rest, start.combine if rest else "")
+            n, size = axes.product(loose), prod(axes.local(shape, start.dims))
+            steps.append(Step("all_reduce", loose, layout, 2 * size * (n - 1) / n))
+        for d, held in enumerate(start.dims):
+            if held != goal.dims[d] or set(held) & set(goal.partial):
+                price = prod(axes.local(shape, layout.dims)) * (axes.product(held) - 1)
+                layout = layout._replace(dims=with_pieces(layout.dims, d, ()))
+                steps += [Step("all_gather", held, layout, float(price), d)] if held else []
+        for d, wanted in enumerate(goal.dims):
+            if wanted != layout.dims[d]:
+                layout = layout._replace(dims=with_pieces(layout.dims, d, wanted))
+                steps.append(Step("slice", wanted, layout, 0.0, d))
+        if layout != goal:
+            masked = tuple(p for p in goal.partial if p not in layout.partial)
+            steps.append(Step("mask", masked, goal, 0.0))
+        return Plan(tuple(steps), sum(step.price for step in steps))
 
     def _least(self, shape: Shape, layout: Layout, goal: Layout) -> float:
         """A lower bound of the price: the most that any device lacks of its new part."""
@@ -312,18 +329,6 @@ class Planner:
             layout, step = came[layout]
             steps.append(step)
         return Plan(tuple(reversed(steps)), sum(step.price for step in steps))
-
-    def _whole(self, shape: Shape, start: Layout, goal: Layout) -> tuple[Step, ...]:
-        """The plain way between a layout and the whole tensor."""
-        steps, layout = list[Step](), start
-        while layout != goal:
-            found = [s for s in self.moves.steps(shape, layout, goal) if s.kind != "all_to_all"]
-            nearer = [s for s in found if s.after == goal] or sorted(
-                found, key=lambda s: len(list(s.after.pieces)), reverse=not any(start.pieces)
-            )
-            steps.append(nearer[0])
-            layout = nearer[0].after
-        return tuple(steps)
 
 
 def _joined(*plans: Plan) -> Plan:

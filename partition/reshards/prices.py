@@ -27,7 +27,7 @@ def _usual(element: str) -> float:
 class Prices:
     """Prices without a machine: a byte is a byte, and work in excess of what an op would have if every tensor
     stayed as it is counts as that of a usual accelerator. Where values may live elsewhere, each collective
-    costs as much as a kilobyte besides: far less than on any machine, but of two choices that move about as
+    costs as much as 128 bytes besides: far less than on any machine, but of two choices that move about as
     much the one with fewer collectives is better.
 
     With a machine (``cost/pricing.py``) all work counts, and ``collective`` says the price of a kind of
@@ -36,6 +36,6 @@ class Prices:
 
     multiplications: Callable[[str], float] = _usual  # and additions for one byte, by the type of elements
     touched: float = 8.0  # bytes of memory for one byte
-    once: float = 1024.0
+    once: float = 128.0
     all_work: bool = False
     collective: Callable[[str, int, tuple[str, ...], Groups], Price] | None = None

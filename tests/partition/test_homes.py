@@ -56,6 +56,54 @@ def test_partial_sums_are_summed_once() -> None:
     np.testing.assert_array_equal(got, a @ b - c @ d)
 
 
+# To sum up a product over "x" sends 2,304 bytes, to lay out the weight anew 3,072, once for both products.
+SHARED = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+#whole = #sdy.sharding<@mesh, [{}, {}]>
+func.func @main(%w: tensor<64x64xf32> {sdy.sharding = #rows},
+                %a: tensor<12x64xf32> {sdy.sharding = #whole}, %b: tensor<12x64xf32> {sdy.sharding = #whole})
+    -> (tensor<12x64xf32> {sdy.sharding = #columns}, tensor<12x64xf32> {sdy.sharding = #columns}) {
+  %0 = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0] : (tensor<12x64xf32>, tensor<64x64xf32>) -> tensor<12x64xf32>
+  %1 = stablehlo.dot_general %b, %w, contracting_dims = [1] x [0] : (tensor<12x64xf32>, tensor<64x64xf32>) -> tensor<12x64xf32>
+  return %0, %1 : tensor<12x64xf32>, tensor<12x64xf32>
+}
+"""  # noqa: E501
+
+
+def test_what_is_resharded_once_serves_all_uses() -> None:
+    program = shardlog.run(SHARED).partition(keep_shardings=False)
+    assert [(c.kind, c.bytes) for c in program.collectives] == [("all-to-all", 3072)]
+    rng = np.random.default_rng(0)
+    w, a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((64, 64), (12, 64), (12, 64)))
+    for got, expected in zip(program.compile()(w, a, b), (a @ w, b @ w), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+SORTED = """\
+sdy.mesh @mesh = <["x"=4]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #columns})
+    -> (tensor<8x16xf32> {sdy.sharding = #columns}) {
+  %0 = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+"""
+
+
+def test_rows_that_must_be_whole_lie_on_different_devices() -> None:
+    program = shardlog.run(SORTED).partition()
+    assert [(c.kind, c.bytes) for c in program.collectives] == [("all-to-all", 96)] * 2
+    x = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32)
+    (got,) = program.compile()(x)
+    np.testing.assert_array_equal(got, np.sort(x, axis=1))
+
+
 @pytest.mark.parametrize("name", ["transformer", "lstm"])
 def test_less_moves_in_models(name: str) -> None:
     result = shardlog.run(models.text(name))
