@@ -104,6 +104,27 @@ def test_rows_that_must_be_whole_lie_on_different_devices() -> None:
     np.testing.assert_array_equal(got, np.sort(x, axis=1))
 
 
+TWO_MESHES = """\
+sdy.mesh @mesh = <["a"=3, "b"=2]>
+sdy.mesh @other = <["c"=2, "d"=3]>
+func.func @main(%x: tensor<6x12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>},
+                %y: tensor<12x6xf32> {sdy.sharding = #sdy.sharding<@other, [{}, {"c"}]>})
+    -> (tensor<6x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<6x12xf32>, tensor<12x6xf32>) -> tensor<6x6xf32>
+  return %0 : tensor<6x6xf32>
+}
+"""  # noqa: E501
+
+
+def test_what_is_to_spare_follows_axes_of_its_own_mesh() -> None:
+    program = shardlog.run(TWO_MESHES).partition("replica")
+    assert {(c.kind, c.axes) for c in program.collectives} == {("all-gather", ("c",)), ("all-gather", ("a",))}
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((6, 12), (12, 6)))
+    (got,) = program.compile()(x, y)
+    np.testing.assert_array_equal(got, x @ y)
+
+
 @pytest.mark.parametrize("name", ["transformer", "lstm"])
 def test_less_moves_in_models(name: str) -> None:
     result = shardlog.run(models.text(name))
