@@ -36,7 +36,12 @@ def test_a_pin_costs_what_the_choice_had_saved() -> None:
     assert (pin.value, pin.pinned, pin.chosen, pin.partial) == ("%0", ("", ""), ("", ""), "x")
     assert (found.change.before.bytes, found.change.after.bytes) == (ONCE, 2 * ONCE)
     assert found.change.before.seconds < found.change.after.seconds
-    assert ("all-reduce", "%0", ONCE) in {(m.collective, m.value, m.bytes) for m in found.change.new}
+    # The other product is summed as well: in parts, which the subtraction is computed on.
+    assert {(m.collective, m.value, m.bytes) for m in found.change.new} == {
+        ("all-reduce", "%0", ONCE),
+        ("reduce-scatter", "%1", ONCE // 2),
+        ("all-gather", "%2", ONCE // 2),
+    }
     assert [(m.collective, m.op) for m in found.change.gone] == [("all-reduce", "stablehlo.subtract")]
 
 
@@ -54,7 +59,9 @@ def test_why_the_choice_took_another_sharding() -> None:
     assert (found.dims, found.partial, found.propagated) == (("", ""), "x", ("", ""))
     assert found.otherwise.after.bytes - found.otherwise.before.bytes == ONCE
     lost = {(other.dims, other.partial): other.more for other in found.lost}
-    assert lost[("", ""), ""] == ONCE + EACH
+    # In parts it is summed by half of an all-reduce, and gathered later.
+    parts = ONCE + EACH // 2
+    assert lost == {(("", ""), ""): ONCE + EACH, (("x", ""), ""): parts, (("", "x"), ""): parts}
     assert result.chosen("%2") == ()
 
 

@@ -92,7 +92,7 @@ def test_a_constraint_is_dropped() -> None:
     # The constraint asks for nothing any more: what moves is what moves without it.
     free = shardlog.run(text.replace('[{?}, {"model", ?}]', "[{?}, {?}]"))
     assert [c.as_json() for c in found.after] == [c.as_json() for c in free.conflicts()]
-    assert found.after != found.before
+    assert "model" in {c.partial for c in found.before} - {c.partial for c in found.after}
 
 
 def test_partial_sums_count() -> None:
