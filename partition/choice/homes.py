@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,9 +80,15 @@ def never() -> bool:
     return False
 
 
-# Of a value: the shape, the bytes of an element, the home; whether an op makes it, so that it may have
-# another home; whether several ops use it.
-Kind = tuple[Shape, int, Layout, bool, bool]
+class Kind(NamedTuple):
+    """What values that are decided as one have in common: the shape, the bytes of an element, the home;
+    whether an op makes them, so that they may have another home; whether several ops use them."""
+
+    shape: Shape
+    width: int
+    home: Layout
+    made: bool
+    shared: bool
 
 
 def _used(spot: Spot) -> Iterator[Any]:
@@ -112,7 +118,7 @@ class Homes:
                 result, shape = spot.known.roles[t] == "result", spot.known.shapes[t]
                 if shape and (result or (t not in spot.free and uses[value] > 1 and value not in number)):
                     number[value] = len(kinds)
-                    kinds.append((shape, spot.known.widths[t], spot.held[t], result, uses[value] > 1))
+                    kinds.append(Kind(shape, spot.known.widths[t], spot.held[t], result, uses[value] > 1))
         wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
         for need in needs:
             if (n := number.get(need.value)) is not None:
@@ -134,7 +140,7 @@ class Homes:
         self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
         self._numbers: dict[Domain, int] = {}
         self._listed: list[Domain] = []
-        self.domain_of = [self._number(((home,),)) for _, _, home, *_ in self.kinds]
+        self.domain_of = [self._number(((kind.home,),)) for kind in self.kinds]
         self.copies: list[dict[Layout, None]] = [{} for _ in self.kinds]  # that uses of a value would like
         found, self.often = np.unique(alike, return_index=True, return_counts=True)[1:]
         order = np.argsort(found, kind="stable")  # in the order of the program
@@ -227,9 +233,9 @@ class Homes:
                 n = slots[t]
                 if n < 0:
                     continue
-                if roles[t] == "operand" and self.kinds[n][4]:
+                if roles[t] == "operand" and self.kinds[n].shared:
                     self.copies[n].update(dict.fromkeys(layout.complete for layout in layouts))
-                if n not in self.pinned and self.kinds[n][3]:
+                if n not in self.pinned and self.kinds[n].made:
                     domain = self._listed[self.domain_of[n]]
                     new = [(layout,) for layout in layouts if (layout,) not in domain]
                     if new and len(domain) < _MOST_LAYOUTS:
