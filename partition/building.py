@@ -112,7 +112,7 @@ class Builder:
 
     def like(self, op: Any, operands: Sequence[Any]) -> Any:
         """An op as another one of the device program, on other operands."""
-        made = op.clone(self.scope.end)
+        made = op.clone(self.scope.end).operation
         held = made.operands
         for i, value in enumerate(operands):
             held[i] = value
@@ -348,7 +348,7 @@ class Builder:
 
     def _again(self, known: Sent, value: Any) -> Any:
         """The result of a collective that is like one before, of another value."""
-        op = self.like(known.op, [value]).operation
+        op = self.like(known.op, [value])
         if self.form != "replica":
             op.attributes[_CHANNEL] = self.next_channel()
         self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes, self.purpose))

@@ -132,8 +132,7 @@ def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
             if label in attributes:
                 for sharding in sdy.TensorShardingPerValueAttr(attributes[label]).shardings:
                     read(sharding)
-        if "channel_handle" in attributes:
-            channels.append(_channel(op))
+        channels.append(_channel(op))
         if op.name.startswith("sdy."):
             for label in RESULT_SHARDING:
                 if label in attributes:
