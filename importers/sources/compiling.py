@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +36,16 @@ def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
     if found := _PLACED.search(first):
         where, first = text.line((found["where"] or found["line"]).replace('"', "")), found["rest"]
     else:
-        calls = (op for op in ops_in(module) if op.operation.name == "stablehlo.custom_call")
-        about = next((op for op in calls if text_of(op.attributes["call_target_name"]) in first), None)
+        about = next((op for op, target in _custom_calls(module) if target in first), None)
         where = text.line(location(about)) if about is not None else text.name
     return ShardlogError(f"XLA does not compile it: {first}", where=where)
+
+
+def _custom_calls(module: ir.Module) -> Iterator[tuple[Any, str]]:
+    """The custom calls of a module, and their targets."""
+    for op in ops_in(module):
+        if op.operation.name == "stablehlo.custom_call":
+            yield op, text_of(op.attributes["call_target_name"])
 
 
 def load(
@@ -58,8 +64,7 @@ def load(
 def _initialize_lapack(module: ir.Module) -> None:
     """Has jaxlib look up LAPACK's functions if a module calls them. JAX does so when it traces such a call;
     a program from a file was traced elsewhere, and its calls would end the process."""
-    calls = (op for op in ops_in(module) if op.operation.name == "stablehlo.custom_call")
-    if any(text_of(op.attributes["call_target_name"]).startswith("lapack_") for op in calls):
+    if any(target.startswith("lapack_") for _, target in _custom_calls(module)):
         import numpy as np
         from jaxlib import lapack
 
