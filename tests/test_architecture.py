@@ -36,13 +36,17 @@ def modules() -> Iterator[Path]:
             yield relative
 
 
+def imported_from(path: Path, node: ast.ImportFrom) -> Path:
+    """The file without its ending, or the folder, that a relative import in a module is from."""
+    return Path(*path.parts[: len(path.parts) - node.level], *(node.module or "").split("."))
+
+
 def used(path: Path) -> Iterator[str]:
     """The layers that a module imports from, wherever in the module it does."""
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
-            up = len(path.parts) - node.level
-            parts = [*path.parts[:up], *(node.module or "").split(".")]
-            names = [parts[0]] if parts[0] else [alias.name for alias in node.names]
+            parts = imported_from(path, node).parts
+            names = [parts[0]] if parts else [alias.name for alias in node.names]
             yield from (name for name in names if name not in {"__version__"})
 
 
@@ -58,7 +62,7 @@ def files_used(path: Path) -> Iterator[Path]:
         if isinstance(node, ast.FunctionDef) and doors:
             continue
         if isinstance(node, ast.ImportFrom) and node.level:
-            folder = Path(*path.parts[: len(path.parts) - node.level], *(node.module or "").split("."))
+            folder = imported_from(path, node)
             for found in (
                 folder.with_suffix(".py") if node.module else folder,
                 *(folder / f"{a.name}.py" for a in node.names),
