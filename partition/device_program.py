@@ -30,7 +30,8 @@ from .reshards.planning import Planner
 class DeviceProgram:
     """The program that each device runs. ``sent`` are its collectives, in order; ``found`` is what the choice
     of homes found, where there was one, and ``homes`` those that values have instead of propagation's.
-    ``windows`` are collectives that go on beside products."""
+    ``boundary`` are the layouts of its arguments and its results, and ``windows`` are collectives that go on
+    beside products."""
 
     def __init__(
         self,
@@ -38,11 +39,12 @@ class DeviceProgram:
         sent: list[Sent],
         axes: Axes,
         form: Form,
+        boundary: tuple[list[Layout], list[Layout]],
         found: Found | None = None,
         homes: Mapping[Any, Layout] | None = None,
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
-        self.homes = homes or {}
+        self.boundary, self.homes = boundary, homes or {}
         self.windows: Sequence[Window] = ()
 
     @cached_property
@@ -114,7 +116,7 @@ def partition(
         best = Improving(write(recording=aim.move), write, aim).best()
         made = best.module
         made.operation.verify()
-    return DeviceProgram(made, best.sent, axes, form, best.found, best.walk.moved)
+    return DeviceProgram(made, best.sent, axes, form, best.walk.boundary, best.found, best.walk.moved)
 
 
 def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:

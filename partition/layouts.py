@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..program.meshes import Mesh, Meshes, SubAxis, axis_text
-from ..program.shardings import Sharding
+from ..program.shardings import Dimension, Sharding
 
 Pieces = tuple[int, ...]
 Dims = tuple[Pieces, ...]
@@ -143,9 +143,11 @@ class Axes:
         dims = tuple(self.of(sharding.mesh, dimension.axes)[0] for dimension in sharding.dimensions)
         return Layout(dims)
 
-    def covers(self, sharding: Sharding) -> bool:
-        """Whether the layouts of a sharding follow it to its end."""
-        return all(self.of(sharding.mesh, dimension.axes)[1] for dimension in sharding.dimensions)
+    def sharding(self, layout: Layout) -> Sharding:
+        """The sharding of a layout, its dimensions closed. What is whole is so on the main mesh."""
+        mesh = next((self.pieces[p].mesh for p in layout.pieces), self.main)
+        dims = [Dimension(tuple(self.sub_axes(pieces)), closed=True) for pieces in layout.dims]
+        return Sharding(mesh, tuple(dims))
 
     def elsewhere(self, sharding: Sharding) -> str:
         """The mesh of a sharding and its devices, where these are fewer than the program runs on; else

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -25,7 +24,7 @@ from .local import alone
 from .local.flow import FLOW, spread_scalar
 from .local.local import COMPUTED, Site
 from .local.windows import WINDOWS
-from .reading import Reading, Tensor, attribute_or_none, rank, static_shape
+from .reading import Reading, Tensor, static_shape
 from .recipes import Recipe, Recipes
 from .reshards.planning import Planner
 from .reshards.steps import carry_out
@@ -68,6 +67,7 @@ class Partitioner:
         self.locals: dict[Any, Any] = {}  # of values that were made at home, there wherever the value is
         self.layouts: dict[Any, tuple[Layout, ...]] = {}  # other ones in which values have been made
         self.written: dict[str, Any] = {}
+        self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
         self.refuses = True
         self.reading = Reading(shardings, axes)
         self.recipes = Recipes(chooser, self.reading, self.builder)
@@ -123,9 +123,12 @@ class Partitioner:
             return self.written[name]
         entry = name == self.main
         around = entry and self.form == "sdy-manual" and self.axes.main >= 0
-        layouts = self.reading.entering if around else self.reading.boundary
-        arguments = layouts(func, "arg_attrs", func.type.inputs)
-        results = layouts(func, "res_attrs", func.type.results)
+        arguments = self.reading.boundary(func, "arg_attrs", func.type.inputs)
+        results = self.reading.boundary(func, "res_attrs", func.type.results)
+        if entry:
+            self.boundary = arguments, results
+        if around:
+            arguments, results = self._entering(arguments), self._entering(results)
         inputs = [
             self.local(type_, layout) for type_, layout in zip(func.type.inputs, arguments, strict=True)
         ]
@@ -144,18 +147,21 @@ class Partitioner:
             ip=ir.InsertionPoint(self.module.body),
         )
         if entry:
-            self._name_boundary(func, made, around)
+            self._name_boundary(func, made, self.boundary if around else None)
         block = made.regions[0].blocks.append(*type_.inputs, arg_locs=[func.location] * len(inputs))
         outer, builder = self.builder.scope, self.builder
         builder.scope = Scope(block)
         if around:
-            block = self._manual(func, block, inputs, (arguments, results))
+            block = self._manual(func, block, inputs, arguments, results)
             builder.scope = Scope(block)
         body = func.regions[0].blocks[0]
         self.arguments(body, block, arguments)
         returned = self.block(body, results)
         builder.loc = func.location
         if around:
+            for i, (inside, outside) in enumerate(zip(results, self.boundary[1], strict=True)):
+                if inside != outside:  # XLA slices it
+                    returned[i] = builder.fenced(returned[i])
             builder.op("sdy.return", returned, [])
             parent = block.owner
             builder.scope = Scope(made.regions[0].blocks[0])
@@ -164,46 +170,44 @@ class Partitioner:
         builder.scope = outer
         return made
 
-    def _name_boundary(self, func: Any, made: Any, around: bool) -> None:
-        """Copies the attributes of arguments and results; shardings only where the boundary has whole
-        tensors."""
+    def _entering(self, layouts: Sequence[Layout]) -> list[Layout]:
+        """The layouts in which whole tensors enter one manual computation over all axes of the main mesh, or
+        leave it: those on another mesh whole."""
+        on_main = self.axes.on_main
+        return [layout if on_main(layout) else replicated(len(layout.dims)) for layout in layouts]
+
+    def _name_boundary(self, func: Any, made: Any, whole: tuple[list[Layout], list[Layout]] | None) -> None:
+        """Copies the attributes of arguments and results; shardings, those of the layouts, only where the
+        boundary has ``whole`` tensors."""
         manual = {"mhlo.sharding": ir.StringAttr.get("{manual}")}
-        for label in ("arg_attrs", "res_attrs"):
-            entries = boundary_attributes(func, label)
-            if not around:
-                kept = [{a.name: a.attr for a in entry if a.name != "sdy.sharding"} for entry in entries]
-                entries = [ir.DictAttr.get(k | manual if self.form == "manual" else k) for k in kept]
+        for number, label in enumerate(("arg_attrs", "res_attrs")):
+            entries = []
+            for i, entry in enumerate(boundary_attributes(func, label)):
+                kept = {each.name: each.attr for each in entry}
+                if kept.pop("sdy.sharding", None) is not None and whole:
+                    kept["sdy.sharding"] = self._sharding(whole[number][i])
+                entries.append(ir.DictAttr.get(kept | manual if self.form == "manual" else kept))
             made.attributes[label] = ir.ArrayAttr.get(entries)
 
     def _manual(
-        self, func: Any, block: Any, inputs: list[Any], layouts: tuple[list[Layout], list[Layout]]
+        self, func: Any, block: Any, inputs: list[Any], arguments: list[Layout], results: list[Layout]
     ) -> Any:
         """The body of a manual computation over all axes, from and to the function's whole tensors."""
         mesh = self.axes.mesh
         assert mesh is not None
-
-        @cache
-        def plain(rank: int) -> Any:
-            closed = [sdy.DimensionShardingAttr.get([], is_closed=True)] * rank
-            return sdy.TensorShardingAttr.get(mesh.name, closed)
-
-        shardings = {}
-        labels = ("arg_attrs", func.type.inputs), ("res_attrs", func.type.results)
-        for (label, types), held in zip(labels, layouts, strict=True):
-            found = []
-            for entry, type_, layout in zip(boundary_attributes(func, label), types, held, strict=True):
-                given = None if layout.whole else attribute_or_none(entry, "sdy.sharding")
-                found.append(given or plain(rank(type_)))
-            shardings[label] = sdy.TensorShardingPerValueAttr.get(found)
         attributes = {
-            "in_shardings": shardings["arg_attrs"],
-            "out_shardings": shardings["res_attrs"],
+            "in_shardings": sdy.TensorShardingPerValueAttr.get(list(map(self._sharding, arguments))),
+            "out_shardings": sdy.TensorShardingPerValueAttr.get(list(map(self._sharding, results))),
             "manual_axes": manual_axes(name for name, _ in mesh.axes),
         }
         op = self.builder.op(
             "sdy.manual_computation", list(block.arguments), func.type.results, attributes, regions=1
         )
         return op.regions[0].blocks.append(*inputs, arg_locs=[func.location] * len(inputs))
+
+    def _sharding(self, layout: Layout) -> Any:
+        """The attribute of a layout."""
+        return self.shardings.attribute(self.axes.sharding(layout), closed=True)
 
     # ---- Values -----------------------------------------------------------------------------------------
 

@@ -86,18 +86,6 @@ class Reading:
             for attributes, type_ in zip(boundary_attributes(func, label), types, strict=True)
         ]
 
-    def entering(self, func: Any, label: str, types: Sequence[Any]) -> list[Layout]:
-        """The layouts in which whole tensors at a function's boundary enter one manual computation over all
-        axes, or leave it: whole where these are on another mesh, or layouts cannot follow the sharding."""
-        found = list[Layout]()
-        entries, layouts = boundary_attributes(func, label), self.boundary(func, label, types)
-        for attributes, layout in zip(entries, layouts, strict=True):
-            attribute = attribute_or_none(attributes, "sdy.sharding")
-            followed = layout.whole or self.axes.covers(self._read[attribute])
-            enters = followed and self.axes.on_main(layout)
-            found.append(layout if enters else replicated(len(layout.dims)))
-        return found
-
     def crossing(self, layout: Layout, shape: Shape | None, cut: frozenset[int]) -> Layout:
         """The layout in which a value goes into a body or out of it. Parts of parts are parts of the
         whole only where nothing is padded; elsewhere the body's own axes are left out."""

@@ -15,6 +15,7 @@ from ..program.shardings import Sharding
 if TYPE_CHECKING:
     from jax.sharding import NamedSharding
 
+    from ..partition.device_program import DeviceProgram
     from .result import Result
 
 
@@ -57,24 +58,36 @@ def result_shardings(result: Result) -> Any:
     return interface.results.unflatten([jax.sharding(places[n], shapes[n], rank) for n, rank in shown])
 
 
-def device_shardings(result: Result, devices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def device_shardings(
+    result: Result, devices: Sequence[Any], program: DeviceProgram | None = None
+) -> tuple[list[Any], list[Any]]:
     """The shardings of all arguments of the module, and of all its results, in order, on these devices, which
-    meshes list by number. What has none is replicated. A sub-axis is an axis of its own there.
+    meshes list by number; those of the ``program`` that each device runs, where it is partitioned already.
+    What has none is replicated. A sub-axis is an axis of its own there.
     """
-    graph, function = result.program.graph, result.program.graph.main.function
     meshes = result.program.shardings.meshes.meshes
     first = main_mesh(meshes)
 
-    def sharding(place: Any, shape: tuple[int, ...]) -> Any:
-        found = result.written.fitted(result.written.sharding(int(place), len(shape)), shape, entry=True)
+    def placed(found: Sharding | None) -> Any:
         if found is None or device_count(meshes[found.mesh]) != device_count(first):
             return _on_devices(first, devices, [], [])  # on a mesh of fewer devices a tensor is whole
         dimensions = [d.axes for d in found.dimensions]
         return _on_devices(meshes[found.mesh], devices, dimensions, found.unreduced)
 
-    arguments = [graph.main.place + int(graph.main.layout.place[v]) for v in function.arguments]
+    if program is not None:
+        shardings = program.axes.sharding
+        held = [[placed(None if x.whole else shardings(x)) for x in layouts] for layouts in program.boundary]
+        return held[0], held[1]
+
+    def decided(place: Any, shape: tuple[int, ...]) -> Any:
+        return placed(
+            result.written.fitted(result.written.sharding(int(place), len(shape)), shape, entry=True)
+        )
+
+    graph, function = result.program.graph, result.program.graph.main.function
+    places = [graph.main.place + int(graph.main.layout.place[v]) for v in function.arguments]
     shapes = _shapes(result, function.arguments), _shapes(result, function.operands[function.terminator])
-    return list(map(sharding, arguments, shapes[0])), list(map(sharding, graph.result_places, shapes[1]))
+    return list(map(decided, places, shapes[0])), list(map(decided, graph.result_places, shapes[1]))
 
 
 def main_mesh(meshes: Sequence[Mesh]) -> Mesh:

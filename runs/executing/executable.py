@@ -100,7 +100,7 @@ def compiled(
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
     _check(result, main)
-    arguments, results = device_shardings(result, devices)
+    arguments, results = device_shardings(result, devices, program)
     try:
         callbacks = result.source.interface.callbacks
         if program is None:

@@ -22,7 +22,13 @@ class Partitioned(DeviceProgram):
 
     def __init__(self, result: Result, program: DeviceProgram) -> None:
         super().__init__(
-            program.module, program.sent, program.axes, program.form, program.found, program.homes
+            program.module,
+            program.sent,
+            program.axes,
+            program.form,
+            program.boundary,
+            program.found,
+            program.homes,
         )
         self.result = result
         self.besides: dict[int, Any] = {}  # the times of collectives that go on beside products, by number

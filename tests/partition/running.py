@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from shardlog.partition.building import Form
 from shardlog.partition.device_program import DeviceProgram
 from shardlog.partition.layouts import Axes, Layout
-from shardlog.program.mlir.modules import boundary_attributes, bytecode_of, main_function, symbols
+from shardlog.program.mlir.modules import bytecode_of, main_function, symbols
 from shardlog.runs.result import Result
 
 ENDED = "XLA ends the process"
@@ -110,38 +110,17 @@ def _execute(loaded: Any, arguments: Sequence[Sequence[Array]]) -> list[list[Arr
     return [[np.asarray(array) for array in arrays] for arrays in results]
 
 
-Held = tuple[Axes, Layout]
-
-
-def boundary(program: DeviceProgram, result: Result) -> tuple[list[Held], list[Held], list[Any]]:
-    """The layouts of the arguments and the results, and the types of the results."""
-    shardings = result.program.shardings
-    functions = symbols(result.module, "func.func")
-    main = functions[main_function(functions)]
-    found = []
-    with result.module.context:
-        for label, types in (("arg_attrs", main.type.inputs), ("res_attrs", main.type.results)):
-            layouts = []
-            for entry, type_ in zip(boundary_attributes(main, label), types, strict=True):
-                sharding, axes = None, program.axes
-                if "sdy.sharding" in entry:
-                    sharding = shardings.read(entry["sdy.sharding"])
-                    if program.form == "sdy-manual":  # whole tensors, which are split as they say
-                        axes = Axes(shardings.meshes, [sharding])
-                layouts.append((axes, axes.layout(sharding, tuple(type_.shape))))
-            found.append(layouts)
-    return found[0], found[1], list(main.type.results)
-
-
 def run_partitioned(result: Result, program: DeviceProgram, arrays: Sequence[Array]) -> list[Array]:
     """The whole results of a partitioned program."""
-    inputs, outputs, types = boundary(program, result)
-    loaded = load(program.module, program.axes.count, program.form)
-    given = [parts_of(axes, array, layout) for array, (axes, layout) in zip(arrays, inputs, strict=True)]
+    axes, (inputs, outputs) = program.axes, program.boundary
+    functions = symbols(result.module, "func.func")
+    types = functions[main_function(functions)].type.results
+    loaded = load(program.module, axes.count, program.form)
+    given = [parts_of(axes, array, layout) for array, layout in zip(arrays, inputs, strict=True)]
     results = execute(loaded, given)
     return [
         whole_of(axes, parts, layout, type_.shape)
-        for parts, (axes, layout), type_ in zip(results, outputs, types, strict=True)
+        for parts, layout, type_ in zip(results, outputs, types, strict=True)
     ]
 
 

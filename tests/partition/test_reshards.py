@@ -256,7 +256,8 @@ func.func @main(%x: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a":(1)
 """
 
 
-def test_what_no_layout_follows_to_its_end_enters_whole() -> None:
+def test_the_boundary_is_sharded_as_far_as_layouts_follow() -> None:
     text = shardlog.run(CUTS).partition().text()
-    assert 'in_shardings=[<@mesh, [{"a":(1)2}]>, <@mesh, [{}]>]' in text
-    assert 'out_shardings=[<@mesh, [{"a":(1)2}]>, <@mesh, [{}]>]' in text
+    assert 'in_shardings=[<@mesh, [{"a":(1)2}]>, <@mesh, [{"b"}]>]' in text
+    assert 'out_shardings=[<@mesh, [{"a":(1)2}]>, <@mesh, [{"b"}]>]' in text
+    assert "(1)3" not in text

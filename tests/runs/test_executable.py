@@ -16,6 +16,7 @@ import shardlog
 from jax.sharding import Mesh, NamedSharding
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
+from shardlog.partition.building import FORMS, Form
 from shardlog.runs.executing.execution import boundary, compare, random_inputs
 
 from ..partition.generated import random_programs
@@ -301,3 +302,30 @@ def test_what_cannot_be_called() -> None:
         executable(1)
     with pytest.raises(shardlog.ShardlogError, match="4 devices for a mesh of 8"):
         shardlog.run(TEXT).compile(jax.devices()[:4])
+
+
+SLICED = """
+sdy.mesh @mesh = <["a"=6]>
+sdy.mesh @other = <["b"=2, "c"=3]>
+func.func @main(%x: tensor<16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"a":(1)2}}]>}}, %at: tensor<i32>)
+    -> (tensor<12xf32> {{sdy.sharding = #sdy.sharding<{sharding}>}}) {{
+  %0 = stablehlo.dynamic_slice %x, %at, sizes = [12] : (tensor<16xf32>, tensor<i32>) -> tensor<12xf32>
+  return %0 : tensor<12xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("sharding", "parts"),
+    [('@mesh, [{"a":(1)3}]', 1), ('@other, [{"b"}]', 2), ('@mesh, [{}], unreduced={"a"}', 1)],
+    ids=["cut otherwise", "another mesh", "unreduced"],
+)
+def test_partitioned_programs_have_the_boundary_they_say(form: Form, sharding: str, parts: int) -> None:
+    """XLA slices what leaves a manual computation whole, and takes two slices for one, whose place it forgets
+    to clamp."""
+    program = shardlog.run(SLICED.format(sharding=sharding)).partition(form)
+    x = np.arange(16, dtype=np.float32)
+    (got,) = program.compile()(x, np.int32(9))
+    np.testing.assert_array_equal(got, x[4:])
+    assert got.addressable_shards[0].data.shape == (12 // parts,)
