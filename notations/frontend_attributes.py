@@ -35,14 +35,15 @@ from ..program.mlir.modules import (
 )
 from ..program.signature import text_of
 from .gspmd.shard_map import give_body
-from .tuples import flatten_tuples
-from .xla_loops import simplify_loops
+from .tuples import TUPLES, flatten_tuples
+from .xla_loops import LOOP, simplify_loops
 
 MARK = b"xla.sdy."  # what a module has somewhere that is written so
 _ATTRIBUTES = "mhlo.frontend_attributes"
 _SHARDING = "xla.sdy.sharding"
 _BODY = "xla.sdy.manual_computation_body", "xla.sdy.inlinable_manual_computation_body"
 _ENTERS, _LEAVES = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
+_READ = _ATTRIBUTES, "mhlo.sharding", "call_target_name"  # what ops have that are read
 _CALLBACKS = tuple(f"xla{ffi}_python_{kind}_callback" for ffi in ("", "_ffi") for kind in ("cpu", "gpu"))
 
 
@@ -61,7 +62,6 @@ def read_frontend_attributes(module: ir.Module) -> bool:
     functions = symbols(module, "func.func")
     if meshes is None and not any(map(_mentions, functions.values())):
         return False
-    flatten_tuples(module)
     begin = ir.InsertionPoint.at_block_begin(module.body)
     for mesh in meshes or ():
         sdy.MeshOp(mesh.name, mesh.attr, ip=begin)
@@ -70,18 +70,24 @@ def read_frontend_attributes(module: ir.Module) -> bool:
         found = _read(module.operation, f"xla.sdy.{key}", "module")
         if found is not None and main is not None:
             _set(main, label, dict(enumerate(sdy.TensorShardingPerValueAttr(found).shardings)))
+    kinds = set[str]()
     for function in functions.values():
         _read_boundary(function)
         for op in operations_in(function):
-            if any(label in op.attributes for label in (_ATTRIBUTES, "mhlo.sharding", "call_target_name")):
+            kinds.add(op.name)
+            attributes = op.attributes
+            if len(attributes) and any(label in attributes for label in _READ):
                 _read_op(op.opview, function)
+    if kinds & TUPLES:
+        flatten_tuples(module)
     _read_manual_computations(functions)
     try:
         module.operation.verify()
     except ir.MLIRError as error:
         first = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
         raise ShardlogError(f"what XLA wrote is not valid: {first}") from None
-    simplify_loops(module)
+    if LOOP in kinds:
+        simplify_loops(module)
     return True
 
 
@@ -132,20 +138,24 @@ def _read_boundary(function: Any) -> None:
     for label in ("arg_attrs", "res_attrs"):
         if label not in function.attributes:
             continue
-        entries: list[Any] = []
+        read: dict[ir.Attribute, ir.DictAttr] = {}  # most entries are like others
         given: Any = function.attributes[label]
         for index, entry in enumerate(given):
-            kept: dict[str, Any] = {a.name: a.attr for a in entry if a.name != "mhlo.sharding"}
-            if _ATTRIBUTES in kept and _SHARDING in kept[_ATTRIBUTES]:
-                where = (
-                    f"{location(function)}: argument {index} of @{text_of(function.attributes['sym_name'])}"
-                )
-                if label == "arg_attrs":
-                    kept["sdy.sharding"] = _parsed(kept[_ATTRIBUTES][_SHARDING], _SHARDING, where)
-                rest = _without(kept.pop(_ATTRIBUTES), _SHARDING)
-                kept |= {_ATTRIBUTES: rest} if rest else {}
-            entries.append(ir.DictAttr.get(kept))
-        function.attributes[label] = ir.ArrayAttr.get(entries)
+            if entry not in read:
+                where = f"argument {index} of @{text_of(function.attributes['sym_name'])}"
+                read[entry] = _read_entry(entry, label, f"{location(function)}: {where}")
+        function.attributes[label] = ir.ArrayAttr.get([read[entry] for entry in given])
+
+
+def _read_entry(entry: Any, label: str, where: str) -> ir.DictAttr:
+    """The attributes of an argument ("arg_attrs") or a result of a function."""
+    kept: dict[str, Any] = {a.name: a.attr for a in entry if a.name != "mhlo.sharding"}
+    if _ATTRIBUTES in kept and _SHARDING in kept[_ATTRIBUTES]:
+        if label == "arg_attrs":
+            kept["sdy.sharding"] = _parsed(kept[_ATTRIBUTES][_SHARDING], _SHARDING, where)
+        rest = _without(kept.pop(_ATTRIBUTES), _SHARDING)
+        kept |= {_ATTRIBUTES: rest} if rest else {}
+    return ir.DictAttr.get(kept)
 
 
 def _read_op(op: Any, function: Any) -> None:

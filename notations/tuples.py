@@ -8,14 +8,15 @@ from jaxlib.mlir import ir
 
 from ..program.mlir.modules import operations_in
 
-_PART = "stablehlo.get_tuple_element"
+_PART, _WHOLE = "stablehlo.get_tuple_element", "stablehlo.tuple"
+TUPLES = frozenset((_PART, _WHOLE))  # a module without these ops has none
 
 
 def flatten_tuples(module: ir.Module) -> None:
     """Changes a module in place: parts of tuples are what they were made of, and an op whose tuple is only
     taken apart has a result for each part."""
     for op in _makers(module):
-        if op.operation.name == "stablehlo.tuple":
+        if op.operation.name == _WHOLE:
             _take_apart(op, [*op.operands])
         else:
             _return_parts(op)

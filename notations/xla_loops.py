@@ -14,6 +14,8 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 
 from ..program.mlir.modules import operations_in, ops_in
 
+LOOP = "stablehlo.while"
+
 
 def simplify_loops(module: ir.Module) -> None:
     """Changes the ``stablehlo.while``s of a module in place, inner ones first."""
@@ -25,7 +27,7 @@ def simplify_loops(module: ir.Module) -> None:
 
 
 def _loops(module: ir.Module, order: ir.WalkOrder) -> list[Any]:
-    return [op.opview for op in operations_in(module, order) if op.name == "stablehlo.while"]
+    return [op.opview for op in operations_in(module, order) if op.name == LOOP]
 
 
 def _take_out(loop: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ..collector import no_collections
 from ..errors import ShardlogError
 from ..exporters.module import annotate as write_module
 from ..exporters.op_rules import attach_rules
@@ -17,7 +18,7 @@ from ..exporters.shardings import Written
 from ..importers.annotations import apply_annotations, to_sdy
 from ..importers.asked import annotation_texts, mesh_text, meshes_of
 from ..importers.program import Program, import_program
-from ..importers.sources.text import Text, parse_module
+from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
 from ..program.function import location
 from ..program.ids import Cell
@@ -30,6 +31,7 @@ from .options import Options
 from .result import Result, UnknownOp
 
 
+@no_collections()
 def run_with(
     source: Any,
     options: Options,
@@ -39,8 +41,7 @@ def run_with(
     """``run`` with the options of a run, and without the annotations of some cells."""
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
-    text = view_of(source, options.view, options.dumped)
-    module = parse_module(text)
+    text, module = view_of(source, options.view, options.dumped)
     with text.places():
         with module.context, ir.Location.unknown():
             text, options = _asked(text, options, module)

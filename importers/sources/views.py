@@ -32,19 +32,18 @@ _INSTALL = {
 }
 
 
-def view_of(source: Any, view: str, module: str = "") -> Text:
-    """A program as XLA sees it: "lowered", as it is given; "roundtrip", as it comes back from HLO, where CHLO
+def view_of(source: Any, view: str, module: str = "") -> tuple[Text, ir.Module]:
+    """A program as XLA sees it, and its module: "lowered", as it is given; "roundtrip", as it comes back from HLO, where CHLO
     is lowered and loops are simplified; "compiled", as a compile gives it to Shardy: of a
     ``jax.stages.Lowered`` on its own platform, of a module on as many CPU devices as it needs.
 
     ``module`` is the name of one in an XLA dump. Raises ShardlogError for what cannot be read, or compiled.
     """
-    if isinstance(source, Text):
-        return source  # a view already
+    seen_before = isinstance(source, Text)  # a view already
     text = read_source(source, module)
-    if view == "lowered":
-        return text
     original = parse_module(text)
+    if view == "lowered" or seen_before:
+        return text, original
     if text.interface.arguments is None:  # JAX names its ops
         _name_ops(original)
     seen = _compiled(source, original, text) if view == "compiled" else None
@@ -114,11 +113,12 @@ def _name_ops(module: ir.Module) -> None:
     with module.context:
         for op in operations_in(module):
             if isinstance(op.location, ir.FileLineColLoc):
-                op.location = ir.Location.name(op.name, op.location)
+                op.location = ir.Location.name("op", op.location)
 
 
-def _with_names(text: Text, original: ir.Module) -> Text:
-    """A view with the names of the original's arguments and results; those of HLO have numbers."""
+def _with_names(text: Text, original: ir.Module) -> tuple[Text, ir.Module]:
+    """A view, and its module, with the names of the original's arguments and results; those of HLO have
+    numbers."""
     with original.context:
         seen = ir.Module.parse(text.data)
         functions, theirs = symbols(seen, "func.func"), symbols(original, "func.func")
@@ -131,7 +131,7 @@ def _with_names(text: Text, original: ir.Module) -> Text:
             entries = boundary_attributes(main, label), boundary_attributes(other, label)
             if len(entries[0]) == len(entries[1]):
                 main.attributes[label] = ir.ArrayAttr.get(list(map(_with_jax, *entries)))
-        return replace(text, data=bytecode_of(seen))
+        return replace(text, data=bytecode_of(seen)), seen
 
 
 def _with_jax(entry: Any, original: Any) -> ir.DictAttr:
