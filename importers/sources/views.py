@@ -33,8 +33,8 @@ _INSTALL = {
 
 
 def view_of(source: Any, view: str, module: str = "") -> tuple[Text, ir.Module]:
-    """A program as XLA sees it, and its module: "lowered", as it is given; "roundtrip", as it comes back from HLO, where CHLO
-    is lowered and loops are simplified; "compiled", as a compile gives it to Shardy: of a
+    """A program as XLA sees it, and its module: "lowered", as it is given; "roundtrip", as it comes back from
+    HLO, where CHLO is lowered and loops are simplified; "compiled", as a compile gives it to Shardy: of a
     ``jax.stages.Lowered`` on its own platform, of a module on as many CPU devices as it needs.
 
     ``module`` is the name of one in an XLA dump. Raises ShardlogError for what cannot be read, or compiled.
