@@ -1,38 +1,32 @@
 """Collectives over equal groups become one where neither needs what the other gives.
 
-A collective can stand anywhere from where its operand is made to where its result is used first. Those of one
-kind, over the same groups, of which these stretches have a place in common are written there as one op, up to
-a size: each step of a collective takes time, whatever it carries. What they send is put side by side, for
-XLA's partitioner takes no collectives of several tensors.
+A collective can stand anywhere from where its operand is made to where its result is used first. The ops of a
+block are put in another order, such that collectives of one kind, over the same groups, that do not need each
+other stand together, and these are written as one op, up to a size: each step of a collective takes time,
+whatever it carries. What they send is put side by side, for XLA's partitioner takes no collectives of several
+tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.elements import size_of
+from ..program.elements import bits_of, dtype_of, size_of
 from ..program.mlir.modules import ops_in
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
-_KINDS = frozenset(
-    f"stablehlo.{kind}" for kind in ("all_gather", "all_reduce", "reduce_scatter", "collective_permute")
+_HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
+    f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")
 )
-
-
-@dataclass
-class _Movable:
-    """A collective of a block: the places before which it can stand are those from ``first`` to ``last``."""
-
-    op: Any
-    first: int
-    last: int
-    size: int
+_KINDS = _HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
 
 
 def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
@@ -41,64 +35,128 @@ def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
         blocks = dict.fromkeys(op.operation.block for op in ops_in(module) if op.operation.name in _KINDS)
         for block in blocks:
             operations = [op.operation for op in block.operations]
-            groups = sorted(_groups(operations, apart), key=lambda pair: pair[1])
-            leaving = {op for group, _ in groups for op in group}
-            for group, place in groups:
-                while operations[place] in leaving:
-                    place += 1
-                _combine(group, operations[place])
-            for op in leaving:
-                op.erase()
+            needs = _needs(operations)
+            groups = _groups(operations, needs, apart)
+            if not groups:
+                continue
+            _reorder(operations, needs, groups)
+            for group in groups:
+                some = [operations[n] for n in group]
+                _combine(some, some[-1])
+                for op in some:
+                    op.erase()
 
 
-def _groups(operations: list[Any], apart: Collection[Any]) -> Iterator[tuple[list[Any], int]]:
-    """The collectives of a block that become one, and the place of the op before which that stands."""
+def _needs(operations: Sequence[Any]) -> list[list[int]]:
+    """The ops of a block that each of its ops needs, by number: those that make what it takes, or what ops in
+    its regions take from outside; and of ops with an effect, the one before."""
     place = {op: n for n, op in enumerate(operations)}
-    alike: dict[Hashable, list[_Movable]] = {}
+    needs: list[list[int]] = []
+    effect = -1
     for n, op in enumerate(operations):
-        if op.name in _KINDS and len(op.operands) == 1 and op not in apart:
-            alike.setdefault(_key(op), []).append(_movable(n, operations, place))
-    for some in alike.values():
-        waiting = sorted(some, key=lambda each: each.last)
-        while waiting:
-            at, total, group, rest = waiting[0].last, 0, list[Any](), list[_Movable]()
-            for each in waiting:
-                if each.first <= at and (not group or total + each.size <= _MOST):
-                    group.append(each.op)
-                    total += each.size
-                else:
-                    rest.append(each)
-            waiting = rest
-            if len(group) > 1:
-                yield sorted(group, key=place.__getitem__), at
+        values = list(op.operands)
+        if len(op.regions) and op.name not in _KINDS:
+            values += [value for inner in ops_in(op) for value in inner.operation.operands]
+        found = {place.get(value.owner, -1) for value in values}
+        if op.name in _IN_ORDER:
+            found.add(effect)
+            effect = n
+        needs.append(sorted(found - {-1, n}))
+    return needs
 
 
-def _movable(n: int, operations: list[Any], place: dict[Any, int]) -> _Movable:
-    """Where a collective may stand. What another collective makes or takes keeps it where it is: that one may
-    move itself."""
-    op = operations[n]
-    owner = op.operands[0].owner
-    made = -1 if isinstance(owner, ir.Block) else place.get(owner, -1)
-    uses = [_in_block(use.owner, place) for use in op.results[0].uses]
-    last = min(uses, default=n + 1)
-    first = n + 1 if made >= 0 and operations[made].name in _KINDS else made + 1
-    if any(operations[use].name in _KINDS for use in uses):
-        last = n + 1
-    size = size_of(str(op.results[0].type))
-    return _Movable(op, max(first, n - _WINDOW), min(last, n + _WINDOW), size)
+_IN_ORDER = frozenset(
+    f"stablehlo.{name}" for name in ("custom_call", "rng", "while", "case", "if", "composite")
+) | {"func.call"}
 
 
-def _in_block(op: Any, place: dict[Any, int]) -> int:
-    """The place of the op of a block that an op is, or stands in."""
-    operation = op.operation
-    while operation not in place:
-        operation = operation.parent.operation
-    return place[operation]
+# ---- Which become one -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Sends:
+    """A collective of a block: the number of its op, what those that are like it have in common, the bytes of
+    its result, the first collective that needs it (``by``), those that wait for it, and how many it waits
+    for."""
+
+    place: int
+    key: Hashable
+    size: int
+    by: int
+    next: list[_Sends] = field(default_factory=list)
+    missing: int = 0
+
+
+def _groups(
+    operations: Sequence[Any], needs: Sequence[Sequence[int]], apart: Collection[Any]
+) -> list[list[int]]:
+    """The collectives of a block that become one, in turn, by number.
+
+    Of the collectives that need no other one that has not run, the one that is needed first runs, together
+    with those that are like it.
+    """
+    ready: dict[Hashable, dict[int, _Sends]] = defaultdict(dict)
+    queue, groups = list[tuple[int, int, _Sends]](), list[list[int]]()
+
+    def run(some: list[_Sends]) -> None:
+        for each in some:
+            if each.place not in ready[each.key]:
+                ready[each.key][each.place] = each
+                heappush(queue, (each.by, each.place, each))
+
+    run([each for each in _sending(operations, needs, apart) if not each.missing])
+    while queue:
+        first = heappop(queue)[2]
+        alike = ready[first.key]
+        if first.place not in alike:
+            continue
+        group, total = [first], first.size
+        for each in alike.values():
+            near = each is not first and abs(each.place - first.place) <= _WINDOW
+            if near and total + each.size <= _MOST:
+                group.append(each)
+                total += each.size
+        for each in group:
+            del alike[each.place]
+        if len(group) > 1:
+            groups.append(sorted(each.place for each in group))
+        for each in group:
+            for other in each.next:
+                other.missing -= 1
+        run([other for each in group for other in each.next if not other.missing])
+    return groups
+
+
+def _sending(
+    operations: Sequence[Any], needs: Sequence[Sequence[int]], apart: Collection[Any]
+) -> list[_Sends]:
+    """The collectives of a block."""
+    found, after = list[_Sends](), [0] * len(operations)  # the last collectives before each op, as bits
+    by, number = [len(operations)] * len(operations), dict[int, int]()
+    for n, op in enumerate(operations):
+        for m in needs[n]:
+            after[n] |= 1 << number[m] if m in number else after[m]
+        if op.name in _KINDS:
+            alike = len(op.operands) == 1 and op not in apart
+            number[n] = len(found)
+            found.append(_Sends(n, _key(op) if alike else n, size_of(str(op.results[0].type)), 0))
+    for n in reversed(range(len(operations))):
+        first = n if n in number else by[n]
+        for m in needs[n]:
+            by[m] = min(by[m], first)
+    for each in found:
+        each.by, before = by[each.place], after[each.place]
+        while before:
+            last = before.bit_length() - 1
+            found[last].next.append(each)
+            each.missing += 1
+            before ^= 1 << last
+    return found
 
 
 def _key(op: Any) -> Hashable:
     """Equal for collectives that can become one: the kind, the groups, how they combine, and the type of
-    elements."""
+    elements, or how many bits these have."""
     left_out = _DIMENSIONS | {"channel_handle"}
     attributes = tuple((a, v) for a, v in op.attributes.items() if a not in left_out)
     body: Hashable = ""
@@ -108,7 +166,33 @@ def _key(op: Any) -> Hashable:
         plain = both and len(rest) == 1 and not len(combining.attributes)
         body = combining.name if plain else id(op)  # one of its own
     element = ir.RankedTensorType(op.operands[0].type).element_type
-    return op.name, attributes, body, element
+    convertible = dtype_of(str(element)) and not isinstance(element, ir.ComplexType)
+    carried = bits_of(str(element)) if op.name in _HAND_ON and convertible else element
+    return op.name, attributes, body, carried
+
+
+# ---- Where they stand -----------------------------------------------------------------------------------
+
+
+def _reorder(
+    operations: Sequence[Any], needs: Sequence[Sequence[int]], groups: Sequence[Sequence[int]]
+) -> None:
+    """Puts the ops of a block in an order in which each group stands together, where the first of its
+    results is needed."""
+    group_of = {n: group for group in groups for n in group}
+    last, done = operations[-1], [False] * len(operations)
+    for number in range(len(operations)):
+        waiting = [] if number in group_of else [number]
+        while waiting:
+            together = group_of.get(waiting[-1], (waiting[-1],))
+            missing = [m for n in together for m in needs[n] if not done[m]]
+            waiting += reversed(missing)
+            if not missing:
+                waiting.pop()
+                for n in together:
+                    if not done[n] and operations[n] != last:
+                        operations[n].move_before(last)
+                    done[n] = True
 
 
 # ---- One op in place of several -------------------------------------------------------------------------
@@ -119,12 +203,11 @@ def _combine(group: list[Any], before: Any) -> None:
     for, side by side."""
     write = _Writer(before, group[0].location)
     first = group[0]
-    rows = [_rows(write, op) for op in group]
+    rows = write.of_one_type([_rows(write, op) for op in group])
     widths = [_shape(row)[1] for row in rows]
     together = write.concatenated(rows)
-    given = _count(first) if first.name == "stablehlo.all_gather" else 1
-    attributes: dict[str, Any] = {a: v for a, v in first.attributes.items() if a not in _DIMENSIONS}
-    attributes |= _DIMENSIONS_OF_ROWS.get(first.name, dict)()
+    given = _count(first) if first.name in _FROM_EACH else 1
+    attributes = {a: _integer(0) if a in _DIMENSIONS else v for a, v in first.attributes.items()}
     made = ir.Operation.create(
         first.name,
         results=[write.type([given, sum(widths)], together)],
@@ -147,13 +230,9 @@ def _integer(value: int) -> Any:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-_DIMENSIONS = frozenset(
-    {"all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension", "split_count"}
-)
-_DIMENSIONS_OF_ROWS: dict[str, Callable[[], dict[str, Any]]] = {
-    "stablehlo.all_gather": lambda: {"all_gather_dim": _integer(0)},
-    "stablehlo.reduce_scatter": lambda: {"scatter_dimension": _integer(0)},
-}
+_DIMENSIONS = frozenset({"all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension"})
+_TO_EACH = frozenset({"stablehlo.reduce_scatter", "stablehlo.all_to_all"})  # a row for each device
+_FROM_EACH = frozenset({"stablehlo.all_gather", "stablehlo.all_to_all"})
 
 
 def _count(op: Any) -> int:
@@ -170,9 +249,10 @@ def _dimension(op: Any, name: str) -> int:
 def _rows(write: _Writer, op: Any) -> Any:
     """What a device sends in a collective: a row for each device that it is for."""
     value = op.operands[0]
-    if op.name != "stablehlo.reduce_scatter":
+    if op.name not in _TO_EACH:
         return write.reshaped(value, [1, prod(_shape(value))])
-    d, n, shape = _dimension(op, "scatter_dimension"), _count(op), _shape(value)
+    label = "split_dimension" if op.name == "stablehlo.all_to_all" else "scatter_dimension"
+    d, n, shape = _dimension(op, label), _count(op), _shape(value)
     split = write.reshaped(value, [*shape[:d], n, shape[d] // n, *shape[d + 1 :]])
     order = [d, *(e for e in range(len(shape) + 1) if e != d)]
     return write.reshaped(write.transposed(split, order), [n, prod(shape) // n])
@@ -181,9 +261,11 @@ def _rows(write: _Writer, op: Any) -> Any:
 def _unfolded(write: _Writer, op: Any, part: Any) -> Any:
     """The result of a collective, of what came in rows, one from each device."""
     shape = _shape(op.results[0])
-    if op.name != "stablehlo.all_gather":
+    part = write.as_type(part, ir.RankedTensorType(op.results[0].type).element_type)
+    if op.name not in _FROM_EACH:
         return write.reshaped(part, shape)
-    d, n = _dimension(op, "all_gather_dim"), _count(op)
+    label = "concat_dimension" if op.name == "stablehlo.all_to_all" else "all_gather_dim"
+    d, n = _dimension(op, label), _count(op)
     split = write.reshaped(part, [n, *shape[:d], shape[d] // n, *shape[d + 1 :]])
     order = [*range(1, d + 1), 0, *range(d + 1, len(shape) + 1)]
     return write.reshaped(write.transposed(split, order), shape)
@@ -202,6 +284,21 @@ class _Writer:
 
     def type(self, shape: Sequence[int], like: Any) -> Any:
         return ir.RankedTensorType.get(list(shape), ir.RankedTensorType(like.type).element_type)
+
+    def of_one_type(self, values: Sequence[Any]) -> list[Any]:
+        """Values whose elements have as many bits, with elements of one type."""
+        elements = {ir.RankedTensorType(value.type).element_type for value in values}
+        if len(elements) == 1:
+            return list(values)
+        bits = ir.IntegerType.get_unsigned(bits_of(str(elements.pop())))
+        return [self.as_type(value, bits) for value in values]
+
+    def as_type(self, value: Any, element: Any) -> Any:
+        """The bits of a value, as elements of another type."""
+        if ir.RankedTensorType(value.type).element_type == element:
+            return value
+        type_ = ir.RankedTensorType.get(_shape(value), element)
+        return self._one("stablehlo.bitcast_convert", [value], type_, {})
 
     def reshaped(self, value: Any, shape: Sequence[int]) -> Any:
         same = _shape(value) == list(shape)

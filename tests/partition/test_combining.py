@@ -13,7 +13,7 @@ from shardlog.program.mlir.modules import ops_in
 
 from ..support.programs import PROGRAMS, lowered
 
-# The sums of %0 and %1 do not need each other.
+# The sums of %0 and %2 do not need each other, though one is used before the other can be made.
 MODULE = """\
 sdy.mesh @mesh = <["x"=4]>
 #rows = #sdy.sharding<@mesh, [{"x"}, {}]>
@@ -23,9 +23,9 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #columns}, %b: tensor<16x8x
                 %c: tensor<16x8xf32> {sdy.sharding = #rows})
     -> (tensor<8x8xf32> {sdy.sharding = #whole}, tensor<8x8xf32> {sdy.sharding = #whole}) {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  %1 = stablehlo.dot_general %a, %c, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  %2 = stablehlo.tanh %0 : tensor<8x8xf32>
-  return %2, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+  %1 = stablehlo.tanh %0 : tensor<8x8xf32>
+  %2 = stablehlo.dot_general %a, %c, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  return %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 """  # noqa: E501
 
@@ -47,6 +47,34 @@ def test_sums_that_do_not_need_each_other_are_one_op() -> None:
     got = program.compile()(a, b, c)
     np.testing.assert_allclose(got[0], np.tanh(a @ b), rtol=1e-6)
     np.testing.assert_array_equal(got[1], a @ c)
+
+
+@pytest.mark.parametrize(
+    ("start", "goal", "kind"),
+    [
+        ("[{}, {}, {'x'}]", "[{}, {}, {}]", "all_gather"),
+        ("[{}, {}, {'x'}]", "[{}, {'x'}, {}]", "all_to_all"),
+        ("[{'y'}, {'x'}, {}]", "[{'x'}, {'y'}, {}]", "collective_permute"),
+    ],
+)
+def test_what_is_handed_on_together_may_have_several_types(start: str, goal: str, kind: str) -> None:
+    before, after = (f"#sdy.sharding<@mesh, {text}>".replace("'", '"') for text in (start, goal))
+    types = "tensor<4x8x12xf32>", "tensor<8x4x4xi32>", "tensor<4x4x4xbf16>"
+    arguments = [f"%{n}: {type_} {{sdy.sharding = {before}}}" for n, type_ in zip("abc", types, strict=True)]
+    results = [f"{type_} {{sdy.sharding = {after}}}" for type_ in types]
+    module = (
+        'sdy.mesh @mesh = <["x"=2, "y"=2]>\n'
+        f"func.func @main({', '.join(arguments)}) -> ({', '.join(results)}) {{\n"
+        f"  return %a, %b, %c : {', '.join(types)}\n}}\n"
+    )
+    program = shardlog.run(module).partition()
+    assert written(program) == [kind, kind]  # bf16 has fewer bits
+    rng = np.random.default_rng(0)
+    a = rng.random((4, 8, 12), np.float32)
+    b = rng.integers(-9, 9, (8, 4, 4)).astype(np.int32)
+    c = jax.numpy.asarray(rng.integers(-9, 9, (4, 4, 4)), jax.numpy.bfloat16)
+    for mine, given in zip(program.compile()(a, b, c), (a, b, c), strict=True):
+        np.testing.assert_array_equal(mine, given)
 
 
 def test_what_needs_another_is_not_combined_with_it() -> None:
