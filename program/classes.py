@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from .function import Signatures
@@ -47,6 +48,27 @@ class Knowledge:
     static: Facts  # the facts for its turns
     # op-priority level (None: there are no op priorities) -> (factor, role)
     flows: Mapping[int | None, tuple[tuple[int, str], ...]]
+
+    @cached_property
+    def turns(self) -> TurnFacts:
+        """All that turns need."""
+        static = tuple((name, tuple(rows)) for name, rows in self.static.items())
+        return TurnFacts((static, tuple(self.flows.items())))
+
+
+class TurnFacts:
+    """Facts whose hash is computed once: answers stay for as long as the process does."""
+
+    __slots__ = ("facts", "hash")
+
+    def __init__(self, facts: tuple[Any, ...]) -> None:
+        self.facts, self.hash = facts, hash(facts)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, TurnFacts) and self.facts == other.facts)
 
 
 def knowledge(signature: Facts, facts: Facts) -> Knowledge:
@@ -96,7 +118,7 @@ class Classes:
     known: list[Knowledge] = field(default_factory=list)  # per class, a representative
     _by_signature: dict[tuple[int, bool], tuple[int, Knowledge]] = field(default_factory=dict)
     _described: dict[int, Facts] = field(default_factory=dict)
-    _by_facts: dict[Any, int] = field(default_factory=dict)
+    _by_facts: dict[TurnFacts, int] = field(default_factory=dict)
     _identities: dict[Any, int] = field(default_factory=dict)
 
     def of(self, signature: int, *, multiple_uses: bool = False) -> Knowledge:
@@ -116,23 +138,20 @@ class Classes:
 
     def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, Knowledge]:
         key = (signature, multiple_uses)
-        if key not in self._by_signature:
+        known = self._by_signature.get(key)
+        if known is None:
             facts = self.facts(signature)
             if multiple_uses:
                 facts = {**facts, "multiple_uses": [()]}
             found = self.solve(facts)
-            self._by_signature[key] = (self._intern(found), found)
-        return self._by_signature[key]
+            known = self._by_signature[key] = (self._intern(found), found)
+        return known
 
     def _intern(self, found: Knowledge) -> int:
-        facts = (
-            tuple((name, tuple(rows)) for name, rows in found.static.items()),
-            tuple(found.flows.items()),
-        )
-        if facts not in self._by_facts:
-            self._by_facts[facts] = len(self.known)
+        number = self._by_facts.setdefault(found.turns, len(self.known))
+        if number == len(self.known):
             self.known.append(found)
-        return self._by_facts[facts]
+        return number
 
     def identity(self, name: str, operands: int, type_: int, more: StaticFacts = ()) -> int:
         """The class of an op called ``name`` whose operands and only result have one type (a data-flow edge).

@@ -23,6 +23,12 @@ def column(numbers: Any = ()) -> array[int]:
     return array("i", np.asarray(numbers, np.int32).tobytes())
 
 
+def among(found: Ints) -> list[int]:
+    """The distinct ones of small numbers, in their order."""
+    there: list[int] = np.bincount(found).nonzero()[0].tolist()
+    return there
+
+
 def numbers(column: array[int]) -> Ints:
     """The numbers of a column, as they are now."""
     return np.array(column, np.int32)
@@ -141,8 +147,9 @@ def spread(offsets: Ints, rows: Whole) -> tuple[Ints, Ints]:
 
 def spread_ranges(first: Ints, counts: Whole) -> tuple[Ints, Ints]:
     """The numbers in ranges, one range after the other, and in which range each is."""
-    which = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    return np.arange(len(which), dtype=np.int32) + (first - starts(counts)[:-1])[which], which
+    which = np.arange(len(counts), dtype=np.int32).repeat(counts)
+    before = counts.cumsum(dtype=np.int32) - counts
+    return np.arange(len(which), dtype=np.int32) + (first - before)[which], which
 
 
 def distinct(found: Ints) -> tuple[Whole, Ints, Whole]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -85,34 +86,56 @@ def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def describe(
-    op: ir.Operation, multiple_uses: bool, looks_at: LooksAt, tensors: dict[ir.Type, Tensor] | None = None
-) -> Facts:
+@dataclass(frozen=True)
+class Told:
+    """What types and attributes say, for ops of the same context."""
+
+    tensors: dict[ir.Type, Tensor] = field(default_factory=dict)
+    attributes: dict[tuple[str, ir.Attribute], Facts] = field(default_factory=dict)
+
+    def tensor(self, kind: ir.Type) -> Tensor:
+        """What a type says."""
+        known = self.tensors.get(kind)
+        if known is None:
+            known = self.tensors[kind] = _tensor(kind)
+        return known
+
+    def attribute(self, label: str, attribute: ir.Attribute) -> Facts:
+        """The facts of an attribute."""
+        known = self.attributes.get((label, attribute))
+        if known is None:
+            known = self.attributes[label, attribute] = {}
+            _add_attribute(known, label, attribute)
+        return known
+
+
+def describe(op: ir.Operation, multiple_uses: bool, looks_at: LooksAt, told: Told | None = None) -> Facts:
     """The facts of the op's signature: relation -> tuples without the key, where there are any.
 
-    ``tensors`` remembers what types say, for calls with ops of the same context.
+    ``told`` remembers what types and attributes say, for calls with ops of the same context.
     """
     op = op.operation  # whose attributes never hide its name
     results = op.results.types
-    tensors = {} if tensors is None else tensors
+    told = told or Told()
+    held = [told.tensor(v.type) for v in op.operands]
+    count = len(held)
+    held += map(told.tensor, results)
     facts: Facts = {"op": [(op.name,)]}
-    slots = [("operand", i, v.type) for i, v in enumerate(op.operands)]
-    slots += [("result", i, kind) for i, kind in enumerate(results)]
-    for t, (role, i, kind) in enumerate(slots):
-        tensor = tensors.get(kind)
-        if tensor is None:
-            tensor = tensors[kind] = _tensor(kind)
-        rank, shape, element = tensor
-        _add(facts, "slot", (t, role, i, rank))
-        if shape:
-            facts.setdefault("dim", []).extend([(t, d, size) for d, size in shape])
-        if element:
-            _add(facts, "element", (t, *element))
+    if held:
+        facts["slot"] = [
+            (t, "operand", t, rank) if t < count else (t, "result", t - count, rank)
+            for t, (rank, _, _) in enumerate(held)
+        ]
+    if dims := [(t, d, size) for t, (_, shape, _) in enumerate(held) for d, size in shape]:
+        facts["dim"] = dims
+    if elements := [(t, *element) for t, (_, _, element) in enumerate(held) if element]:
+        facts["element"] = elements
     for label, attribute in attributes(op):
         if label == RULE:
             _add_rule(facts, sdy.OpShardingRuleAttr(attribute))
-        elif "." not in label and not (_is_value(attribute, results) and not len(op.operands)):
-            _add_attribute(facts, label, attribute)
+        elif "." not in label and not (_is_value(attribute, results) and not count):
+            for name, rows in told.attribute(label, attribute).items():
+                facts.setdefault(name, []).extend(rows)
     for row in _regions(op):
         _add(facts, "region", row)
     if multiple_uses:

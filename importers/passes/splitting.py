@@ -71,14 +71,29 @@ class _Splitter:
         uses = entries[cut]
         copies = self.copies(uses)
         sources = copies % nodes
-        inside, made_by = spread(self.offsets, sources)  # the operands of what is copied, and by which copy
+        inside, _ = spread(self.offsets, sources)  # the operands of what is copied
         removed = self.unused(entries[~cut], inside)
         # The last copy of what is not needed any more is that itself.
         own = self.takes(removed)[sources]
         last = np.empty(nodes, np.int32)
         last[sources] = np.arange(len(sources))
         own &= last[sources] == np.arange(len(sources))
+        removed[sources[own]] = False
+        function.removed.update(removed.nonzero()[0].tolist())
+        function.split.update(sources[own].tolist())
         self.new = sources[~own]
+        if len(self.new):
+            self.use_copies(uses, copies, own)
+            self.add_copies()
+        self.remove_groups()
+        self.put_in_order(removed)
+
+    def use_copies(self, uses: Ints, copies: npt.NDArray[np.int64], own: npt.NDArray[np.bool_]) -> None:
+        """Puts copies in the place of what they are copied from; those that are nodes themselves are
+        ``own``."""
+        function, nodes = self.function, len(self.results)
+        sources = copies % nodes
+        inside, made_by = spread(self.offsets, sources)
         counts = self.results[sources]
         first = len(function.types) + starts(counts * ~own)[:-1]  # the first value that each copy makes
         first[own] = self.first_results[sources[own]]
@@ -97,12 +112,6 @@ class _Splitter:
         self.operands[inside[mine]] = operands[mine]
         function.operands.values = column(self.operands)
         function.operands.extend(operands[~mine], np.diff(self.offsets)[self.new])
-        removed[sources[own]] = False
-        function.removed.update(np.nonzero(removed)[0].tolist())
-        function.split.update(sources[own].tolist())
-        self.add_copies()
-        self.remove_groups()
-        self.put_in_order(removed)
 
     def copies(self, uses: Ints) -> npt.NDArray[np.int64]:
         """What is copied for uses, sorted: the number of a use times that of all nodes, and the node."""
@@ -187,6 +196,9 @@ class _Splitter:
         function = self.function
         removed[[node for node in function.removed if node >= 0]] = True
         kept = self.order[~removed[self.order]]
+        if not len(self.new):
+            function.order = column(kept)
+            return
         copies = np.arange(len(removed), len(function.ops), dtype=np.int32)
         place = np.concatenate([self.new, kept])
         made = np.concatenate([np.arange(len(copies)), np.full(len(kept), len(copies))])

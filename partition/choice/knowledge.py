@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ...program.signature import RULE, describe, looks_at
+from ...program.signature import RULE, Told, describe, looks_at
 from ...program.signature import attributes as attributes_of
 from ...rulebook.book import RuleBook
 from ..layouts import Shape
@@ -78,7 +78,7 @@ class Reader:
         self.book = book
         self._looks_at = looks_at([*book.looks_at, *book.partition_looks_at])
         self._modes: dict[str, Rows] = {mode: [()] for mode in modes}
-        self._tensors: dict[Any, Any] = {}
+        self._told = Told()
         self._known: dict[Any, Knowledge] = {}
         self._alike: dict[Any, Knowledge] = {}
 
@@ -94,7 +94,7 @@ class Reader:
         around = op.name in self._looks_at or len(op.regions)
         if not around and alike in self._alike:
             return self._alike[alike]
-        facts = describe(op, False, self._looks_at, self._tensors)
+        facts = describe(op, False, self._looks_at, self._told)
         key = tuple((name, tuple(rows)) for name, rows in facts.items())
         if key not in self._known:
             self._known[key] = self._ask(op, facts)
