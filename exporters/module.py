@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..importers.graph.graph import Graph
 from ..program.classes import Classes
-from ..program.columns import Ints, numbers, spread
+from ..program.columns import Ints, among, numbers, spread
 from ..program.mlir.modules import named_in
 from .attributes import Attributes, Context
 from .functions import Version, choose_versions
@@ -152,7 +152,7 @@ class Body:
         """Equal constants with equal shardings become one, the first."""
         function, classes = self.function, self.classes
         merges = np.zeros(len(classes.signatures.examples), bool)
-        merges[[s for s in set(function.signature) if classes.of(s).merges]] = True
+        merges[[s for s in among(numbers(function.signature)) if classes.of(s).merges]] = True
         nodes = numbers(function.order)
         nodes = nodes[merges[numbers(function.signature)[nodes]]]
         held = self.instance.layout.place[numbers(function.results.first)[nodes]]

@@ -169,7 +169,10 @@ class _Body:
             region = Region(tuple(range(first[r], behind[r])), tuple(nodes[bounds[r - 1] : bounds[r]]))
             found[owners[r]] = (*found.get(owners[r], ()), region)
         if found:
-            function.regions = {node: found[node] for node in self.inner_first.tolist() if node in found}
+            with_regions = np.zeros(len(function.ops), bool)
+            with_regions[list(found)] = True
+            inner_first = self.inner_first[with_regions[self.inner_first]]
+            function.regions = {node: found[node] for node in inner_first.tolist()}
 
     def read_kinds(self) -> dict[int, _Kind]:
         """Gives the nodes signatures, in the order of ``inner_first``. Returns the kinds of the listing that
@@ -286,7 +289,11 @@ class _Body:
     def nodes(self, kinds: dict[int, _Kind], wanted: Callable[[_Kind], bool]) -> list[int]:
         """The nodes of certain kinds."""
         found = [number for number, kind in kinds.items() if wanted(kind)]
-        nodes: list[int] = np.nonzero(np.isin(self.kinds, found))[0].tolist() if found else []
+        if not found:
+            return []
+        chosen = np.zeros(max(kinds) + 1, bool)
+        chosen[found] = True
+        nodes: list[int] = chosen[self.kinds].nonzero()[0].tolist()
         return nodes
 
     def read_boundary(self) -> None:
@@ -294,8 +301,9 @@ class _Body:
         function, held = self.function, self.function.op.attributes
         function.terminator = int(np.nonzero(self.listing.parents[self.op : self.end] == self.op - 1)[0][-1])
         end, returned = function.ops[function.terminator], function.operands[function.terminator]
-        types = [value.type for value in end.operands]
-        if types != list(function.op.type.results):  # MLIR lets unknown ops end a block
+        known, types = self.bodies.signatures.types, function.types
+        if [types[v] for v in returned] != [known.get(t) for t in function.op.type.results]:
+            # MLIR lets unknown ops end a block
             message = f"function @{function.name} ends in {end.name}"
             hint = "it ends in func.return, of what it returns"
             raise ShardlogError(message, where=location(end), hint=hint)

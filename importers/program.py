@@ -14,7 +14,7 @@ from ..collector import no_collections
 from ..errors import ShardlogError
 from ..program.boundaries import read_boundaries
 from ..program.classes import Classes
-from ..program.columns import numbers, without
+from ..program.columns import among, numbers, without
 from ..program.function import Function, Signatures, location
 from ..program.meshes import Meshes, symbol
 from ..program.mlir.modules import main_function, public, symbols
@@ -237,7 +237,7 @@ class Reader:
             {
                 (number_of[f.name], s)
                 for f in functions
-                for s in set(f.signature) - {f.signature[n] for n in f.calls}
+                for s in {*among(numbers(f.signature))} - {f.signature[n] for n in f.calls}
             }
         )
         columns: dict[str, list[npt.NDArray[np.int64]]] = {

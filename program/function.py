@@ -11,10 +11,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
-from .columns import Operands, Results, column
+from .columns import Operands, Results, column, numbers
 from .shardings import Sharding
 from .signature import LooksAt
 
@@ -169,6 +170,16 @@ class Function:
         while node in self.originals or node in self.created:
             node = self.originals[node] if node in self.originals else self.created[node][0]
         return node
+
+    @property
+    def calls_in_order(self) -> list[int]:
+        """The nodes that are calls, in program order."""
+        if not self.calls:
+            return []
+        order, called = numbers(self.order), np.zeros(len(self.ops), bool)
+        called[list(self.calls)] = True
+        found: list[int] = order[called[order]].tolist()
+        return found
 
     def manual_around(self, value: int) -> int:
         """The innermost manual computation that a value is inside of; -1: none."""

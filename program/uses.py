@@ -6,10 +6,14 @@ as MLIR keeps it: an op is added after the ops in its regions, and a use that is
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Collection
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
-from .columns import Ints, numbers, spread
+from .columns import Ints, Whole, column, numbers, spread, starts
 from .function import Function
 
 
@@ -22,7 +26,7 @@ class Uses:
         order, operands = numbers(function.order), function.operands
         position = np.full(len(function.ops), -1.0)
         position[order] = np.arange(len(order))
-        self.position: list[float] = position.tolist()
+        self.position = array("d", position.tobytes())
         offsets = numbers(operands.offsets)
         entries, rows = spread(offsets, order)
         self.value: Ints = numbers(operands.values)[entries]
@@ -30,6 +34,10 @@ class Uses:
         self.index: Ints = entries - offsets[self.node]
         self.age: npt.NDArray[np.float64] = position[self.node] + self.index * 1e-6
         self._newest = 2.0 * len(order) + 1
+        first = np.zeros(len(position), np.int32)
+        first[order] = starts((offsets[1:] - offsets[:-1])[order])[:-1]
+        self._first = column(first)  # node -> where its uses start
+        self._known: dict[int, list[int]] = {}  # value -> where its uses are, once it was asked for
 
     def end(self, node: int) -> float:
         """The position of the last node inside ``node``, or its own."""
@@ -74,12 +82,28 @@ class Uses:
 
     def of(self, value: int) -> list[tuple[int, int]]:
         """(node, operand index) of the uses of ``value``, oldest first."""
-        at = np.nonzero(self.value == value)[0]
+        at = np.asarray(self._of(value), np.int64)
         at = at[np.argsort(self.age[at], kind="stable")]
         return list(zip(self.node[at].tolist(), self.index[at].tolist(), strict=True))
 
+    def _of(self, value: int) -> list[int]:
+        """Where the uses of ``value`` are."""
+        if value not in self._known:
+            order, bounds = self._by_value
+            found = order[bounds[value] : bounds[value + 1]] if value + 1 < len(bounds) else []
+            self._known[value] = list(map(int, found))
+        return self._known[value]
+
+    @cached_property
+    def _by_value(self) -> tuple[Whole, Whole]:
+        """The uses of one value after the other, and where those of each start."""
+        counts = np.bincount(self.value, minlength=len(self.function.types))
+        return np.argsort(self.value, kind="stable"), starts(counts)
+
     def add(self, node: int, value: int) -> None:
         """The use of ``value`` by a new ``node``, its only operand; it is the newest one."""
+        self._of(value).append(len(self.value))
+        self._first.append(len(self.value))
         self.value, self.node = np.append(self.value, value), np.append(self.node, node)
         self.index, self.age = np.append(self.index, 0), np.append(self.age, self._newest)
         self._newest += 1
@@ -87,7 +111,9 @@ class Uses:
 
     def move(self, node: int, index: int, value: int) -> None:
         """Operand ``index`` of ``node`` becomes ``value``; the use is the newest one of ``value``."""
-        at = np.nonzero((self.node == node) & (self.index == index))[0]
+        at = self._first[node] + index
+        self._of(int(self.value[at])).remove(at)
+        self._of(value).append(at)
         self.value[at] = value
         self.age[at] = self._newest
         self._newest += 1
@@ -99,23 +125,16 @@ class Uses:
         """Makes the uses by ``nodes``, which are in program order, the newest ones."""
         if not nodes:
             return
-        marked = np.isin(self.node, np.asarray(nodes, np.int64))
-        rank = np.argsort(np.argsort([self.position[n] for n in self.node[marked].tolist()], kind="stable"))
-        self.age[marked] = self._newest + rank
-        self._newest += int(marked.sum()) + 1
+        chosen = np.zeros(len(self.position), bool)
+        chosen[nodes] = True
+        marked = chosen[self.node].nonzero()[0]
+        order = np.argsort(np.array(self.position)[self.node[marked]], kind="stable")
+        self.age[marked[order]] = self._newest + np.arange(len(marked))
+        self._newest += len(marked) + 1
 
-    def reverse(self, values: npt.NDArray[np.bool_]) -> None:
-        """Reverses the ages of the uses of the marked values (an edge was put between them and their
-        uses)."""
-        marked = values[self.value]
-        self.age[marked] = -self.age[marked]
-
-    def drop(self, nodes: set[int]) -> None:
-        """Forgets the uses by ``nodes``."""
-        keep = ~np.isin(self.node, np.fromiter(nodes, np.int64, len(nodes)))
-        self.value, self.node, self.index, self.age = (
-            self.value[keep],
-            self.node[keep],
-            self.index[keep],
-            self.age[keep],
-        )
+    def reverse(self, values: Collection[int]) -> None:
+        """Reverses the ages of the uses of some values (an edge was put between them and their uses)."""
+        if values:
+            reversed_ = np.zeros(len(self.function.types), bool)
+            reversed_[list(values)] = True
+            np.negative(self.age, out=self.age, where=reversed_[self.value])

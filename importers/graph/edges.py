@@ -60,7 +60,6 @@ def edges_of(
         for source in edge.sources:
             if not (in_body and source[0] == edge.node):
                 edges.of_use[source] = number
-    for node in function.order if function.calls else ():
-        if node in function.calls:
-            edges.results[node] = [edges.add(v, (-1 - k,)) for k, v in enumerate(function.results[node])]
+    for node in function.calls_in_order:
+        edges.results[node] = [edges.add(v, (-1 - k,)) for k, v in enumerate(function.results[node])]
     return edges

@@ -141,26 +141,29 @@ def _neighbours(
     of a place are in the order of pushes: uses of the targets of an edge, what makes the value, its uses.
     """
     items, returned = _items_of_uses(function, structure, uses, edges)
-    target_ranks = np.zeros(len(place), np.int64)
-    for rank, target in enumerate(structure.place):
-        target_ranks[target] = rank + 1
-    rank_of_use = target_ranks[uses.value]
-    made = np.nonzero((makers >= 0) & (place == np.arange(len(place))))[0]
-    none = np.zeros(len(made), np.int64)
+    target_ranks = np.full(len(place), len(structure.place) + 1)  # behind what makes the value
+    target_ranks[list(structure.place)] = np.arange(len(structure.place))
+    made = ((makers >= 0) & (place == np.arange(len(place)))).nonzero()[0]
+    places, count = place.astype(np.int64), len(structure.place) + 2
 
-    entry_place = np.concatenate([place[uses.value], made])
     entry_item = np.concatenate([items, makers[made]])
-    entry_returned = np.concatenate([returned, np.full(len(made), _LOCAL)])
-    entry_group = np.concatenate([np.where(rank_of_use > 0, 0, 2), none + 1])
-    entry_rank = np.concatenate([rank_of_use, none])
-    entry_age = np.concatenate([-uses.age, none])
+    entry_rank = np.concatenate(
+        [places[uses.value] * count + target_ranks[uses.value], places[made] * count + count - 2]
+    )
+    entry_age = np.concatenate([-uses.age, np.zeros(len(made))])
+    stays = ~sleeps[entry_item]
+    crossing = (returned != _LOCAL).nonzero()[0]
+    stays[crossing] = True
 
-    keep = np.nonzero(~sleeps[entry_item] | (entry_returned != _LOCAL))[0]
-    order = keep[np.lexsort((entry_age[keep], entry_rank[keep], entry_group[keep], entry_place[keep]))]
-    in_order = entry_returned[order]
-    return_uses = [(at, int(in_order[at])) for at in np.nonzero(in_order != _LOCAL)[0].tolist()]
-    offsets = _offsets(np.bincount(entry_place[keep], minlength=len(place)))
-    return offsets, entry_item[order].astype(np.int32), return_uses
+    keep = stays.nonzero()[0]
+    order = keep[np.lexsort((entry_age[keep], entry_rank[keep]))]
+    offsets = _offsets(np.bincount(entry_rank[keep] // count, minlength=len(place)))
+    return_uses = []
+    if len(crossing):
+        where = np.full(len(entry_item), -1)
+        where[order] = np.arange(len(order))
+        return_uses = list(zip(where[crossing].tolist(), returned[crossing].tolist(), strict=True))
+    return offsets, entry_item[order].astype(np.int32), sorted(return_uses)
 
 
 def _items_of_uses(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from ...program.classes import Classes, End, Knowledge
-from ...program.columns import column, numbers
+from ...program.columns import among, column, numbers
 from ...program.function import Function
 from ...program.uses import Uses
 from .constraints import apply_constraints
@@ -124,25 +123,18 @@ def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
     take over the uses, whose order is reversed twice, because results have edges too. So is that of the
     arguments of a function that is called.
     """
-
-    def marks(*values: Iterable[int]) -> npt.NDArray[np.bool_]:
-        marked = np.zeros(len(function.types), bool)
-        marked[list(chain(*values))] = True
-        return marked
-
     uses = Uses(function)
-    results = [v for node in function.calls for v in function.results[node]]
-    uses.reverse(marks(owners, results))
+    results = {v for node in function.calls for v in function.results[node]}
+    uses.reverse(owners | results)
     ends = [function.terminator] if callee else []
-    calls = [node for node in function.order if node in function.calls] if function.calls else []
-    uses.renew([*calls, *ends])
-    uses.reverse(marks(results, function.arguments if callee else ()))
+    uses.renew([*function.calls_in_order, *ends])
+    uses.reverse(results.union(function.arguments if callee else ()))
     return uses
 
 
 def _edges(function: Function, classes: Classes) -> list[DataFlow]:
     with_edges = np.zeros(len(classes.signatures.examples), bool)
-    with_edges[[s for s in set(function.signature) if classes.of(s).edges]] = True
+    with_edges[[s for s in among(numbers(function.signature)) if classes.of(s).edges]] = True
     order, found = numbers(function.order), []
     for node in order[with_edges[numbers(function.signature)[order]]].tolist():
         for edge in classes.of(function.signature[node]).edges:
@@ -173,7 +165,7 @@ def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int], edge
     used = np.bincount(uses.value, minlength=len(function.types))
     used[list(keep)] += 1
     needed = np.bincount(numbers(function.definer)[used > 0] + 1, minlength=len(function.ops) + 1)[1:] > 0
-    known = {s: classes.of(s) for s in set(function.signature)}
+    known = {s: classes.of(s) for s in among(numbers(function.signature))}
     may_die = np.zeros(len(classes.signatures.examples), bool)
     may_die[[s for s, what in known.items() if what.pure or what.pure_inside]] = True
     order = numbers(function.order)
