@@ -90,8 +90,8 @@ class Uses:
         """Where the uses of ``value`` are."""
         if value not in self._known:
             order, bounds = self._by_value
-            found = order[bounds[value] : bounds[value + 1]] if value + 1 < len(bounds) else []
-            self._known[value] = list(map(int, found))
+            there = value + 1 < len(bounds)  # it is no newer than that
+            self._known[value] = order[bounds[value] : bounds[value + 1]].tolist() if there else []
         return self._known[value]
 
     @cached_property
