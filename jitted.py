@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import signature
@@ -14,6 +14,7 @@ from .runs.options import NAMES, Options
 from .runs.running import run_with
 
 Partitioner = Literal["xla", "shardlog"]
+_PARTITION = "keep_shardings", "topology", "memory", "seconds", "collective_matmul"  # of Result.partition
 
 
 def jit(
@@ -32,7 +33,9 @@ def jit(
     ``in_shardings`` and what is static or donated are as for ``jax.jit``; ``devices`` are those of the mesh
     unless told otherwise, and ``options`` are those of ``shardlog.run``, such as ``rules``, ``schedule`` and
     ``annotate``. ``partitioner`` says who makes the program that each device runs: XLA ("xla") or
-    ``Result.partition`` ("shardlog"). The function is traced and compiled once for each kind of arguments.
+    ``Result.partition`` ("shardlog"), which then takes its options too: ``keep_shardings``, ``topology``,
+    ``memory``, ``seconds`` and ``collective_matmul``. The function is traced and compiled once for each kind
+    of arguments.
 
     It can be differentiated (``jax.grad``, ``jax.vjp``): the derivative is decided and compiled in the same
     way, but without ``annotate`` and ``schedule``, which name the function's own values. Inside of another
@@ -40,14 +43,19 @@ def jit(
 
     Raises ShardlogError for options that do not exist; the function raises what ``shardlog.run`` does.
     """
-    for name in options:
-        if name not in NAMES:
-            raise ShardlogError(f"there is no option {name}", where="jit", hint=closest(name, NAMES))
     if partitioner not in get_args(Partitioner):
         hint = closest(partitioner, get_args(Partitioner))
         raise ShardlogError(f"there is no partitioner {partitioner!r}", where="jit", hint=hint)
-    asked, programs = Options(**options), dict[Any, _Program]()
-    setting = _Setting(asked, devices, partitioner)
+    partition = {name: options.pop(name) for name in _PARTITION if name in options}
+    if partition and partitioner != "shardlog":
+        hint = "give partitioner='shardlog' too: XLA's partitioner has no such options"
+        raise ShardlogError(f"{next(iter(partition))} is for our partitioner", where="jit", hint=hint)
+    for name in options:
+        if name not in NAMES:
+            hint = closest(name, [*NAMES, *_PARTITION])
+            raise ShardlogError(f"there is no option {name}", where="jit", hint=hint)
+    programs = dict[Any, _Program]()
+    setting = _Setting(Options(**options), devices, partitioner, partition)
     numbers, names = _static(function, static_argnums, static_argnames)
     donated = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums)
 
@@ -86,18 +94,19 @@ def _static(
 
 @dataclass(frozen=True)
 class _Setting:
-    """How functions are compiled."""
+    """How functions are compiled; ``partition`` are options of ``Result.partition``."""
 
     options: Options
     devices: Sequence[Any] | None
     partitioner: Partitioner
+    partition: Mapping[str, Any]
 
     def compiled(self, lowered: Any) -> Executable:
         """The executable of a lowered function."""
         result = run_with(lowered, self.options)
         if self.partitioner == "xla":
             return result.compile(self.devices)
-        return result.partition().compile(self.devices)
+        return result.partition(**self.partition).compile(self.devices)
 
 
 class _Program:

@@ -129,8 +129,16 @@ def inputs() -> tuple[Any, Any]:
     return {"layers": put((3, 16, 16), None, None, "model")}, put((8, 16), "data")
 
 
-@pytest.mark.parametrize("partitioner", ["xla", "shardlog"])
-def test_jit_trains_as_jax_does(partitioner: Any) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"partitioner": "xla"},
+        {"partitioner": "shardlog"},
+        {"partitioner": "shardlog", "keep_shardings": False, "topology": "v5e", "memory": 1 << 30},
+    ],
+    ids=["xla", "as decided", "least time"],
+)
+def test_jit_trains_as_jax_does(options: dict[str, Any]) -> None:
     """Three steps of a transformer, whose layers are scanned, with Adam."""
     devices = Mesh(np.array(jax.devices("cpu")[:8]).reshape(2, 2, 2), common.MESH.axis_names)
     rng = np.random.default_rng(0)
@@ -145,7 +153,7 @@ def test_jit_trains_as_jax_does(partitioner: Any) -> None:
     batch = common.array((dense.BATCH_SIZE, dense.SEQUENCE + 1), common.BATCH, dtype=jnp.int32)
     tokens = put(rng.integers(0, dense.VOCABULARY, batch.shape), batch)
     step = common.adam(dense.loss)
-    ours, theirs = shardlog.jit(step, partitioner=partitioner), jax.jit(step)
+    ours, theirs = shardlog.jit(step, **options), jax.jit(step)
     count = jax.device_put(np.int32(0), NamedSharding(devices, P()))  # type: ignore[no-untyped-call]
     mine = expected = (params, zeros, zeros, count)
     for _ in range(3):
@@ -185,6 +193,8 @@ def test_jit_takes_what_jax_takes() -> None:
         shardlog.jit(scaled, anotate="x")
     with pytest.raises(shardlog.ShardlogError, match="there is no partitioner 'gspmd'"):
         shardlog.jit(scaled, partitioner="gspmd")  # type: ignore[arg-type]
+    with pytest.raises(shardlog.ShardlogError, match="topology is for our partitioner"):
+        shardlog.jit(scaled, topology="v5e")
 
 
 def test_random_keys() -> None:
