@@ -36,18 +36,18 @@ class Explanation:
 
     @cached_property
     def height(self) -> int:
-        """The number of steps on the longest way from the tuple to a fact; a fact has height 0. Steps that
-        are left open count as facts."""
+        """The number of rules on the longest way from the tuple to a fact; a fact has height 0. Steps that are
+        left open count as facts, and what aggregates go through does not count."""
         heights: dict[int, int] = {}
         waiting = [self.proof]
         while waiting:
             step = waiting[-1]
-            below = (*step.premises, *step.counted)
-            missing = [p for p in below if id(p) not in heights]
+            missing = [p for p in step.premises if id(p) not in heights]
             waiting += missing
             if not missing:
                 waiting.pop()
-                heights[id(step)] = max((heights[id(p)] + 1 for p in below), default=0)
+                below = max((heights[id(p)] for p in step.premises), default=0)
+                heights[id(step)] = below + (step.source is not None)
         return heights[id(self.proof)]
 
     def text(self) -> str:

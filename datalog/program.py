@@ -66,6 +66,8 @@ class Program:
         self._symbols: Array = np.empty(0, object)
         self._written: Written | None = None
         self._proofs: Search | None = None  # over the last run
+        self._ran = False
+        self._at_once = True  # whether no facts have come since the first run
 
     @property
     def relations(self) -> dict[str, Relation]:
@@ -86,7 +88,12 @@ class Program:
         fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
         """
         added(self._store, self.relation_named(relation), facts)
+        self._note(relation)
+
+    def _note(self, relation: str) -> None:
+        """Note that a relation has facts from outside."""
         self._given.add(relation)
+        self._at_once = self._at_once and not self._ran
 
     def run(self, *relations: str, limits: Limits | None = None) -> None:
         """Computes all relations, or these ones and what they depend on.
@@ -96,13 +103,13 @@ class Program:
         running, as when a limit is reached. Other threads run meanwhile, and Ctrl-C stops it.
         """
         names = [self.relation_named(name).name for name in relations] or list(self.relations)
-        self._proofs = None
+        self._proofs, self._ran = None, True
         self._store.evaluate(names, limits or self.limits)
 
     def profile(self, *relations: str, limits: Limits | None = None) -> Profile:
         """As ``run``; returns what it took, rule by rule and round by round."""
         names = [self.relation_named(name).name for name in relations] or list(self.relations)
-        self._proofs = None
+        self._proofs, self._ran = None, True
         start = perf_counter()
         noted = self._store.profile(names, limits or self.limits)
         return profile_of(noted, self._program.plan, perf_counter() - start)
@@ -133,7 +140,7 @@ class Program:
         for transfer in directives.inputs(plan, Path(folder)):
             if wanted is None or transfer.relation.name in wanted:
                 read(self._store, transfer, plan)
-                self._given.add(transfer.relation.name)
+                self._note(transfer.relation.name)
 
     def run_outputs(self) -> None:
         """Computes the relations of ``.output`` and ``.printsize`` and what they depend on, as ``run``."""
@@ -202,7 +209,7 @@ class Program:
         """Why a tuple does not hold as of the last run: how far each rule gets. Raises EngineError for what
         is no tuple of the program, or holds."""
         relation, row = self._fact(fact)
-        if self._search.extents.round(relation.name, row) is not None:
+        if self._search.extents.holds(relation.name, row):
             raise EngineError(f"{Texts(self._program.plan).fact(relation.name, row)} holds; ask why")
         attempts = tuple(self._search.attempts(relation.name, row))
         return WhyNot(relation.name, row, attempts, self._search.rules, Texts(self._program.plan))
@@ -226,7 +233,14 @@ class Program:
             from ..engine.provenance.search import Search
 
             self._written = self._written or written_clauses(self._request)
-            self._proofs = Search(self._program.plan, self._written, self._inside)
+            self._proofs = Search(
+                self._program.plan,
+                self._request,
+                self._written,
+                self._inside,
+                at_once=self._at_once,
+                limits=self.limits,
+            )
         return self._proofs
 
     def _all_symbols(self) -> Array:

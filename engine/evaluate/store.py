@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..plan.needs import needed
-from ..plan.plan import Plan
+from ..plan.plan import Plan, Relation
 from .branches import Branches
 from .facts import Rows, tuples
 from .functors import evaluate
@@ -19,6 +19,10 @@ Words = np.ndarray[Any, np.dtype[np.int64]]
 # What it took to apply a rule once: the number of its source, those of the stratum and the round, seconds,
 # and how many tuples it gave that were not there.
 Noted = tuple[int, int, int, float, int]
+# The columns of a relation and the first tuple of each round but the first: see ``Store.found``.
+Found = tuple[list[Words], Words]
+# What another program calls a relation, and what it is called here.
+Shared = Sequence[tuple[str, str]]
 # Numbers (unsigned ones as their bits), floats, texts, or numbers of texts and these texts.
 FactColumn = np.ndarray[Any, Any] | list[str] | tuple[Words, list[str]]
 
@@ -44,9 +48,13 @@ class Store(Protocol):
         """The relations of which everything is known that follows from the facts."""
         ...
 
-    def ask(self, plan: str, shared: Sequence[str], limits: Limits = UNLIMITED) -> dict[str, list[Any]]:
-        """The sorted tuples of the outputs of another program, given by its plan, over the relations called
-        ``shared``, which are not copied."""
+    def ask(self, plan: str, shared: Shared, limits: Limits = UNLIMITED) -> dict[str, list[Any]]:
+        """The sorted tuples of the outputs of another program, given by its plan, over relations of this one,
+        which are not copied."""
+        ...
+
+    def ask_found(self, plan: str, shared: Shared, limits: Limits = UNLIMITED) -> dict[str, Found]:
+        """As ``ask``, but each output as ``found`` gives it."""
         ...
 
     def profile(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> list[Noted]:
@@ -66,7 +74,7 @@ class Store(Protocol):
         as their bits, symbols and records by the numbers that ``symbols`` and ``values`` know."""
         ...
 
-    def found(self, relation: str) -> tuple[list[Words], Words]:
+    def found(self, relation: str) -> Found:
         """The columns of a relation as ``columns``, but in the order in which its tuples were found, and the
         number of the first tuple of each round but the first. A tuple follows from those of earlier strata
         and of earlier rounds, but for what an eqrel adds to itself."""
@@ -120,17 +128,28 @@ class ReferenceStore:
                 waiting -= set(stratum.relations)
         return [relation.name for i, relation in enumerate(plan.relations) if i not in waiting]
 
-    def ask(self, plan: str, shared: Sequence[str], limits: Limits = UNLIMITED) -> dict[str, list[Any]]:
-        asked = Plan.from_json(plan)
-        evaluation = Evaluation(asked, limits=limits)
-        for name in shared:
-            evaluation.insert(asked.index(name), self.rows(name))
-        known = {relation.name for relation in asked.relations}.difference(shared)
-        for name in known.intersection(self._facts):
-            evaluation.insert(asked.index(name), self._facts[name])
-        outputs = [i for i, relation in enumerate(asked.relations) if relation.output]
-        evaluation.run(asked.strata, outputs)
+    def ask(self, plan: str, shared: Shared, limits: Limits = UNLIMITED) -> dict[str, list[Any]]:
+        asked, evaluation, outputs = self._asked(plan, shared, limits)
         return {asked.relations[i].name: evaluation.rows(i) for i in outputs}
+
+    def ask_found(self, plan: str, shared: Shared, limits: Limits = UNLIMITED) -> dict[str, Found]:
+        asked, evaluation, outputs = self._asked(plan, shared, limits)
+        return {
+            asked.relations[i].name: self._as_found(asked.relations[i], evaluation.found(i)) for i in outputs
+        }
+
+    def _asked(self, text: str, shared: Shared, limits: Limits) -> tuple[Plan, Evaluation, list[int]]:
+        """Another program, its evaluation, and its outputs."""
+        plan = Plan.from_json(text)
+        evaluation = Evaluation(plan, limits=limits)
+        for its, mine in shared:
+            evaluation.insert(plan.index(its), self.rows(mine))
+        known = {relation.name for relation in plan.relations}.difference(its for its, _ in shared)
+        for name in known.intersection(self._facts):
+            evaluation.insert(plan.index(name), self._facts[name])
+        outputs = [i for i, relation in enumerate(plan.relations) if relation.output]
+        evaluation.run(plan.strata, outputs)
+        return plan, evaluation, outputs
 
     def profile(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> list[Noted]:
         before = self._evaluation
@@ -156,17 +175,19 @@ class ReferenceStore:
         return self._evaluation.rows(self._plan.index(relation))
 
     def columns(self, relation: str) -> list[Words]:
-        return self._as_columns(relation, self.rows(relation))
+        return self._as_columns(self._plan.relations[self._plan.index(relation)], self.rows(relation))
 
-    def _as_columns(self, relation: str, rows: list[tuple[Any, ...]]) -> list[Words]:
-        declared = self._plan.relations[self._plan.index(relation)].columns
-        return [self._words(column.type, [row[i] for row in rows]) for i, column in enumerate(declared)]
+    def _as_columns(self, relation: Relation, rows: list[tuple[Any, ...]]) -> list[Words]:
+        return [self._words(c.type, [row[i] for row in rows]) for i, c in enumerate(relation.columns)]
 
-    def found(self, relation: str) -> tuple[list[Words], Words]:
+    def found(self, relation: str) -> Found:
         self.rows(relation)
         assert self._evaluation is not None
-        rows, rounds = self._evaluation.found(self._plan.index(relation))
-        return self._as_columns(relation, rows), np.array(rounds, np.int64)
+        index = self._plan.index(relation)
+        return self._as_found(self._plan.relations[index], self._evaluation.found(index))
+
+    def _as_found(self, relation: Relation, found: tuple[list[tuple[Any, ...]], list[int]]) -> Found:
+        return self._as_columns(relation, found[0]), np.array(found[1], np.int64)
 
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
         stated = [values for number, values in self._plan.facts if number == self._plan.index(relation)]
@@ -206,7 +227,7 @@ class BranchStore:
         self._relations = {relation.name: relation for relation in plan.relations}
         # What has to do with no records is the same.
         self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
-        self.complete, self.ask = inside.complete, inside.ask
+        self.complete, self.ask, self.ask_found = inside.complete, inside.ask, inside.ask_found
         self.profile = inside.profile
         self.columns, self.found, self.symbols = inside.columns, inside.found, inside.symbols
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..analysis.checks import check_aggregates, check_atoms, check_fact, check_grounded
@@ -25,9 +25,10 @@ from ..language.syntax import Atom, Call, Clause, Module, RelationDeclaration, T
 from ..language.walk import all_terms
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
+from ..transform.heights import by_height, computed
 from ..transform.inlining import inline
 from ..transform.magic import ask
-from ..transform.numbers import number_solutions
+from ..transform.numbers import number_solutions, uncounted
 from ..transform.records import fold_records
 from ..transform.witnesses import write_out_witnesses
 from .assembly import (
@@ -71,6 +72,26 @@ def compile_goal(request: Request, goal: str, full: Collection[str]) -> Plan:
     plan = compiler.plan()
     compiler.reporter.finish()
     return plan
+
+
+def compile_heights(
+    request: Request, goal: str, derived: Collection[str], chosen: Collection[str]
+) -> tuple[Plan, list[tuple[str, str]]]:
+    """The plan whose outputs find the tuples of a relation, and of all that its proofs may go through, in the
+    order of their heights, as ``by_height`` says; and the relations that it takes as they were computed, each
+    with its name in the program."""
+    compiler = _compiler(replace(request, updates=False, magic=False))
+    compiler.proved = goal, derived, chosen
+    plan = compiler.plan()
+    names = [(relation.name, computed(relation.name)) for relation in plan.relations]
+    shared = [(its, name) for its, name in names if its != name or (name not in derived and "@" not in name)]
+    known = {names.index(pair) for pair in shared}
+    return replace(
+        plan,
+        relations=tuple(replace(r, output=r.name in compiler.grown) for r in plan.relations),
+        strata=tuple(stratum for stratum in plan.strata if not known.issuperset(stratum.relations)),
+        facts=tuple(fact for fact in plan.facts if fact[0] not in known),
+    ), shared
 
 
 def written_clauses(request: Request) -> Written:
@@ -117,6 +138,8 @@ class _Compiler:
         self.key = key
         self.named: dict[Text, dict[str, str]] = {}  # rule with a sentence -> variable in it -> type
         self.goals: tuple[Collection[str], Collection[str]] | None = None  # for `ask`
+        self.proved: tuple[str, Collection[str], Collection[str]] | None = None  # for `by_height`
+        self.grown: Collection[str] = ()  # the relations of which it says the heights
         self.magic = False
         self.types: Types
         self.written: list[tuple[Clause, dict[str, str]]] = []  # with the kinds of their variables
@@ -133,9 +156,13 @@ class _Compiler:
             if goals := self.goals or self.asked(declared, flags):
                 clauses, copies = ask(clauses, declared, *goals)
                 declared |= copies
+            if self.proved:
+                clauses, declared, self.grown = by_height(clauses, declared, types.kinds, *self.proved)
             clauses = self.numbered(declared, clauses)
         clauses += self.projected(declared, clauses, types)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
+        if self.grown:
+            groups = [*([n for n in group if n not in self.grown] for group in groups), list(self.grown)]
         if not self.module.unread:
             self.check_recursion(groups, declared, clauses)
         self.reporter.finish()
@@ -246,7 +273,7 @@ class _Compiler:
         found, kinds_of_clauses, kinds_of_calls = [], [], {}
         for clause, kinds in self.written:
             if not clause.subsumes:
-                found.append((self.source(clause.text), clause))
+                found.append((self.source(clause.text), uncounted(clause)))
                 kinds_of_clauses.append(kinds)
             for literal in (clause.head, *clause.body):
                 for term in all_terms(literal):

@@ -17,7 +17,7 @@ QUERY = "query"  # the file of the body in diagnostics
 
 def compile_query(
     request: Request, body: str, relations: Collection[str], complete: Collection[str], given: Collection[str]
-) -> tuple[Plan, list[str]]:
+) -> tuple[Plan, list[tuple[str, str]]]:
     """A plan whose only output holds the solutions of ``body``, with a column for each of its variables; and
     the names of the relations that it takes as they are: those that are ``complete``.
 
@@ -47,7 +47,7 @@ def compile_query(
         strata=tuple(stratum for stratum in plan.strata if not known.issuperset(stratum.relations)),
         facts=tuple(fact for fact in plan.facts if fact[0] not in known),
     )
-    return plan, shared
+    return plan, [(name, name) for name in shared]
 
 
 def _asking(request: Request, answer: str, columns: dict[str, str], body: str) -> Request:

@@ -2,140 +2,286 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from ..evaluate.store import Store, Words
+from ..evaluate.store import Found, Store, Words
 from ..plan.plan import Plan, Relation
 from .matching import Row
 
-_FEW = 16  # words of a column for which it is not worth while to sort it
+_FEW = 4  # words of a column for which it is not worth while to group it
+_BLOCK = 1024  # rows that are looked at together
+_MANY = 4096  # rows with a word, among which another column is worth grouping, too
+_SHARE = 32  # a relation is indexed once so many of its tuples come to one search
+_TYPES = {"float": np.float64, "unsigned": np.uint64, "number": np.int64}
 _NONE = np.empty(0, np.int64)
-_FLOATS = {"float": np.float64, "unsigned": np.uint64, "number": np.int64}
 
 
 class StoredExtents:
-    """The tuples of relations by name, found by some of their columns, as of the store's last evaluation."""
+    """The tuples of relations by name, found by some of their columns, as of the store's last evaluation.
 
-    def __init__(self, store: Store, plan: Plan) -> None:
+    ``derived`` are the relations that have more than facts. Tuples of these have heights: each follows from
+    facts and tuples of lesser heights. ``at_height`` gives them where the store's rounds are none.
+    """
+
+    def __init__(self, store: Store, plan: Plan, derived: Collection[str]) -> None:
         self._store = store
+        self._derived = derived
         self._relations = {relation.name: relation for relation in plan.relations}
-        self._found: dict[str, tuple[list[Words], Words]] = {}
-        self._sorted: dict[tuple[str, int], tuple[Words, Words]] = {}  # words in order, and their rows
-        self._scanned: dict[tuple[str, int], dict[int, Words]] = {}  # the rows of a few words
-        self._symbols: list[str] = []
-        self._numbers: dict[str, int] = {}  # of symbols
-        self._values: dict[tuple[str, int], dict[Any, int]] = {}  # of records
+        self._found: dict[str, _Extent] = {}
+        self._ordered: dict[str, _Extent] = {}  # by height
+        self._values = _Values(store)
+
+    def at_height(self, found: Mapping[str, Found]) -> None:
+        """Take relations in the order of heights."""
+        for name, each in found.items():
+            self._ordered[name] = extent = self._extent(name, each)
+            if extent.count == self._store.count(name):
+                self._found[name] = extent
 
     def matching(self, relation: str, known: Mapping[int, Any]) -> Iterator[Row]:
-        """The tuples that have the ``known`` values by column, in the order in which they were found."""
-        return (self._row(relation, row) for row in self._rows(relation, known))
+        """The tuples that have the ``known`` values by column."""
+        return self._of(relation).tuples(known, None)
 
-    def before(self, relation: str, known: Mapping[int, Any], round_: int) -> Iterator[Row]:
-        """Those that were found before a round."""
-        rows = self._rows(relation, known)
-        early = rows[: np.searchsorted(rows, self._first(relation, round_))]
-        return (self._row(relation, row) for row in early)
+    def before(self, relation: str, known: Mapping[int, Any], height: int) -> Iterator[Row]:
+        """Those of lesser height."""
+        if relation not in self._derived:
+            return self.matching(relation, known)
+        return (self._ordered.get(relation) or self._of(relation)).tuples(known, height)
 
-    def round(self, relation: str, row: Row) -> int | None:
-        """The round in which a tuple was found; None where it was not."""
-        rows = self._rows(relation, dict(enumerate(row)))
-        return int(np.searchsorted(self._of(relation)[1], rows[0], "right")) if len(rows) else None
+    def height(self, relation: str, row: Row) -> int | None:
+        """The height of a tuple, or what orders it as heights do. None where it does not hold, or follows
+        only from what others made superfluous."""
+        extent = self._ordered.get(relation) or self._of(relation)
+        number = extent.number(row)
+        if number is None:
+            return None
+        return int(extent.starts.searchsorted(number, "right")) if relation in self._derived else 0
 
-    def _first(self, relation: str, round_: int) -> int:
-        """The number of the first tuple of a round."""
-        rounds = self._of(relation)[1]
-        if not round_:
-            return 0
-        return int(rounds[round_ - 1]) if round_ <= len(rounds) else self._count(relation)
+    def holds(self, relation: str, row: Row) -> bool:
+        """Whether there is a tuple."""
+        return self._of(relation).number(row) is not None
 
     def at_most(self, relation: str, known: Mapping[int, Any]) -> int:
         """A number that the tuples with the ``known`` values are not above, quickly."""
-        least = self._count(relation)
-        for column, value in known.items():
-            least = min(least, len(self._with(relation, column, value)[0]))
-        return least
+        return self._of(relation).at_most(known)
 
-    def _count(self, relation: str) -> int:
-        columns, _ = self._of(relation)
-        return len(columns[0]) if columns else self._store.count(relation)
-
-    def _of(self, relation: str) -> tuple[list[Words], Words]:
+    def _of(self, relation: str) -> _Extent:
+        """A relation as the store has it."""
         if relation not in self._found:
-            self._found[relation] = self._store.found(relation)
+            self._found[relation] = self._extent(relation, self._store.found(relation))
         return self._found[relation]
 
-    def _rows(self, relation: str, known: Mapping[int, Any]) -> Words:
-        """The numbers of the tuples that have the ``known`` values."""
-        if not known:
-            return np.arange(self._count(relation))
-        columns, _ = self._of(relation)
-        found = {column: self._with(relation, column, value) for column, value in known.items()}
-        least = min(found, key=lambda column: len(found[column][0]))
-        rows = found[least][0]
-        for column, (_, word) in found.items():
-            if column != least and len(rows):
-                rows = rows[columns[column][rows] == word]
+    def _extent(self, relation: str, found: Found) -> _Extent:
+        count = len(found[0][0]) if found[0] else self._store.count(relation)
+        return _Extent(self._relations[relation], found, count, self._values)
+
+
+class _Values:
+    """What the words of symbols and records stand for."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.texts: list[str] = []
+        self.numbers: dict[str, int] = {}
+
+    def text(self, number: int) -> str:
+        """The text of a symbol."""
+        if number >= len(self.texts):
+            self._read()
+        return self.texts[number]
+
+    def number(self, text: str) -> int | None:
+        """The number of a symbol; None where there is no such text."""
+        if text not in self.numbers:
+            self._read()
+        return self.numbers.get(text)
+
+    def _read(self) -> None:
+        for text in self.store.symbols(len(self.texts)):
+            self.numbers[text] = len(self.texts)
+            self.texts.append(text)
+
+
+class _Extent:
+    """A relation in an order in which those of a height stand together; ``starts`` are the first of each
+    height but the least."""
+
+    def __init__(self, relation: Relation, found: Found, count: int, values: _Values) -> None:
+        self.columns, self.starts = found
+        self.count = count
+        self._relation = relation
+        self._values = values
+        self._groups: dict[int, _Groups] = {}
+        self._few: dict[int, dict[int, Words]] = {}
+        self._readers = [self._reader(column) for column in range(len(self.columns))]
+        self._words: dict[int, dict[Any, int]] = {}  # of records, by column
+        self._numbers: dict[Row, int | None] = {}  # of tuples that were asked for
+        self._tuples: list[Row] = []
+        self._indexes: dict[tuple[int, ...], dict[Any, list[int]]] = {}  # by columns and what these have
+        self._searches: dict[tuple[int, ...], int] = {}  # without an index
+
+    def tuples(self, known: Mapping[int, Any], height: int | None) -> Iterator[Row]:
+        """The tuples with these values, of lesser height where one is given."""
+        end = self.count
+        if height is not None and height <= len(self.starts):
+            end = int(self.starts[height - 1]) if height else 0
+        if len(known) == len(self.columns):
+            row = tuple([known[column] for column in range(len(known))])
+            number = self.number(row)
+            if number is not None and number < end:
+                yield row
+            return
+        index = self._index(known)
+        if index is not None:
+            for number in index.get(_key(known), ()):
+                if number >= end:
+                    return
+                yield self._tuples[number]
+            return
+        rows, readers = self._rows(known), self._readers
+        rows = rows[: rows.searchsorted(end)]
+        for start in range(0, len(rows), _BLOCK):
+            for number in rows[start : start + _BLOCK].tolist():
+                yield tuple([read(number) for read in readers])
+
+    def number(self, row: Row) -> int | None:
+        """The number of a tuple; None where it is none."""
+        if row not in self._numbers:
+            rows = self._rows(dict(enumerate(row)))
+            self._numbers[row] = int(rows[0]) if len(rows) else None
+        return self._numbers[row]
+
+    def at_most(self, known: Mapping[int, Any]) -> int:
+        """A number that the tuples with these values are not above."""
+        index = self._index(known) if 0 < len(known) < len(self.columns) else None
+        return len(self._least(known)[0]) if index is None else len(index.get(_key(known), ()))
+
+    def _index(self, known: Mapping[int, Any]) -> dict[Any, list[int]] | None:
+        """An index by the columns of some values; None where it would not pay yet."""
+        columns = tuple(known)
+        if columns in self._indexes or not columns:
+            return self._indexes.get(columns)
+        self._searches[columns] = searches = self._searches.get(columns, 0) + 1
+        # Zeros differ in their words alone.
+        if searches * _SHARE < self.count or any(self._relation.columns[c].type == "float" for c in columns):
+            return None
+        if not self._tuples:
+            self._tuples = list(zip(*map(self._values_of, range(len(self.columns))), strict=True))
+        index: dict[Any, list[int]] = {}
+        read = itemgetter(*columns)
+        for number, row in enumerate(self._tuples):
+            index.setdefault(read(row), []).append(number)
+        self._indexes[columns] = index
+        return index
+
+    def _rows(self, known: Mapping[int, Any]) -> Words:
+        """The numbers of the tuples that have the ``known`` values, ascending."""
+        rows, words = self._least(known)
+        for column, word in words.items():
+            if not len(rows):
+                break
+            rows = rows[self.columns[column][rows] == word]
         return rows
 
-    def _with(self, relation: str, column: int, value: Any) -> tuple[Words, int]:
-        """The numbers of the tuples that have a value in a column, ascending, and its word: the column is
-        looked through for the first few words, and sorted for more."""
-        key, word = (relation, column), self._word(self._relations[relation], column, value)
-        if word is None:
-            return _NONE, 0
-        words = self._of(relation)[0][column]
-        scanned = self._scanned.setdefault(key, {})
-        if word not in scanned and len(scanned) < _FEW:
-            scanned[word] = np.flatnonzero(words == word)
-        if word in scanned:
-            return scanned[word], word
-        if key not in self._sorted:
-            order = np.argsort(words, kind="stable")
-            self._sorted[key] = (words[order], order)
-        ordered, rows = self._sorted[key]
-        return rows[np.searchsorted(ordered, word) : np.searchsorted(ordered, word, "right")], word
+    def _least(self, known: Mapping[int, Any]) -> tuple[Words, dict[int, int]]:
+        """The rows with one of the values, of which there are few, and the words of the others."""
+        if not known or not self.count:
+            return np.arange(self.count), {}
+        words: dict[int, int] = {}
+        for column, value in known.items():
+            word = self._word(column, value)
+            if word is None:
+                return _NONE, {}
+            words[column] = word
+        best, rows = -1, _NONE
+        for column in sorted(words, key=lambda column: column not in self._groups):
+            if best < 0 or (len(rows) > _MANY):
+                found = self._with(column, words[column])
+                if best < 0 or len(found) < len(rows):
+                    best, rows = column, found
+        del words[best]
+        return rows, words
 
-    def _word(self, relation: Relation, column: int, value: Any) -> int | None:
+    def _with(self, column: int, word: int) -> Words:
+        """The rows that have a word in a column: it is looked through for the first few, and grouped then."""
+        if column not in self._groups:
+            few = self._few.setdefault(column, {})
+            if word not in few and len(few) < _FEW:
+                few[word] = np.flatnonzero(self.columns[column] == word)
+            if word in few:
+                return few[word]
+            self._groups[column] = _Groups(self.columns[column])
+        return self._groups[column].rows(word)
+
+    def _word(self, column: int, value: Any) -> int | None:
         """The word of a value; None where no tuple has it."""
-        kind = relation.columns[column].type
-        if kind in _FLOATS:
+        kind = self._relation.columns[column].type
+        if kind == "number":
+            return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else None
+        if kind == "symbol":
+            return self._values.number(value)
+        if kind in _TYPES:
             try:
-                return int(np.array(value, _FLOATS[kind]).view(np.int64))
+                return int(np.array(value, _TYPES[kind]).view(np.int64))
             except (OverflowError, TypeError, ValueError):
                 return None
+        if column not in self._words:
+            distinct = np.unique(self.columns[column])
+            values = self._values.store.values(self._relation.name, column, distinct)
+            self._words[column] = dict(zip(values, distinct.tolist(), strict=True))
+        return self._words[column].get(value)
+
+    def _reader(self, column: int) -> Callable[[int], Any]:
+        """What reads the value of a row."""
+        words, kind = self.columns[column], self._relation.columns[column].type
+        if kind in _TYPES:
+            return words.view(_TYPES[kind]).item
         if kind == "symbol":
-            if value not in self._numbers:
-                self._read_symbols()
-            return self._numbers.get(value)
-        key = (relation.name, column)
-        if key not in self._values:
-            words = np.unique(self._of(relation.name)[0][column])
-            values = self._store.values(relation.name, column, words)
-            self._values[key] = dict(zip(values, map(int, words), strict=True))
-        return self._values[key].get(value)
+            return lambda row: self._values.text(words.item(row))
+        store, name = self._values.store, self._relation.name
+        return lambda row: store.values(name, column, words[row : row + 1])[0]
 
-    def _text(self, number: int) -> str:
-        if number >= len(self._symbols):
-            self._read_symbols()
-        return self._symbols[number]
+    def _values_of(self, column: int) -> list[Any]:
+        """The values of all rows."""
+        words, kind = self.columns[column], self._relation.columns[column].type
+        if kind in _TYPES:
+            return list(words.view(_TYPES[kind]).tolist())
+        if kind == "symbol":
+            return [self._values.text(word) for word in words.tolist()]
+        return self._values.store.values(self._relation.name, column, words)
 
-    def _read_symbols(self) -> None:
-        for symbol in self._store.symbols(len(self._symbols)):
-            self._numbers[symbol] = len(self._symbols)
-            self._symbols.append(symbol)
 
-    def _row(self, relation: str, row: int) -> Row:
-        values: list[Any] = []
-        for i, (column, words) in enumerate(
-            zip(self._relations[relation].columns, self._of(relation)[0], strict=True)
-        ):
-            if column.type in _FLOATS:
-                values.append(words[row : row + 1].view(_FLOATS[column.type])[0].item())
-            elif column.type == "symbol":
-                values.append(self._text(int(words[row])))
-            else:
-                values += self._store.values(relation, i, words[row : row + 1])
-        return tuple(values)
+def _key(known: Mapping[int, Any]) -> Any:
+    """What an index has for values: one of them, or a tuple."""
+    values = tuple(known.values())
+    return values if len(values) > 1 else values[0]
+
+
+class _Groups:
+    """The rows of a column by their words."""
+
+    def __init__(self, words: Words) -> None:
+        least, most = int(words.min()), int(words.max())
+        self._least, self._span = least, most - least + 1
+        self._dense = self._span <= 4 * len(words) + _BLOCK
+        if self._dense:
+            near = words - least
+            # Narrow words are sorted in a time that does not depend on how they lie.
+            self._rows = np.argsort(near.astype(np.uint16) if self._span <= 1 << 16 else near, kind="stable")
+            self._starts = np.concatenate([[0], np.bincount(near, minlength=self._span).cumsum()])
+        else:
+            self._rows = np.argsort(words, kind="stable")
+            self._starts = words[self._rows]
+
+    def rows(self, word: int) -> Words:
+        """The rows of a word, ascending."""
+        if self._dense:
+            near = word - self._least
+            if not 0 <= near < self._span:
+                return _NONE
+            return self._rows[self._starts[near] : self._starts[near + 1]]
+        return self._rows[self._starts.searchsorted(word) : self._starts.searchsorted(word, "right")]

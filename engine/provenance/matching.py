@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..analysis.scopes import holds_wildcard, resolve, variables
 from ..evaluate.functors import TESTS, call, sort_value
@@ -35,8 +35,9 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
-from ..language.walk import parts, terms
+from ..language.walk import terms
 from ..plan.plan import Source
+from ..transform.numbers import uncounted
 
 if TYPE_CHECKING:
     from ..plan.compiler import Written
@@ -75,6 +76,15 @@ class Extents:
         return found.get(tuple(known.values()), ())
 
 
+class Shape(NamedTuple):
+    """The arguments of an atom by column: constants, variables, and others; those that are computed come
+    last."""
+
+    constants: dict[int, Any]
+    variables: tuple[tuple[int, str], ...]
+    others: tuple[tuple[int, Term], ...]
+
+
 class Rules:
     """The clauses of rules; atoms of the relations in ``keyed`` lose their first argument.
 
@@ -92,6 +102,7 @@ class Rules:
             self._clauses.setdefault(source, []).append(clause)
             self._kinds[id(clause)] = kinds
         self._ordered: dict[int, tuple[Literal, ...]] = {}
+        self._shapes: dict[int, tuple[Atom, Shape]] = {}  # by identity, which the atom keeps
 
     def clauses(self, source: Source) -> list[Clause]:
         """One clause per head and alternative of a rule."""
@@ -103,7 +114,7 @@ class Rules:
             start = sources.add(source.file, source.text)
             parse(source.text, start, module, reporter, lambda *_: None)
             reporter.finish()
-            self._clauses[source.text] = [resolve(clause) for clause in module.clauses]
+            self._clauses[source.text] = [uncounted(resolve(clause)) for clause in module.clauses]
         return self._clauses[source.text]
 
     def kinds(self, clause: Clause) -> Mapping[str, str]:
@@ -137,6 +148,19 @@ class Rules:
         matcher = Matcher(self, holds, holds)
         for bindings in matcher.body(self.ordered(clause), 0, self.key(clause)):
             yield tuple(matcher.value(term, bindings) for term in self.args(clause.head))
+
+    def shape(self, atom: Atom) -> Shape:
+        """The arguments of an atom, sorted out once."""
+        if id(atom) not in self._shapes:
+            args = list(enumerate(self.args(atom)))
+            others = [(i, t) for i, t in args if not isinstance(t, Constant | Variable | Wildcard | Counter)]
+            shape = Shape(
+                {i: term.value for i, term in args if isinstance(term, Constant)},
+                tuple((i, term.name) for i, term in args if isinstance(term, Variable)),
+                tuple(sorted(others, key=lambda other: not is_pattern(other[1]))),
+            )
+            self._shapes[id(atom)] = atom, shape
+        return self._shapes[id(atom)][1]
 
     def args(self, atom: Atom) -> tuple[Term, ...]:
         """The arguments of an atom without its key."""
@@ -225,28 +249,29 @@ class Matcher:
 
     def held(self, atom: Atom, extents: Searchable, bindings: Bindings) -> Iterator[tuple[Row, Bindings]]:
         """The tuples that match an atom, each with the bindings that it gives."""
-        args = self.rules.args(atom)
-        places = sorted(range(len(args)), key=lambda i: not is_pattern(args[i]))
-        for row in extents.matching(atom.name, self.known(atom, bindings)):
+        shape = self.rules.shape(atom)
+        known = self.known(atom, bindings)
+        free = [(i, name) for i, name in shape.variables if name not in bindings]
+        for row in extents.matching(atom.name, known):
+            if any(row[i] != value for i, value in known.items()):
+                continue
             found: Bindings | None = dict(bindings)
-            for i in places:
-                found = found if found is None else self.unified(args[i], row[i], found)
+            for i, name in free:
+                if found is not None and found.setdefault(name, row[i]) != row[i]:
+                    found = None
+            for i, term in shape.others:
+                found = found if found is None else self.unified(term, row[i], found)
             if found is not None:
                 yield row, found
 
     def known(self, atom: Atom, bindings: Bindings) -> dict[int, Any]:
         """The values that constants and variables give to the columns of an atom."""
-        return {
-            i: self.value(term, bindings)
-            for i, term in enumerate(self.rules.args(atom))
-            if isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bindings)
-        }
+        shape = self.rules.shape(atom)
+        known = {i: bindings[name] for i, name in shape.variables if name in bindings}
+        return {**shape.constants, **known} if shape.constants else known
 
     def comparison(self, literal: Comparison, bindings: Bindings) -> Iterator[Bindings]:
         left, right = literal.left, literal.right
-        if _counts(left) or _counts(right):
-            yield bindings
-            return
         if literal.operator == "=":
             pattern, term = (left, right) if _has_value(right, bindings.keys()) else (right, left)
             for value in self.values(term, bindings):
@@ -280,7 +305,7 @@ class Matcher:
 
     def equal(self, term: Term, value: Any, bindings: Bindings) -> bool:
         """Whether a term may have a value: a counter has any."""
-        return _counts(term) or self.value(term, bindings) == value
+        return isinstance(term, Counter) or self.value(term, bindings) == value
 
     def values(self, term: Term, bindings: Bindings) -> Iterator[Any]:
         """The values of a term: none for an aggregate over nothing, many for a range."""
@@ -349,8 +374,3 @@ def is_pattern(term: Term) -> bool:
 def _has_value(term: Term, known: AbstractSet[str]) -> bool:
     """Whether a term is one value, once variables are known: a record with an unnamed part is many."""
     return variables(term) <= known and not holds_wildcard(term)
-
-
-def _counts(term: Term) -> bool:
-    """Whether a counter stands in a term."""
-    return isinstance(term, Counter) or any(map(_counts, parts(term)))

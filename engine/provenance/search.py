@@ -1,30 +1,36 @@
 """Proofs over what a store has computed: premises are searched for where they are asked for.
 
-Nothing is noted while rules run but the round in which each tuple is found. A tuple of a round follows from
-tuples of earlier strata and earlier rounds, so that a search among these always ends; what it finds for a
-tuple is of the least height in the tuple's stratum.
+Nothing is noted while rules run but the round in which each tuple is found. Where these
+are in the order of the heights of tuples, a search among tuples of lesser height finds a proof of the least
+height; where they are not, the tuples are found once more in the order of heights (``transform.heights``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ...collector import no_collections
+from ..analysis.strata import clause_uses
+from ..evaluate.limits import UNLIMITED, Limits
 from ..evaluate.store import Store
 from ..language.syntax import Aggregate, Atom, Clause, Literal
-from ..plan.compiler import Written
+from ..plan.cache import Request
+from ..plan.compiler import Written, compile_heights
 from ..plan.plan import Plan, Source
+from ..transform.heights import grown
 from .extents import StoredExtents
 from .matching import Bindings, Matcher, Row, Rules, is_pattern
 from .proof import Proof
 
-_DERIVATIONS = 16  # that are compared for one tuple
 _COUNTED = 1000  # tuples of aggregates that a proof has
 TRIES = 10_000  # combinations of tuples that are looked at to see how far a rule gets
 
 _Key = tuple[str, Row]
+_Held = tuple[tuple[int, _Key], ...]  # the tuples of atoms, with the number of each atom in its body
 
 
 class _Step(NamedTuple):
@@ -35,18 +41,18 @@ class _Step(NamedTuple):
     lost: bool = False
 
 
+_FACT = _Step()
+
+
 @dataclass(frozen=True)
-class _Earlier:
-    """The tuples of earlier strata, and of one stratum those of rounds before ``round``."""
+class _Lower:
+    """The tuples below a height."""
 
     extents: StoredExtents
-    stratum: frozenset[str]
-    round: int
+    height: int
 
     def matching(self, relation: str, known: dict[int, Any]) -> Iterator[Row]:
-        if relation in self.stratum:
-            return self.extents.before(relation, known, self.round)
-        return self.extents.matching(relation, known)
+        return self.extents.before(relation, known, self.height)
 
 
 @dataclass(frozen=True)
@@ -68,42 +74,95 @@ class Attempt:
 
 
 class Search:
-    """Proofs of the tuples of a store, as of its last evaluation."""
+    """Proofs of the tuples of a store, as of its last evaluation.
 
-    def __init__(self, plan: Plan, written: Written, store: Store) -> None:
-        self._plan, self._store = plan, store
-        self.extents = StoredExtents(store, plan)
+    ``at_once``: whether everything was computed in one evaluation, and not bit by bit.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        request: Request,
+        written: Written,
+        store: Store,
+        *,
+        at_once: bool = True,
+        limits: Limits = UNLIMITED,
+    ) -> None:
+        self._plan, self._request, self._store = plan, request, store
+        self._at_once, self._limits = at_once, limits
         self.rules = Rules(written=written)
         self._clauses: dict[str, list[tuple[Source, Clause]]] = {}
         for source, clause in written.clauses:
             if source not in plan.sources:
                 continue  # a fact
             self._clauses.setdefault(clause.head.name, []).append((source, clause))
-        self._strata: dict[str, tuple[int, frozenset[str]]] = {}
-        for number, stratum in enumerate(plan.strata):
-            names = frozenset(plan.relations[i].name for i in stratum.relations)
-            self._strata.update(dict.fromkeys(names, (number, names)))
         self._eqrels = {relation.name for relation in plan.relations if relation.eqrel}
+        self._strata = {plan.relations[i].name: n for n, s in enumerate(plan.strata) for i in s.relations}
+        self._derived = self._eqrels.union(self._strata)
+        # Those of which rules give more than there is in the end: what is left over is chosen.
+        self._chosen = {
+            plan.relations[i].name
+            for stratum in plan.strata
+            if stratum.candidates
+            or stratum.superfluous
+            or any(plan.relations[i].most is not None for i in stratum.relations)
+            for i in stratum.relations
+        }
+        self._ordered: set[str] = set()  # the relations whose tuples are known to be in the order of heights
+        self.extents = StoredExtents(store, plan, self._derived)
         self._given: dict[str, set[Row]] = {}
         self._steps: dict[_Key, _Step] = {}
+        self._aggregates: dict[int, list[Aggregate]] = {}  # by the identity of the clause
+        self._choices: dict[tuple[int, tuple[int, ...], frozenset[str]], tuple[int, ...]] = {}
 
     # ---- Why ---------------------------------------------------------------------------------------------
 
     def proof(self, relation: str, row: Row, depth: int | None = None) -> Proof | None:
         """The proof of a tuple, of so many levels at most; None where it does not hold."""
         goal = (relation, tuple(row))
-        if self.extents.round(*goal) is None:
+        if not self.extents.holds(*goal):
             return None
-        order: dict[_Key, int] = {}  # every step with its distance from the goal
-        waiting = [goal]
-        distance = 0
-        while waiting and (depth is None or distance <= depth):
-            order.update((key, distance) for key in waiting)
-            if depth is None or distance < depth:
-                near = (k for key in waiting for k in (*self._step(key).premises, *self._step(key).counted))
-                waiting = [key for key in dict.fromkeys(near) if key not in order]
-            distance += 1
-        return self._built(goal, {k for k, d in order.items() if depth is None or d < depth})
+        with no_collections():
+            self._order(relation)
+            order: dict[_Key, int] = {}  # every step with its distance from the goal
+            waiting = [goal]
+            distance = 0
+            while waiting and (depth is None or distance <= depth):
+                order.update((key, distance) for key in waiting)
+                if depth is None or distance < depth:
+                    near = (k for step in map(self._step, waiting) for k in step.premises + step.counted)
+                    waiting = [key for key in dict.fromkeys(near) if key not in order]
+                distance += 1
+            return self._built(goal, {k for k, d in order.items() if depth is None or d < depth})
+
+    def _order(self, goal: str) -> None:
+        """See that the tuples that proofs of a relation may go through are in the order of their heights."""
+        needed, waiting = dict.fromkeys([goal]), [goal]
+        for name in waiting:  # which grows
+            uses = (use for _, clause in self._clauses.get(name, ()) for use in clause_uses(clause))
+            more = [u.relation for u in uses if u.strict != "negation" and u.relation in self._derived]
+            waiting += dict.fromkeys(name for name in more if name not in needed)
+            needed.update(dict.fromkeys(more))
+        if self._ordered.issuperset(needed):
+            return
+        if not all(map(self._is_ordered, needed)):
+            plan, shared = compile_heights(self._request, goal, self._derived, self._chosen)
+            found = self._store.ask_found(plan.to_json(), shared, self._limits)
+            self.extents.at_height({n: found[grown(n)] for n in needed if grown(n) in found})
+        self._ordered.update(needed)
+
+    def _is_ordered(self, name: str) -> bool:
+        """Whether the rounds of a relation are in the order of heights: all that its rules start from are
+        facts, and they gave all of it in one go."""
+        if name not in self._derived:
+            return True
+        plain = self._at_once and not self._facts(name) and name not in self._chosen
+        stratum = self._strata.get(name)
+        atoms = (x for _, clause in self._clauses.get(name, ()) for x in clause.body if isinstance(x, Atom))
+        return plain and all(
+            x.name not in self._derived or self._strata.get(x.name) == stratum for x in atoms
+        )
 
     def _built(self, goal: _Key, closed: set[_Key]) -> Proof:
         """The proof of a goal; steps that are not in ``closed`` stay open."""
@@ -131,42 +190,47 @@ class Search:
 
     def is_given(self, relation: str, row: Row) -> bool:
         """Whether a tuple is a fact."""
-        if relation not in self._strata and relation not in self._eqrels:
-            return True
+        return relation not in self._derived or row in self._facts(relation)
+
+    def _facts(self, relation: str) -> set[Row]:
         if relation not in self._given:
             self._given[relation] = set(self._store.facts(relation))
-        return row in self._given[relation]
+        return self._given[relation]
 
     def _step(self, key: _Key) -> _Step:
         if key not in self._steps:
-            step = _Step() if self.is_given(*key) else self._derivation(*key)
-            self._steps[key] = step or _Step(lost=True)
+            self._steps[key] = _FACT if self.is_given(*key) else self._derivation(*key)
         return self._steps[key]
 
-    def _derivation(self, relation: str, row: Row) -> _Step | None:
-        round_ = self.extents.round(relation, row)
-        assert round_ is not None
-        found = (step for _, step in self._derivations(relation, dict(enumerate(row)), round_))
-        best = min(islice(found, _DERIVATIONS), key=self._latest, default=None)
-        if best is None and relation in self._eqrels:
-            return self._path(relation, row, round_)
-        return best
+    def _derivation(self, relation: str, row: Row) -> _Step:
+        """The first derivation of a tuple from those below its height: all of these are of the least."""
+        height = self.extents.height(relation, row)
+        if height is None:
+            return _Step(lost=True)
+        found = self._derivations(relation, dict(enumerate(row)), height)
+        step = next((step for _, step in found), None)
+        if step is None and relation in self._eqrels:
+            step = self._path(relation, row, height)
+        return step or _Step(lost=True)
 
-    def _derivations(self, relation: str, wanted: dict[int, Any], round_: int) -> Iterator[tuple[Row, _Step]]:
-        """The tuples with the ``wanted`` values that rules give from what was there before a round, each as
-        often as they do."""
-        earlier = _Earlier(self.extents, self._strata.get(relation, (-1, frozenset()))[1], round_)
+    def _derivations(self, relation: str, wanted: dict[int, Any], height: int) -> Iterator[tuple[Row, _Step]]:
+        """The tuples with the ``wanted`` values that rules give from what is below a height, each as often as
+        they do."""
+        matcher = Matcher(self.rules, _Lower(self.extents, height), self.extents)
         for source, clause in self._clauses.get(relation, ()):
-            matcher = Matcher(self.rules, earlier, self.extents)
             start = self._start(matcher, clause, wanted)
-            for bindings in () if start is None else self._solutions(matcher, list(clause.body), start):
-                args = self.rules.args(clause.head)
+            if start is None:
+                continue
+            args, every = self.rules.args(clause.head), tuple(range(len(clause.body)))
+            for bindings, held in self._solutions(matcher, clause.body, every, start, ()):
                 if all(matcher.equal(args[i], value, bindings) for i, value in wanted.items()):
                     row = tuple(
                         wanted[i] if i in wanted else matcher.value(term, bindings)
                         for i, term in enumerate(args)
                     )
-                    yield row, self._noted(source, clause, matcher, bindings)
+                    premises = dict.fromkeys(key for _, key in sorted(held, key=itemgetter(0)))
+                    counted = dict.fromkeys(islice(self._counted(clause, bindings), _COUNTED))
+                    yield row, _Step(source, tuple(premises), tuple(counted), bindings)
 
     def _start(self, matcher: Matcher, clause: Clause, wanted: dict[int, Any]) -> Bindings | None:
         """The variables of a clause that its head gives a value; None where the head cannot be the tuple."""
@@ -176,61 +240,73 @@ class Search:
                 bindings = matcher.unified(term, wanted[i], bindings)
         return bindings
 
-    def _solutions(self, matcher: Matcher, body: list[Literal], bindings: Bindings) -> Iterator[Bindings]:
-        """The solutions of a body: tests first, then the atom of which there are the fewest tuples."""
-        if not body:
-            yield bindings
+    def _solutions(
+        self,
+        matcher: Matcher,
+        body: tuple[Literal, ...],
+        left: tuple[int, ...],
+        bindings: Bindings,
+        held: _Held,
+    ) -> Iterator[tuple[Bindings, _Held]]:
+        """The solutions of those literals of a body that are ``left``, with the tuples of its atoms."""
+        if not left:
+            yield bindings, held
             return
-        literal = self._next(matcher, body, bindings)
-        rest = [other for other in body if other is not literal]
-        for more in matcher.literal(literal, bindings):
-            yield from self._solutions(matcher, rest, more)
+        at = self._next(matcher, body, left, bindings)
+        literal, rest = body[at], tuple([i for i in left if i != at])
+        if isinstance(literal, Atom):
+            for row, more in matcher.held(literal, matcher.atoms, bindings):
+                yield from self._solutions(matcher, body, rest, more, (*held, (at, (literal.name, row))))
+        else:
+            for more in matcher.literal(literal, bindings):
+                yield from self._solutions(matcher, body, rest, more, held)
 
-    def _next(self, matcher: Matcher, body: Sequence[Literal], bindings: Bindings) -> Literal:
-        known = set(bindings)
-        for literal in body:
-            if self.rules.tests(literal, known):
-                return literal
-        ready = [literal for literal in body if self.rules.ready(literal, known)]
-        atoms = [literal for literal in ready if isinstance(literal, Atom)]
-        if not atoms:
-            return ready[0]
-        return min(atoms, key=lambda a: self.extents.at_most(a.name, matcher.known(a, bindings)))
+    def _next(
+        self, matcher: Matcher, body: tuple[Literal, ...], left: tuple[int, ...], bindings: Bindings
+    ) -> int:
+        """The literal of a body that comes next: tests first, then the atom of which there are the fewest
+        tuples."""
+        key = (id(body), left, frozenset(bindings))
+        if key not in self._choices:
+            self._choices[key] = self._candidates(body, left, set(bindings))
+        choice = self._choices[key]
+        if len(choice) == 1:
+            return choice[0]
+        return min(choice, key=lambda i: self._at_most(matcher, body[i], bindings))
 
-    def _noted(self, source: Source, clause: Clause, matcher: Matcher, bindings: Bindings) -> _Step:
-        atoms = [literal for literal in clause.body if isinstance(literal, Atom)]
-        premises = ((atom.name, next(iter(matcher.held(atom, matcher.atoms, bindings)))[0]) for atom in atoms)
-        counted = islice(self._counted(clause, bindings), _COUNTED)
-        return _Step(source, tuple(dict.fromkeys(premises)), tuple(dict.fromkeys(counted)), bindings)
+    def _at_most(self, matcher: Matcher, atom: Literal, bindings: Bindings) -> int:
+        assert isinstance(atom, Atom)
+        return self.extents.at_most(atom.name, matcher.known(atom, bindings))
+
+    def _candidates(
+        self, body: tuple[Literal, ...], left: tuple[int, ...], known: set[str]
+    ) -> tuple[int, ...]:
+        """The literals of which one may come next: a single one, or atoms."""
+        for i in left:
+            if self.rules.tests(body[i], known):
+                return (i,)
+        ready = [i for i in left if self.rules.ready(body[i], known)]
+        return tuple(i for i in ready if isinstance(body[i], Atom)) or (ready[0],)
 
     def _counted(self, clause: Clause, bindings: Bindings) -> Iterator[_Key]:
         """The tuples that the aggregates of a clause go through."""
         matcher = Matcher(self.rules, self.extents, self.extents)
-        for aggregate in _aggregates((clause.head, clause.body)):
+        if id(clause) not in self._aggregates:
+            self._aggregates[id(clause)] = list(_aggregates((clause.head, clause.body)))
+        for aggregate in self._aggregates[id(clause)]:
             outer = {name: bindings[name] for name in aggregate.outer if name in bindings}
-            for found in self._solutions(matcher, list(aggregate.body), outer):
-                for literal in aggregate.body:
-                    if isinstance(literal, Atom):
-                        yield literal.name, next(iter(matcher.held(literal, self.extents, found)))[0]
+            every = tuple(range(len(aggregate.body)))
+            for _, held in self._solutions(matcher, aggregate.body, every, outer, ()):
+                yield from (key for _, key in sorted(held, key=itemgetter(0)))
 
-    def _latest(self, step: _Step) -> tuple[int, int, int]:
-        """The stratum and the round of the last premise; how many premises there are."""
-        latest = (-1, 0)
-        for relation, row in step.premises:
-            if not self.is_given(relation, row):
-                stratum = self._strata.get(relation, (-1, frozenset()))[0]
-                latest = max(latest, (stratum, self.extents.round(relation, row) or 0))
-        return (*latest, len(step.premises))
-
-    def _path(self, relation: str, row: Row, round_: int) -> _Step | None:
+    def _path(self, relation: str, row: Row, height: int) -> _Step | None:
         """The fewest pairs, each given or derived by a rule, that lead from one member of a class to
         another."""
         start, end = row
         before: dict[Any, tuple[Any, Row]] = {}
         queue = [start]
         for member in queue:
-            for pair in self._direct(relation, member, round_):
-                self._steps.setdefault((relation, pair), _Step())
+            for pair in self._direct(relation, member, height):
                 other = pair[1] if pair[0] == member else pair[0]
                 if other not in before:
                     before[other] = (member, pair)
@@ -245,13 +321,11 @@ class Search:
             path.append(before[end][1])
         return _Step(premises=tuple((relation, pair) for pair in path[::-1]))
 
-    def _direct(self, relation: str, member: Any, round_: int) -> Iterator[Row]:
-        """The pairs with a member that were given, or that rules give from what was there before a round."""
-        self.is_given(relation, (member, member))
-        yield from sorted(pair for pair in self._given[relation] if member in pair)
+    def _direct(self, relation: str, member: Any, height: int) -> Iterator[Row]:
+        """The pairs with a member that were given, or that rules give from what is below a height."""
+        yield from sorted(pair for pair in self._facts(relation) if member in pair)
         for column in (0, 1):
-            for pair, step in self._derivations(relation, {column: member}, round_):
-                self._steps[relation, pair] = step
+            for pair, _ in self._derivations(relation, {column: member}, height):
                 yield pair
 
     # ---- Why not -----------------------------------------------------------------------------------------
@@ -274,23 +348,25 @@ class Search:
         args = self.rules.args(attempt.clause.head)
         tries = 0
 
-        def walk(done: tuple[Literal, ...], body: list[Literal], bindings: Bindings) -> None:
+        body = attempt.clause.body
+
+        def walk(done: tuple[Literal, ...], left: tuple[int, ...], bindings: Bindings) -> None:
             nonlocal best, tries
-            if not body:
+            if not left:
                 if all(matcher.equal(args[i], value, bindings) for i, value in wanted.items()):
                     best = replace(attempt, found=done, missing=None, bindings=bindings)
                 return
-            literal = self._next(matcher, body, bindings)
+            at = self._next(matcher, body, left, bindings)
             if best is attempt or (best.missing is not None and len(done) > len(best.found)):
-                best = replace(attempt, found=done, missing=literal, bindings=bindings)
-            rest = [other for other in body if other is not literal]
-            for more in matcher.literal(literal, bindings):
+                best = replace(attempt, found=done, missing=body[at], bindings=bindings)
+            rest = tuple(i for i in left if i != at)
+            for more in matcher.literal(body[at], bindings):
                 tries += 1
-                walk((*done, literal), rest, more)
+                walk((*done, body[at]), rest, more)
                 if tries > TRIES or best.missing is None:
                     return
 
-        walk((), list(attempt.clause.body), start)
+        walk((), tuple(range(len(body))), start)
         return replace(best, complete=tries <= TRIES or best.missing is None)
 
 

@@ -43,3 +43,17 @@ def number_solutions(
     atom = Atom(name, tuple(Variable(n, at) for n in shared), at)
     relation = RelationDeclaration(name, columns, frozenset(["sorted"]), at)
     return relation, clause._replace(head=atom, body=tuple(plain)), clause._replace(body=(atom, *rest))
+
+
+def uncounted(clause: Clause) -> Clause:
+    """A clause without what depends on counters: in its head a counter stands for that."""
+    if not any(map(counts, (clause.head, *clause.body))):
+        return clause
+    plain = [literal for literal in clause.body if not counts(literal)]
+    known = grounded_by(plain, set())
+    body = tuple(x for x in plain if set().union(*map(variables, terms(x))) <= known)
+    args = tuple(
+        Counter(clause.head.at) if counts(Atom("", (term,), 0)) or not variables(term) <= known else term
+        for term in clause.head.args
+    )
+    return clause._replace(head=clause.head._replace(args=args), body=body)

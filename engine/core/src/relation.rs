@@ -226,6 +226,19 @@ impl Relation {
         Tuples { words, arity: self.arity, count: self.sink.count() }
     }
 
+    /// All tuples column by column, new ones too.
+    pub fn columns(&self) -> Vec<Vec<i64>> {
+        let fresh = self.sink.fresh();
+        let words = |rows: &Rows, column: usize| match rows {
+            Rows::Narrow(words) => {
+                words.iter().skip(column).step_by(self.arity).map(|&word| word.into()).collect()
+            }
+            Rows::Wide(words) => words.iter().skip(column).step_by(self.arity).copied().collect::<Vec<_>>(),
+        };
+        let column = |column| [words(&self.rows, column), words(fresh, column)].concat();
+        (0..self.arity).map(column).collect()
+    }
+
     /// How many bytes it takes.
     pub fn bytes(&self) -> usize {
         let given = self.given.capacity() * size_of::<[i64; 2]>();

@@ -109,29 +109,28 @@ impl Store {
         (0..self.given.len()).filter(move |relation| !waits(relation)).map(RelationId)
     }
 
-    /// Evaluate another program over the relations that are called `shared`, which it does not change, and `read`
-    /// what it gives.
+    /// Evaluate another program over relations of this one, which it does not change, and `read` what it gives.
+    /// `shared` has what it calls these, and how they are called here.
     pub fn ask<T>(
         &mut self,
         json: &str,
-        shared: &[String],
+        shared: &[(String, String)],
         limits: &Limits,
         read: impl FnOnce(&Program, &Database) -> T,
     ) -> Result<T, Error> {
-        let ids = shared.iter().map(|name| self.program.relation(name)).collect::<Result<Vec<_>, _>>()?;
+        let ids = shared.iter().map(|(_, mine)| self.program.relation(mine));
+        let ids = ids.collect::<Result<Vec<_>, _>>()?;
         let Database { relations, values } = &mut self.database;
         let program = Program::over(json, values, &mut |name, columns| {
-            let id = shared.iter().zip(&ids).find(|(shared, _)| *shared == name)?.1;
+            let id = shared.iter().zip(&ids).find(|((its, _), _)| its == name)?.1;
             Some(relations[id.0].index_on(columns))
         })?;
-        let pairs = shared.iter().zip(&ids).map(|(name, &mine)| Ok((program.relation(name)?, mine)));
+        let pairs = shared.iter().zip(&ids).map(|((its, _), &mine)| Ok((program.relation(its)?, mine)));
         let pairs = pairs.collect::<Result<Vec<_>, Error>>()?;
         let mut database = program.database();
         let schemas = self.program.schemas.iter().map(|schema| schema.name.as_str());
-        let given: FxHashMap<&str, &Given> = schemas
-            .zip(&self.given)
-            .filter(|(name, _)| !shared.iter().any(|shared| shared == name))
-            .collect();
+        let given: FxHashMap<&str, &Given> =
+            schemas.zip(&self.given).filter(|(name, _)| !shared.iter().any(|(its, _)| its == name)).collect();
         let mut swap = |database: &mut Database| {
             std::mem::swap(&mut self.database.values, &mut database.values);
             for &(its, mine) in &pairs {

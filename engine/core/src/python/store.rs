@@ -8,9 +8,11 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::{convert, letting_go, EngineError, Limits};
+use crate::compile::step::RelationId;
 use crate::machine::functor::float_word;
 use crate::machine::profile;
 use crate::program::Program;
+use crate::relation::Database;
 use crate::store;
 use crate::values::Values;
 
@@ -107,13 +109,14 @@ impl Store {
         names
     }
 
-    /// The sorted tuples of the output of another program, given as a plan, over the relations called `shared`.
+    /// The sorted tuples of the outputs of another program, given as a plan, over relations of this one: `shared`
+    /// has what it calls these, and how they are called here.
     #[pyo3(signature = (plan, shared, limits=Limits::default()))]
     fn ask<'py>(
         &self,
         py: Python<'py>,
         plan: &str,
-        shared: Vec<String>,
+        shared: Vec<(String, String)>,
         limits: Limits,
     ) -> PyResult<Bound<'py, PyDict>> {
         let store = &mut *self.lock(py);
@@ -123,6 +126,32 @@ impl Store {
             })
         })?
         .map(|answers: Py<PyDict>| answers.into_bound(py))
+    }
+
+    /// As `ask`, but each output as `found` gives it.
+    #[pyo3(signature = (plan, shared, limits=Limits::default()))]
+    fn ask_found(
+        &self,
+        py: Python,
+        plan: &str,
+        shared: Vec<(String, String)>,
+        limits: Limits,
+    ) -> PyResult<Py<PyDict>> {
+        let store = &mut *self.lock(py);
+        letting_go(py, limits, |limits| {
+            store.ask(plan, &shared, limits, |program, database| {
+                let found =
+                    program.outputs().into_iter().map(|relation| (relation, order(database, relation)));
+                let found = found.collect::<Vec<_>>();
+                Python::attach(|py| {
+                    let answers = PyDict::new(py);
+                    for (relation, found) in found {
+                        answers.set_item(&program.schema(relation).name, arrays(py, found))?;
+                    }
+                    Ok(answers.unbind())
+                })
+            })
+        })?
     }
 
     /// As `evaluate`; returns what each rule took that was applied: its source, the stratum and the round, seconds,
@@ -164,16 +193,8 @@ impl Store {
     fn found<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Found<'py>> {
         let relation = self.program.relation(relation)?;
         let store = &*self.lock(py);
-        let (columns, rounds) = py.detach(|| {
-            let rows = &store.database.relations[relation.0];
-            let tuples = rows.tuples();
-            let width = self.program.schema(relation).columns.len();
-            let column = |column: usize| tuples.iter().map(|tuple| tuple[column]).collect::<Vec<_>>();
-            let rounds = rows.rounds().iter().map(|&row| row as i64).collect::<Vec<_>>();
-            ((0..width).map(column).collect::<Vec<_>>(), rounds)
-        });
-        let columns = columns.into_iter().map(|column| column.into_pyarray(py)).collect();
-        Ok((columns, rounds.into_pyarray(py)))
+        let found = py.detach(|| order(&store.database, relation));
+        Ok(arrays(py, found))
     }
 
     /// The facts of a relation: what was added, and what the program states.
@@ -224,6 +245,17 @@ impl Store {
             .map(|&word| convert::to_value(py, &self.program, &store.database.values, kind, word));
         PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
     }
+}
+
+/// The columns of a relation in the order in which its tuples were found, and the first tuple of each round but the
+/// first.
+fn order(database: &Database, relation: RelationId) -> (Vec<Vec<i64>>, Vec<i64>) {
+    let relation = &database.relations[relation.0];
+    (relation.columns(), relation.rounds().iter().map(|&row| row as i64).collect())
+}
+
+fn arrays(py: Python<'_>, (columns, rounds): (Vec<Vec<i64>>, Vec<i64>)) -> Found<'_> {
+    (columns.into_iter().map(|column| column.into_pyarray(py)).collect(), rounds.into_pyarray(py))
 }
 
 /// A column as the words that stand for its values.
