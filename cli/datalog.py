@@ -71,6 +71,10 @@ def program_of(options: argparse.Namespace, threads: int = 1, **how: Any) -> Pro
 
 
 def _datalog(options: argparse.Namespace) -> None:
+    if options.json and not (options.explain or options.explain_not):
+        raise ShardlogError("--json is of explanations", hint="add --explain FACT or --explain-not FACT")
+    if options.depth is not None and not options.explain:
+        raise ShardlogError("--depth is of proofs", hint="add --explain FACT")
     souffle = options.backend == "souffle"
     program = program_of(
         options,
@@ -87,8 +91,6 @@ def _datalog(options: argparse.Namespace) -> None:
     if options.explain or options.explain_not:
         _explain(program, options)
         return
-    if options.json:
-        raise ShardlogError("--json is of explanations", hint="add --explain FACT or --explain-not FACT")
     program.run_outputs()
     if options.duckdb:
         program.write_duckdb(options.duckdb)

@@ -15,6 +15,7 @@ from ..engine.provenance.search import TRIES, Attempt
 from .values import Texts
 
 _COUNTED = 5  # tuples of aggregates that a text shows
+_DEEPEST = 32  # levels that stand one in the other
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Explanation:
 
     @cached_property
     def height(self) -> int:
-        """The number of rules on the longest way from the tuple to a fact; a fact has height 0. Steps that are
-        left open count as facts, and what aggregates go through does not count."""
+        """The number of rules on the longest way from the tuple to a fact; a fact has height 0. Steps that
+        are left open count as facts, and what aggregates go through does not count."""
         heights: dict[int, int] = {}
         waiting = [self.proof]
         while waiting:
@@ -52,33 +53,44 @@ class Explanation:
 
     def text(self) -> str:
         """The proof as an indented tree, then the rules in it. A tuple that has several uses is proved at the
-        first."""
+        first; a tree that is deep goes on below, at the margin."""
         lines: list[str] = []
         rules: dict[Source, None] = {}
         shown: set[int] = set()
-        waiting: list[tuple[int, str | Proof]] = [(0, self.proof)]
-        while waiting:
-            depth, step = waiting.pop()
-            margin = "  " * depth
-            if isinstance(step, str):
-                lines.append(margin + step)
-                continue
-            lines.append(f"{margin}{self._texts.fact(step.relation, step.row)}{self._how(step, shown)}")
-            if id(step) in shown:
-                continue
-            shown.add(id(step))
-            if step.source:
-                rules[step.source] = None
-            if step.sentence:
-                lines.append(f"{margin}  | {step.sentence}")
-            below: list[str | Proof] = [*self._conditions(step), *step.premises, *step.counted[:_COUNTED]]
-            if len(step.counted) > _COUNTED:
-                below.append(f"... and {len(step.counted) - _COUNTED} more")
-            waiting += [(depth + 1, part) for part in reversed(below)]
+        trees = [self.proof]
+        for tree in trees:  # which grows
+            waiting: list[tuple[int, str | Proof]] = [] if id(tree) in shown else [(0, tree)]
+            while waiting:
+                depth, step = waiting.pop()
+                margin = "  " * depth
+                if isinstance(step, str):
+                    lines.append(margin + step)
+                    continue
+                fact = margin + self._texts.fact(step.relation, step.row)
+                if depth == _DEEPEST and step.premises and id(step) not in shown:
+                    lines.append(f"{fact}  as below")
+                    trees.append(step)
+                    continue
+                lines.append(fact + self._how(step, shown))
+                if id(step) in shown:
+                    continue
+                shown.add(id(step))
+                if step.source:
+                    rules[step.source] = None
+                if step.sentence:
+                    lines.append(f"{margin}  | {step.sentence}")
+                waiting += [(depth + 1, part) for part in reversed(self._below(step))]
         if rules:
             lines.append("by")
         lines += [f"  {source.file}:{source.line}  {_one_line(source.text)}" for source in rules]
         return "\n".join(lines)
+
+    def _below(self, step: Proof) -> list[str | Proof]:
+        """What stands below a step: texts and steps."""
+        below: list[str | Proof] = [*self._conditions(step), *step.premises, *step.counted[:_COUNTED]]
+        if len(step.counted) > _COUNTED:
+            below.append(f"... and {len(step.counted) - _COUNTED} more")
+        return below
 
     def as_json(self) -> dict[str, Any]:
         """The proof as its steps, by number, in the form that ``shardlog datalog --schema`` describes."""

@@ -192,17 +192,16 @@ class Program:
         return tables.from_rows(answer, list(Branches(plan).outward(answer, rows)) if plan.branches else rows)
 
     def explain(self, fact: str, depth: int | None = None) -> Explanation:
-        """Why a tuple of the last run holds, as in ``explain("path(1, 5)")``: a proof of the least height in
-        the tuple's stratum. With ``depth`` steps further away are left open: explain these to go on.
+        """Why a tuple of the last run holds, as in ``explain("path(1, 5)")``: a proof of the least height.
+        With ``depth`` steps further away are left open: explain these to go on.
 
         Raises EngineError for what is no tuple of the program, or does not hold.
         """
         relation, row = self._fact(fact)
         proof = self._search.proof(relation.name, row, depth)
         if proof is None:
-            raise EngineError(
-                f"{Texts(self._program.plan).fact(relation.name, row)} does not hold; ask why not"
-            )
+            told = Texts(self._program.plan).fact(relation.name, row)
+            raise EngineError(f"{told} does not hold: explain_not (--explain-not) says why")
         return Explanation(proof, self._search.rules, Texts(self._program.plan))
 
     def explain_not(self, fact: str) -> WhyNot:
@@ -210,7 +209,8 @@ class Program:
         is no tuple of the program, or holds."""
         relation, row = self._fact(fact)
         if self._search.extents.holds(relation.name, row):
-            raise EngineError(f"{Texts(self._program.plan).fact(relation.name, row)} holds; ask why")
+            told = Texts(self._program.plan).fact(relation.name, row)
+            raise EngineError(f"{told} holds: explain (--explain) says why")
         attempts = tuple(self._search.attempts(relation.name, row))
         return WhyNot(relation.name, row, attempts, self._search.rules, Texts(self._program.plan))
 

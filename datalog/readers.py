@@ -61,7 +61,7 @@ def _text(transfer: Transfer) -> tuple[str, str]:
         raise ShardlogError(f"cannot be decompressed: {error}", where=where) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        hint = f"the facts of `{transfer.relation.name}`, for the directive at {transfer.where}"
+        hint = _needed_for(transfer)
         raise ShardlogError(f"cannot read: {reason}", where=where, hint=hint) from None
 
 
@@ -273,6 +273,12 @@ def _json_branch(column: Column, value: Any, plan: Plan) -> Any:
     return (value[0], *_from_json(branches[value[0]].columns, value[1:], plan))
 
 
+def _needed_for(transfer: Transfer) -> str:
+    """What a file that cannot be read is for."""
+    name = transfer.relation.name
+    return f"the facts of `{name}`, for the directive at {transfer.where}; -F names the folder"
+
+
 # ---- SQLite ---------------------------------------------------------------------------------------------
 
 
@@ -281,7 +287,7 @@ def _sqlite(transfer: Transfer, plan: Plan) -> Rows:
 
     columns, path = transfer.relation.columns, str(transfer.path)
     if not Path(path).is_file():
-        hint = f"the facts of `{transfer.relation.name}`, for the directive at {transfer.where}"
+        hint = _needed_for(transfer)
         raise ShardlogError("cannot read: No such file", where=path, hint=hint)
     table = transfer.name.replace('"', '""')
     try:

@@ -157,7 +157,9 @@ class _Extent:
 
     def at_most(self, known: Mapping[int, Any]) -> int:
         """A number that the tuples with these values are not above."""
-        index = self._index(known) if 0 < len(known) < len(self.columns) else None
+        if not known:
+            return self.count
+        index = self._index(known) if len(known) < len(self.columns) else None
         return len(self._least(known)[0]) if index is None else len(index.get(_key(known), ()))
 
     def _index(self, known: Mapping[int, Any]) -> dict[Any, list[int]] | None:

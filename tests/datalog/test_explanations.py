@@ -102,7 +102,7 @@ path(2, 5) does not hold
 @pytest.mark.parametrize(
     ("fact", "said"),
     [
-        ("path(4, 2)", "path(4, 2) does not hold; ask why not"),
+        ("path(4, 2)", "path(4, 2) does not hold: explain_not (--explain-not) says why"),
         ("path", "cannot read the fact 'path'; expected one as in path(1, 5)"),
         ("pth(1, 2)", "unknown relation `pth`; did you mean `path`?"),
         ("path(1)", "cannot read the fact 'path(1)' of path(x: number, y: number): expected `,` before `)`"),
@@ -117,7 +117,7 @@ def test_what_cannot_be_explained(fact: str, said: str, paths: Program) -> None:
 
 
 def test_why_not_of_what_holds(paths: Program) -> None:
-    with pytest.raises(EngineError, match=r"path\(1, 2\) holds; ask why"):
+    with pytest.raises(EngineError, match=r"path\(1, 2\) holds: explain \(--explain\) says why"):
         paths.explain_not("path(1, 2)")
 
 
@@ -178,6 +178,18 @@ c(x, y) :- b(x), b(y).
         "  b(2)  by program:5",
         "    a(1)",
     ]
+
+
+def test_deep_proofs_go_on_at_the_margin() -> None:
+    program = Program(".decl a(x: number)\na(0).\na(x + 1) :- a(x), x < 500.")
+    program.run()
+    lines = program.explain("a(500)").text().splitlines()
+    assert lines[0] == "a(500)  by program:3"
+    assert lines[2:4] == ["  a(499)  by program:3", "    498 < 500"]
+    at = lines.index("a(468)  by program:3")
+    assert lines[at - 1].strip() == "a(468)  as below"
+    assert max(map(len, lines)) < 100
+    assert len([line for line in lines if "by program:3" in line]) == 500
 
 
 # A program for each part of the language, and a fact of it.

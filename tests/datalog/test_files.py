@@ -179,11 +179,17 @@ def test_standard_input(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None
     assert (status, out) == (0, "[[1, 2]]\n---------------\nr\n===============\n1\t2\n===============\n")
 
 
+@pytest.mark.parametrize("option", ["--depth 3", "--json"])
+def test_options_of_explanations_alone(option: str, folder: Folder) -> None:
+    status, _, err = folder.run(".decl r(x: number)\nr(1).\n.output r\n", *option.split())
+    assert (status, f"{option.split()[0]} is of" in err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("program", "facts", "said"),
     [
         (".decl r(x: number)\n.input r\n", {}, "r.facts: error: cannot read: No such file or directory\n"
-         "  hint: the facts of `r`, for the directive at HERE/program.dl:2:8\n"),
+         "  hint: the facts of `r`, for the directive at HERE/program.dl:2:8; -F names the folder\n"),
         (".decl r(x: number, y: number)\n.input r\n", {"r__facts": "1\t2\n3\tx\n"},
          "r.facts:2: error: column `y` of `r`: expected a number of 64 bits, found 'x'\n"),
         (".decl r(x: number, y: number)\n.input r\n", {"r__facts": "1\t2\n3\n"},
