@@ -63,13 +63,14 @@ class Pricing:
             taken = max(
                 (n for n, role in zip(sizes, known.roles, strict=True) if role == "operand"), default=0
             )
+            multiplied = known.multiplications
             facts: dict[str, Iterable[Any]] = {
                 "kind": [(name,)],
                 "taken": [(float(taken),)],
                 "made": [(float(made),)],
                 "touched": [(float(touched),)],
                 "peak": [(self.machine.peak(known.element),)],
-                "multiplied": [(_multiplied(known) / count,)] if known.multiplies else [],
+                "multiplied": [] if multiplied is None else [(multiplied / count,)],
             }
             self._known[key] = self._solved(facts, touched)
         return self._known[key]
@@ -98,16 +99,6 @@ class Pricing:
         ((seconds,),), ((limited,),) = said["seconds"], said["limited"]
         flops = said["flops"][0][0] if said["flops"] else 0.0
         return Price(seconds, flops, float(amount), limited)
-
-
-def _multiplied(known: Knowledge) -> int:
-    """The multiplications of a contraction: for each element of the result as many as the second operand has
-    elements in the dimensions that the result does not have, such as the window of a convolution."""
-    result = known.roles.index("result")
-    kept = {factor for dim in known.maps[result] for factor in dim}
-    shape, maps = known.shapes[1] or (), known.maps[1]
-    inside = (n for n, factors in zip(shape, maps, strict=True) if not kept.intersection(factors))
-    return prod(known.shapes[result] or ()) * prod(inside)
 
 
 def _touched(op: Any, storing: Storing) -> int:

@@ -309,7 +309,7 @@ class Chooser:
             ],
             "parts_if_stays": [(parts_if_stays,)],
             "touched": [(float(touched),)],
-            "multiplied": [(float(prod(known.sizes.values())),)] if known.multiplies else [],
+            "multiplied": [] if known.multiplications is None else [(float(known.multiplications),)],
         }
 
 

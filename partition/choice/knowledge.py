@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -69,6 +70,19 @@ class Knowledge:
         factors = tuple(self.sizes.items()), self.splits, self.partial, self.starts
         combined = self.combine, self.combined_by_region, tuple(self.passes.items())
         return slots, factors, combined, self.multiplies, self.element, self.reads
+
+    @cached_property
+    def multiplications(self) -> int | None:
+        """The multiplications of a contraction: for each element of the result as many as the second operand
+        has elements in the dimensions that the result does not have, such as the window of a convolution.
+        None for other ops."""
+        if not self.multiplies:
+            return None
+        result = self.roles.index("result")
+        kept = {factor for dim in self.maps[result] for factor in dim}
+        shape, maps = self.shapes[1] or (), self.maps[1]
+        inside = (n for n, factors in zip(shape, maps, strict=True) if not kept.intersection(factors))
+        return prod(self.shapes[result] or ()) * prod(inside)
 
 
 class Reader:
