@@ -9,6 +9,7 @@ pub(crate) mod index;
 pub(crate) mod rows;
 pub(crate) mod set;
 pub(crate) mod sink;
+pub(crate) mod table;
 
 use std::borrow::Cow;
 
@@ -16,9 +17,10 @@ use rustc_hash::FxHashSet;
 
 use crate::budget::Budget;
 use crate::error::Fault;
-use crate::relation::index::{Entries, Index, Part, Table};
+use crate::relation::index::{Entries, Index, Part};
 use crate::relation::rows::Rows;
 use crate::relation::sink::Sink;
+use crate::relation::table::Table;
 use crate::values::Values;
 
 /// Of fewer rows each is looked at, which is faster than making and searching an index.

@@ -9,10 +9,10 @@ use crate::compile::step::{Expression, Pattern, RelationId, Rule, Step};
 use crate::error::Fault;
 use crate::machine::body::{Body, Derived, Run, Scratch};
 use crate::machine::pool::{lock, Pool, Work};
-use crate::relation::index::Table;
 use crate::relation::rows::{narrow, pack, Rows};
 use crate::relation::set::{packed, part_of, Set, NONE};
 use crate::relation::sink::Sink;
+use crate::relation::table::Table;
 use crate::relation::{IndexId, Relation};
 use crate::values::{Type, Values};
 

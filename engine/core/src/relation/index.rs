@@ -4,32 +4,10 @@
 use crate::error::Fault;
 use crate::relation::rows::{narrow, pack, Rows};
 use crate::relation::set::hash;
+use crate::relation::table::Table;
 
-const LEAST: usize = 32;
 /// So many rows tell how many have the same key.
 const SAMPLE: usize = 1 << 10;
-
-/// A key and where its entries are: a single one in `start` itself, more of them in the pool from there on.
-#[derive(Clone, Copy)]
-struct Group {
-    key: u64,
-    start: u32,
-    len: u32,
-    /// How many entries are of rows before row `since`, if that is where the delta starts; otherwise all are.
-    old: u32,
-    since: u32,
-}
-
-/// Keys and their entries.
-#[derive(Clone, Default)]
-pub struct Table {
-    /// Open addressing: numbers of groups, from 1 on.
-    slots: Vec<u32>,
-    groups: Vec<Group>,
-    pool: Vec<u32>,
-    /// Places in the pool that groups have left, by the logarithm of their size.
-    free: Vec<Vec<u32>>,
-}
 
 #[derive(Clone)]
 pub struct Index {
@@ -173,23 +151,28 @@ impl Index {
         delta: usize,
         end: usize,
     ) -> Result<(), Fault> {
-        for row in self.covered..end {
-            let tuple = row * arity;
-            let key = self.key(|i| rows.word(tuple + self.columns[i])).unwrap_or_default();
+        let agree = |first: usize, row: usize| {
+            self.columns.iter().all(|&c| rows.word(first * arity + c) == rows.word(row * arity + c))
+        };
+        let mut row = self.covered;
+        while row < end {
+            // Rows often come in runs that have the same key; old ones and those of the delta are apart.
+            let (first, last) = (row, if row < delta { end.min(delta) } else { end });
+            row += 1;
+            while row < last && agree(first, row) {
+                row += 1;
+            }
+            let key = self.key(|i| rows.word(first * arity + self.columns[i])).unwrap_or_default();
             if parts > 1 && part_of(key, parts) != part {
                 continue;
             }
-            let entry = match self.form {
-                Form::Word(column) => rows.word(tuple + column) as i32 as u32,
+            let found = table.find(key, |other| self.form != Form::Hashed || agree(other as usize, first));
+            let since = if first >= delta { delta as u32 } else { 0 };
+            let entry = |row: usize| match self.form {
+                Form::Word(column) => rows.word(row * arity + column) as i32 as u32,
                 Form::Row | Form::Hashed => row as u32,
             };
-            let found = table.find(key, |first| {
-                let first = first as usize * arity;
-                self.form != Form::Hashed
-                    || self.columns.iter().all(|&c| rows.word(first + c) == rows.word(tuple + c))
-            });
-            table.reserve()?;
-            table.add(found, key, entry, row, delta)?;
+            table.add(found, key, since, (first..row).map(entry))?;
         }
         Ok(())
     }
@@ -267,126 +250,6 @@ impl Index {
     }
 }
 
-impl Table {
-    fn clear(&mut self) {
-        if self.groups.len() < self.slots.len() / 16 && self.slots.len() > LEAST * 8 {
-            self.slots = Vec::new(); // to empty it would take longer than to fill it again
-        } else if !self.groups.is_empty() {
-            self.slots.fill(0);
-        }
-        self.groups.clear();
-        self.pool.clear();
-        self.free.clear();
-    }
-
-    fn bytes(&self) -> usize {
-        let free = self.free.iter().map(Vec::capacity).sum::<usize>();
-        self.groups.capacity() * size_of::<Group>()
-            + (self.slots.capacity() + self.pool.capacity() + free) * size_of::<u32>()
-    }
-
-    #[inline]
-    fn of<'a>(&'a self, group: &'a Group) -> &'a [u32] {
-        match group.len {
-            1 => std::slice::from_ref(&group.start),
-            len => &self.pool[group.start as usize..][..len as usize],
-        }
-    }
-
-    /// The group of a key. `same` says whether it is it, by its first entry, as keys may be hashes.
-    #[inline]
-    fn find(&self, key: u64, same: impl Fn(u32) -> bool) -> Option<usize> {
-        let mask = self.slots.len().checked_sub(1)?;
-        let mut slot = home(key, mask);
-        loop {
-            let group = (self.slots[slot & mask] as usize).checked_sub(1)?;
-            if self.groups[group].key == key && same(self.of(&self.groups[group])[0]) {
-                return Some(group);
-            }
-            slot += 1;
-        }
-    }
-
-    /// Add an entry to a group, or to a new one.
-    fn add(
-        &mut self,
-        found: Option<usize>,
-        key: u64,
-        entry: u32,
-        row: usize,
-        delta: usize,
-    ) -> Result<(), Fault> {
-        let since = if row >= delta { delta as u32 } else { 0 };
-        let Some(number) = found else {
-            self.groups.push(Group { key, start: entry, len: 1, old: 0, since });
-            let mask = self.slots.len() - 1;
-            let mut slot = home(key, mask);
-            while self.slots[slot & mask] != 0 {
-                slot += 1;
-            }
-            self.slots[slot & mask] = self.groups.len() as u32;
-            return Ok(());
-        };
-        let mut group = self.groups[number];
-        if row >= delta && group.since != since {
-            (group.since, group.old) = (since, group.len);
-        }
-        if group.len.is_power_of_two() {
-            self.enlarge(&mut group)?;
-        }
-        self.pool[(group.start + group.len) as usize] = entry;
-        group.len += 1;
-        self.groups[number] = group;
-        Ok(())
-    }
-
-    /// Move the entries of a group to where there is room for twice as many.
-    fn enlarge(&mut self, group: &mut Group) -> Result<(), Fault> {
-        let class = group.len.trailing_zeros() as usize;
-        if self.free.len() < class + 2 {
-            self.free.resize_with(class + 2, Vec::new);
-        }
-        let start = match self.free[class + 1].pop() {
-            Some(start) => start,
-            None => {
-                let (start, size) = (self.pool.len(), 2 << class);
-                self.pool.try_reserve(size).map_err(|_| Fault::OutOfMemory)?;
-                self.pool.resize(start + size, 0);
-                u32::try_from(start + size).map_err(|_| Fault::OutOfMemory)? - size as u32
-            }
-        };
-        if class == 0 {
-            self.pool[start as usize] = group.start;
-        } else {
-            let (from, len) = (group.start as usize, group.len as usize);
-            self.pool.copy_within(from..from + len, start as usize);
-            self.free[class].push(group.start);
-        }
-        group.start = start;
-        Ok(())
-    }
-
-    /// Make room for one more key: at most half of the slots are taken.
-    fn reserve(&mut self) -> Result<(), Fault> {
-        self.groups.try_reserve(1).map_err(|_| Fault::OutOfMemory)?;
-        if self.groups.len() * 2 < self.slots.len() {
-            return Ok(());
-        }
-        let count = (self.slots.len() * 2).max(LEAST);
-        self.slots.clear();
-        self.slots.try_reserve_exact(count).map_err(|_| Fault::OutOfMemory)?;
-        self.slots.resize(count, 0);
-        for (number, group) in self.groups.iter().enumerate() {
-            let mut slot = home(group.key, count - 1);
-            while self.slots[slot & (count - 1)] != 0 {
-                slot += 1;
-            }
-            self.slots[slot & (count - 1)] = number as u32 + 1;
-        }
-        Ok(())
-    }
-}
-
 /// Which entries are asked for; the delta starts at a row.
 #[derive(Clone, Copy)]
 pub enum Part {
@@ -399,10 +262,4 @@ pub enum Part {
 #[inline]
 fn part_of(key: u64, parts: usize) -> usize {
     (((key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) * parts as u64) >> 32) as usize
-}
-
-#[inline]
-fn home(key: u64, mask: usize) -> usize {
-    let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) as usize >> (usize::BITS - mask.count_ones())
 }
