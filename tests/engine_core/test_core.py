@@ -135,8 +135,13 @@ def test_what_is_found_very_often_is_there_once() -> None:
         ".input from, to\n.output both\nboth(x, z) :- from(x, y), to(y, z).\n"
     )
     facts = {"from": np.mgrid[:200, :200].reshape(2, -1).T, "to": np.mgrid[:200, :60].reshape(2, -1).T}
-    found = compiled(text).evaluate_arrays(facts, ["both"], Limits(threads=2))["both"]
-    assert np.array_equal(found, np.mgrid[:200, :60].reshape(2, -1).T)
+    expected = np.mgrid[:200, :60].reshape(2, -1)
+    for threads in (1, 2):
+        store = compiled(text).store()
+        for name, rows in facts.items():
+            store.add(name, rows)
+        store.evaluate(["both"], Limits(threads=threads))
+        assert np.array_equal(store.found("both")[0], expected)  # in the order in which one thread finds them
 
 
 def test_limits_hold_on_several_threads() -> None:

@@ -288,6 +288,17 @@ impl Relation {
         given.iter().try_for_each(|pair| self.sink.insert(&self.rows, pair, budget))
     }
 
+    /// Take so many packed tuples that are new, and in the sets of `sink`, which is this relation's; no scan sees
+    /// them yet.
+    pub fn take<'k>(
+        &mut self,
+        sink: &mut Sink,
+        count: usize,
+        runs: impl Iterator<Item = &'k [u64]>,
+    ) -> Result<(), Fault> {
+        sink.drain_packed(&mut self.rows, count, runs)
+    }
+
     /// Make the new tuples visible; those from number `delta` on are the delta.
     fn show(&mut self, delta: usize) -> Result<(), Fault> {
         if self.end < self.sink.count() {

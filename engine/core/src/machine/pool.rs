@@ -222,6 +222,11 @@ impl<W: Work> Help for Call<W> {
     }
 }
 
+/// What one thread changes, away from what the others do: a cache line goes back and forth between those who write to it.
+#[derive(Default)]
+#[repr(align(128))]
+pub struct Apart<T>(pub T);
+
 /// Let some time pass before the next look; longer ones after many.
 fn pause(looks: &mut usize) {
     if *looks < LOOKS {

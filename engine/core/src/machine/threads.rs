@@ -8,7 +8,7 @@ use crate::budget::{Budget, MOST_THREADS};
 use crate::compile::step::{Expression, Pattern, RelationId, Rule, Step};
 use crate::error::Fault;
 use crate::machine::body::{Body, Derived, Run, Scratch};
-use crate::machine::pool::{lock, Pool, Work};
+use crate::machine::pool::{lock, Apart, Pool, Work};
 use crate::relation::rows::{narrow, pack, Rows};
 use crate::relation::set::{packed, part_of, Set, NONE};
 use crate::relation::sink::Sink;
@@ -20,8 +20,13 @@ use crate::values::{Type, Values};
 const LEAST: f64 = 1_000.0;
 /// Pieces for each thread: some take longer than others.
 const PIECES: usize = 4;
-/// Of so many keys at least it is looked whether the relation has them.
-const LOOKS: usize = 64;
+/// A piece looks at so many tuples, about, where there are more pieces, so that what it finds stays in the cache.
+const PIECE: f64 = 16_384.0;
+/// Pieces for each thread before their tuples are added to the relation.
+const WAVE: usize = 16;
+/// Of so many keys of a piece at least it is looked whether the relation has them, and of each `LOOK`th after them.
+const LOOKS: usize = 16;
+const LOOK: usize = 64;
 /// An index that fewer rows are to be added to is not worth the threads.
 const ROWS: usize = 1 << 12;
 /// Of more keys those are kept once that are there several times.
@@ -34,7 +39,8 @@ pub fn pieces(rule: &Rule, relations: &[Relation], cost: f64, threads: usize) ->
     if threads == 1 || cost < LEAST || first.index.is_some() || head.sink.is_eqrel() {
         return 1;
     }
-    (threads * PIECES).min(relations[first.relation.0].count(first.version)).max(1)
+    let pieces = ((cost / PIECE) as usize).max(threads * PIECES);
+    pieces.min(relations[first.relation.0].count(first.version)).max(1)
 }
 
 /// Whether a rule neither makes values nor looks into them, so that several threads can run it.
@@ -63,7 +69,7 @@ pub fn prepare(
         if relations[relation].uncovered(index) < ROWS {
             continue;
         }
-        let tables = relations[relation].divide(index, threads).into_iter().map(Mutex::new).collect();
+        let tables = closed(relations[relation].divide(index, threads));
         let cover = Cover { relations: std::mem::take(relations), relation, index, tables };
         let (cover, result) = pool.run(cover, threads, budget);
         *relations = cover.relations;
@@ -78,12 +84,12 @@ struct Cover {
     relations: Vec<Relation>,
     relation: usize,
     index: IndexId,
-    tables: Vec<Mutex<Table>>,
+    tables: Locks<Table>,
 }
 
 impl Work for Cover {
     fn piece(&self, number: usize, _: &mut Budget) -> Run {
-        let table = &mut *lock(&self.tables[number]);
+        let table = &mut *lock(&self.tables[number].0);
         self.relations[self.relation].cover_in(self.index, table, (number, self.tables.len()))
     }
 }
@@ -98,87 +104,119 @@ pub fn run(
     budget: &mut Budget,
     (threads, pieces): (usize, usize),
 ) -> Run {
-    let packed = sink.divide(relations[rule.head.0].rows(), threads)?;
-    let mut found = std::mem::take(spare);
-    found.resize_with(pieces, Found::default);
-    found.iter_mut().for_each(|found| found.clear(if packed { threads } else { 0 }, sink.arity()));
-    let derive = Derive {
-        rule: rule.clone(),
-        found: found.into_iter().map(Mutex::new).collect(),
-        relations: std::mem::take(relations),
-        sink: std::mem::take(sink),
-    };
-    let (derive, result) = pool.run(derive, pieces, budget);
-    (*relations, *sink) = (derive.relations, derive.sink);
-    *spare = opened(derive.found);
-    result?;
-    if spare.iter().all(|found| found.rest.count() == 0) {
-        return insert(pool, sink, spare, budget);
-    }
-    for found in spare {
-        found.unpack(budget)?;
-        sink.absorb(relations[rule.head.0].rows(), &found.rest, budget)?;
+    for first in (0..pieces).step_by(threads * WAVE) {
+        let packed = sink.divide(relations[rule.head.0].rows(), threads)?;
+        let mut found = std::mem::take(spare);
+        found.resize_with((pieces - first).min(threads * WAVE), Found::default);
+        found.iter_mut().for_each(|found| found.clear(if packed { threads } else { 0 }, sink.arity()));
+        let derive = Derive {
+            rule: rule.clone(),
+            first,
+            pieces,
+            found: closed(found),
+            relations: std::mem::take(relations),
+            sink: std::mem::take(sink),
+        };
+        let wave = derive.found.len();
+        let (derive, result) = pool.run(derive, wave, budget);
+        (*relations, *sink) = (derive.relations, derive.sink);
+        *spare = opened(derive.found);
+        result?;
+        let head = &mut relations[rule.head.0];
+        if spare.iter().all(|found| found.rest.count() == 0) {
+            insert(pool, head, sink, spare, budget)?;
+            continue;
+        }
+        for found in &mut *spare {
+            found.unpack(budget)?;
+            sink.absorb(head.rows(), &found.rest, budget)?;
+        }
     }
     Ok(())
 }
 
 /// Add the packed tuples of all pieces to their relation.
-fn insert(pool: &Pool, sink: &mut Sink, spare: &mut [Found], budget: &mut Budget) -> Run {
+fn insert(
+    pool: &Pool,
+    head: &mut Relation,
+    sink: &mut Sink,
+    spare: &mut [Found],
+    budget: &mut Budget,
+) -> Run {
     let sets = std::mem::take(sink.parts()).into_iter().enumerate().map(|(part, set)| {
-        let keys = spare.iter_mut().map(|found| std::mem::take(&mut found.keys[part]));
-        Mutex::new((set, keys.collect::<Vec<_>>()))
+        let keys = spare.iter_mut().map(|found| std::mem::take(&mut found.keys[part].0));
+        Part { set, keys: keys.collect(), new: 0 }
     });
-    let insert = Insert(sets.collect());
+    let insert = Insert(closed(sets.collect()));
     let threads = insert.0.len();
     let (insert, result) = pool.run(insert, threads, budget);
-    for (part, (set, keys)) in opened(insert.0).into_iter().enumerate() {
-        sink.parts().push(set);
-        for (found, keys) in spare.iter_mut().zip(keys) {
-            found.keys[part] = keys;
+    let mut new = 0;
+    for (part, done) in opened(insert.0).into_iter().enumerate() {
+        sink.parts().push(done.set);
+        new += done.new;
+        for (found, keys) in spare.iter_mut().zip(done.keys) {
+            found.keys[part].0 = keys;
         }
     }
     result?;
-    let before = sink.count();
-    for found in spare {
-        sink.take(found.order.len(), found.in_order().filter(|&key| key != NONE))?;
-    }
-    budget.derive(sink.count() - before)
+    head.take(sink, new, spare.iter().flat_map(Found::runs))?;
+    budget.derive(new)
 }
 
-/// What the locks hold.
-fn opened<T: Default>(locks: Vec<Mutex<T>>) -> Vec<T> {
-    locks.into_iter().map(|one| std::mem::take(&mut *lock(&one))).collect()
+/// What pieces make, each behind a lock, which only one thread takes.
+type Locks<T> = Vec<Apart<Mutex<T>>>;
+
+fn closed<T>(all: Vec<T>) -> Locks<T> {
+    all.into_iter().map(|one| Apart(Mutex::new(one))).collect()
 }
 
-/// Pieces of what a rule derives.
+fn opened<T: Default>(locks: Locks<T>) -> Vec<T> {
+    locks.into_iter().map(|Apart(one)| std::mem::take(&mut *lock(&one))).collect()
+}
+
+/// Some of the pieces of what a rule derives.
 struct Derive {
     rule: Arc<Rule>,
+    /// The number of the first, and how many there are in all.
+    first: usize,
+    pieces: usize,
     relations: Vec<Relation>,
     sink: Sink,
-    found: Vec<Mutex<Found>>,
+    found: Locks<Found>,
 }
 
 impl Work for Derive {
     fn piece(&self, number: usize, budget: &mut Budget) -> Run {
-        let found = &mut *lock(&self.found[number]);
+        let found = &mut *lock(&self.found[number].0);
         let rows = self.relations[self.rule.head.0].rows();
         let (mut values, mut scratch) = (Values::default(), Scratch::default());
         let mut candidates = Candidates { sink: &self.sink, rows, found, looked: 0, known: 0 };
         let mut body =
             Body::new(&self.rule, &self.relations, &mut values, budget, &mut candidates, &mut scratch);
-        body.take_part((number, self.found.len()));
+        body.take_part((self.first + number, self.pieces));
         body.run(&self.rule.steps).map(|_| ())
     }
 }
 
-/// The sets of a relation, each with the keys for it, piece by piece. Those that are not new become `NONE`.
-struct Insert(Vec<Mutex<(Set, Vec<Vec<u64>>)>>);
+/// The sets of a relation.
+struct Insert(Locks<Part>);
+
+/// A set and the keys for it, piece by piece. Those that are not new become `NONE`.
+#[derive(Default)]
+struct Part {
+    set: Set,
+    keys: Vec<Vec<u64>>,
+    /// How many are new.
+    new: usize,
+}
 
 impl Work for Insert {
     fn piece(&self, number: usize, _: &mut Budget) -> Run {
-        let (set, keys) = &mut *lock(&self.0[number]);
+        let Part { set, keys, new } = &mut *lock(&self.0[number].0);
         for key in keys.iter_mut().flatten() {
-            if !set.insert(*key)? {
+            if set.insert(*key)? {
+                *new += 1;
+            } else {
                 *key = NONE;
             }
         }
@@ -191,9 +229,10 @@ impl Work for Insert {
 pub struct Found {
     /// Packed tuples by the set that they are for, each in the order in which they were found. None where
     /// tuples are not packed.
-    keys: Vec<Vec<u64>>,
-    /// For which set each was, in the order of all.
-    order: Vec<u8>,
+    keys: Vec<Apart<Vec<u64>>>,
+    /// Runs of keys for the same set, in the order of all: for which, and of how many.
+    runs: Vec<(u8, u8)>,
+    count: usize,
     /// From how many on those are looked for that are there several times.
     many: usize,
     /// The tuples, where they are not packed.
@@ -203,34 +242,41 @@ pub struct Found {
 impl Found {
     /// Be empty, for packed tuples in so many sets; 0: for others.
     fn clear(&mut self, sets: usize, arity: usize) {
-        self.keys.resize_with(sets, Vec::new);
-        self.keys.iter_mut().for_each(Vec::clear);
-        self.order.clear();
-        (self.many, self.rest) = (MANY, Sink::new(arity, false));
+        self.keys.resize_with(sets, Apart::default);
+        self.keys.iter_mut().for_each(|keys| keys.0.clear());
+        self.runs.clear();
+        (self.count, self.many, self.rest) = (0, MANY, Sink::new(arity, false));
     }
 
     #[inline]
     fn push(&mut self, key: u64, budget: &Budget) -> Run {
-        if self.order.len() >= self.many {
+        if self.count >= self.many {
             self.shrink(budget)?;
         }
         let part = part_of(key, self.keys.len());
-        let (keys, order) = (&mut self.keys[part], &mut self.order);
-        if keys.len() == keys.capacity() || order.len() == order.capacity() {
-            keys.try_reserve(1).and_then(|()| order.try_reserve(1)).map_err(|_| Fault::OutOfMemory)?;
+        let keys = &mut self.keys[part].0;
+        if keys.len() == keys.capacity() {
+            keys.try_reserve(1).map_err(|_| Fault::OutOfMemory)?;
         }
         keys.push(key);
-        order.push(part as u8);
+        self.count += 1;
+        match self.runs.last_mut() {
+            Some((last, count)) if usize::from(*last) == part && *count < u8::MAX => *count += 1,
+            _ => {
+                self.runs.try_reserve(1).map_err(|_| Fault::OutOfMemory)?;
+                self.runs.push((part as u8, 1));
+            }
+        }
         Ok(())
     }
 
-    /// The packed tuples in the order in which they were found.
-    fn in_order(&self) -> impl Iterator<Item = u64> + '_ {
+    /// The packed tuples in the order in which they were found, run by run.
+    fn runs(&self) -> impl Iterator<Item = &[u64]> {
         let mut next = [0; MOST_THREADS];
-        self.order.iter().map(move |&part| {
-            let (part, at) = (usize::from(part), next[usize::from(part)]);
-            next[part] += 1;
-            self.keys[part][at]
+        self.runs.iter().map(move |&(part, count)| {
+            let (part, count) = (usize::from(part), usize::from(count));
+            next[part] += count;
+            &self.keys[part].0[next[part] - count..next[part]]
         })
     }
 
@@ -240,31 +286,31 @@ impl Found {
         let (mut set, mut once) = (Set::default(), Found::default());
         once.clear(self.keys.len(), self.rest.arity());
         once.many = usize::MAX;
-        for key in self.in_order() {
+        for &key in self.runs().flatten() {
             if set.insert(key)? {
                 once.push(key, budget)?;
             }
         }
-        once.many = MANY.max(2 * once.order.len());
+        once.many = MANY.max(2 * once.count);
         *self = once;
-        budget.has_room(self.order.len())
+        budget.has_room(self.count)
     }
 
     /// Go over to tuples that are not packed.
     fn unpack(&mut self, budget: &mut Budget) -> Run {
         let arity = self.rest.arity();
         let mut rest = std::mem::take(&mut self.rest);
-        for key in self.in_order() {
+        for &key in self.runs().flatten() {
             let tuple = [(key >> 32) as i32, key as i32].map(i64::from);
             rest.append(&Rows::default(), &tuple[2 - arity..])?;
         }
-        (self.rest, self.keys, self.order) = (rest, Vec::new(), Vec::new());
+        (self.rest, self.keys, self.runs) = (rest, Vec::new(), Vec::new());
         budget.has_room(self.rest.count())
     }
 
     fn bytes(&self) -> usize {
-        let keys: usize = self.keys.iter().map(Vec::capacity).sum();
-        keys * size_of::<u64>() + self.order.capacity() + self.rest.bytes()
+        let keys: usize = self.keys.iter().map(|keys| keys.0.capacity()).sum();
+        keys * size_of::<u64>() + self.runs.capacity() * size_of::<(u8, u8)>() + self.rest.bytes()
     }
 }
 
@@ -282,7 +328,7 @@ impl Candidates<'_> {
     /// Take a packed tuple. It is looked for in the relation if most are there.
     #[inline]
     fn push(&mut self, key: u64, budget: &Budget) -> Run {
-        if self.looked < LOOKS || self.known * 4 >= self.looked * 3 {
+        if self.looked < LOOKS || self.known * 4 >= self.looked * 3 || self.found.count % LOOK == 0 {
             self.looked += 1;
             if self.sink.contains_key(key) {
                 self.known += 1;

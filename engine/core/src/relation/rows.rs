@@ -1,6 +1,7 @@
 //! Tuples one behind the other, in 32 bits a word where all of them fit.
 
 use crate::error::Fault;
+use crate::relation::set::NONE;
 
 /// The words of tuples.
 #[derive(Clone)]
@@ -98,24 +99,32 @@ impl Rows {
         Ok(())
     }
 
-    /// Add packed tuples of one or two words, `most` of them at most.
-    pub fn extend_packed(
+    /// Add packed tuples of one or two words, so many of them; some keys are `NONE`.
+    pub fn extend_packed<'k>(
         &mut self,
         arity: usize,
-        most: usize,
-        mut keys: impl Iterator<Item = u64>,
+        count: usize,
+        runs: impl Iterator<Item = &'k [u64]>,
     ) -> Result<(), Fault> {
         match self {
             Rows::Narrow(words) => {
-                words.try_reserve(most * arity).map_err(|_| Fault::OutOfMemory)?;
-                if arity == 1 {
-                    words.extend(keys.map(|key| key as i32));
-                } else {
-                    keys.for_each(|key| words.extend_from_slice(&[(key >> 32) as i32, key as i32]));
+                // There is one place more, where those go that do not count.
+                words.try_reserve((count + 1) * arity).map_err(|_| Fault::OutOfMemory)?;
+                let start = words.len();
+                words.resize(start + (count + 1) * arity, 0);
+                let (free, mut at) = (&mut words[start..], 0);
+                for &key in runs.flatten() {
+                    if arity == 2 {
+                        free[at..at + 2].copy_from_slice(&[(key >> 32) as i32, key as i32]);
+                    } else {
+                        free[at] = key as i32;
+                    }
+                    at += if key == NONE { 0 } else { arity };
                 }
+                words.truncate(start + at);
                 Ok(())
             }
-            Rows::Wide(_) => keys.try_for_each(|key| {
+            Rows::Wide(_) => runs.flatten().filter(|&&key| key != NONE).try_for_each(|&key| {
                 let tuple = [(key >> 32) as i32, key as i32].map(i64::from);
                 self.push(&tuple[2 - arity..])
             }),

@@ -240,11 +240,17 @@ impl Sink {
         &mut self.parts
     }
 
-    /// Add packed tuples, `most` of them at most, that are new and in the sets already.
-    pub fn take(&mut self, most: usize, keys: impl Iterator<Item = u64>) -> Result<(), Fault> {
-        let before = self.fresh.len();
-        self.fresh.extend_packed(self.arity, most, keys)?;
-        self.count += (self.fresh.len() - before) / self.arity;
+    /// Move the new tuples behind the rows that scans read, and so many packed ones behind them, which are in the
+    /// sets already.
+    pub fn drain_packed<'k>(
+        &mut self,
+        rows: &mut Rows,
+        count: usize,
+        runs: impl Iterator<Item = &'k [u64]>,
+    ) -> Result<(), Fault> {
+        self.drain(rows)?;
+        rows.extend_packed(self.arity, count, runs)?;
+        self.count += count;
         self.covered = self.count;
         Ok(())
     }
