@@ -67,6 +67,7 @@ class Partitioner:
         self.locals: dict[Any, Any] = {}  # of values that were made at home, there wherever the value is
         self.layouts: dict[Any, tuple[Layout, ...]] = {}  # other ones in which values have been made
         self.written: dict[str, Any] = {}
+        self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
         self.refuses = True
         self.reading = Reading(shardings, axes)
@@ -207,7 +208,9 @@ class Partitioner:
 
     def _sharding(self, layout: Layout) -> Any:
         """The attribute of a layout."""
-        return self.shardings.attribute(self.axes.sharding(layout), closed=True)
+        if layout not in self._shardings:
+            self._shardings[layout] = self.shardings.attribute(self.axes.sharding(layout), closed=True)
+        return self._shardings[layout]
 
     # ---- Values -----------------------------------------------------------------------------------------
 
