@@ -64,17 +64,21 @@ class Listing:
                 found[str(name.value)] = op
         return found
 
-    def type_of(self, value: int) -> tuple[ir.Type, ir.Operation]:
-        """The type of a value, and the op that makes it or has it in a region of its own."""
-        definer = int(self.definers[value])
+    def value(self, number: int) -> Any:
+        """The value with a number."""
+        definer = int(self.definers[number])
         if definer >= 0:
-            op = self.ops[definer]
-            return op.results[value - int(self.first_results[definer])].type, op
-        region = int(np.searchsorted(self.first_arguments, value, side="right")) - 1
+            return self.ops[definer].results[number - int(self.first_results[definer])]
+        region = int(np.searchsorted(self.first_arguments, number, side="right")) - 1
         owner = int(self.owners[region])
-        number = int(np.count_nonzero(self.owners[:region] == owner))
-        block = self.ops[owner].regions[number].blocks[0]
-        return block.arguments[value - int(self.first_arguments[region])].type, self.ops[owner]
+        block = self.ops[owner].regions[int(np.count_nonzero(self.owners[:region] == owner))].blocks[0]
+        return block.arguments[number - int(self.first_arguments[region])]
+
+    def type_of(self, number: int) -> tuple[ir.Type, ir.Operation]:
+        """The type of a value, and the op that makes it or has it in a region of its own."""
+        value = self.value(number)
+        owner = value.owner.owner if isinstance(value.owner, ir.Block) else value.owner
+        return value.type, owner.operation
 
 
 def listing_of(module: ir.Module) -> Listing:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from typing import Any, Literal
 
@@ -30,12 +29,24 @@ class Scope:
 
     block: Any
     parent: Scope | None = None
+    before: Any = None  # the op before which others are written; None: at the end of the block
     known: dict[Any, Any] = field(default_factory=dict)
+    _end: Any = None
 
-    @cached_property
+    @property
     def end(self) -> Any:
-        """Where ops are appended."""
-        return ir.InsertionPoint(self.block)
+        """Where ops are written."""
+        if self._end is None:
+            self._end = ir.InsertionPoint(self.block if self.before is None else self.before)
+        return self._end
+
+    def move(self, before: Any) -> None:
+        """Ops are written before this one from now on, or at the end."""
+        self.before, self._end = before, None
+
+    def pass_by(self, op: Any) -> None:
+        """Ops are written behind this one from now on."""
+        self._end = ir.InsertionPoint.after(op)
 
     def find(self, key: Any) -> Any:
         """The value under a key in this scope or one around it, or None."""
@@ -77,6 +88,7 @@ class Builder:
         self.looked_up: set[Any] = set()  # values that an op has looked up at places known at run time
         self._groups: dict[Any, Any] = {}
         self._collectives: dict[Any, Sent] = {}  # the first of each kind
+        self.reshards: dict[Any, Sent] = {}  # those that are one collective
         self._attributes: dict[Any, Any] = {}
         self._types: dict[Any, Any] = {}
         self.types_of: dict[Any, list[Any]] = {}  # the results of ops that are computed alike
@@ -108,15 +120,6 @@ class Builder:
         for name in OUTSIDE:
             if name in made.attributes:
                 del made.attributes[name]
-        return made
-
-    def like(self, op: Any, operands: Sequence[Any]) -> Any:
-        """An op as another one of the device program, on other operands."""
-        made = op.clone(self.scope.end).operation
-        held = made.operands
-        for i, value in enumerate(operands):
-            held[i] = value
-        made.location = self.loc
         return made
 
     def one(
@@ -316,7 +319,7 @@ class Builder:
         around = tuple((attributes or {}).items()), None if pairs is None else pairs.tobytes()
         key = kind, value.type, type_, pieces, combine, around
         if (known := self._collectives.get(key)) is not None:
-            return self._again(known, value)
+            return self.again(known, value)
         narrow = element_of(value)
         if bits_of(str(narrow)) in (2, 4) and isinstance(narrow, ir.IntegerType):  # XLA packs them
             wide = ir.IntegerType.get_unsigned(8) if narrow.is_unsigned else ir.IntegerType.get_signless(8)
@@ -346,9 +349,10 @@ class Builder:
         self.sent.append(sent)
         return op.results[0]
 
-    def _again(self, known: Sent, value: Any) -> Any:
+    def again(self, known: Sent, value: Any) -> Any:
         """The result of a collective that is like one before, of another value."""
-        op = self.like(known.op, [value])
+        op = known.op.clone(self.scope.end).operation
+        op.operands[0], op.location = value, self.loc
         if self.form != "replica":
             op.attributes[_CHANNEL] = self.next_channel()
         self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes, self.purpose))

@@ -147,9 +147,7 @@ class _Ring:
     def write(self) -> None:
         """Writes the window in place of its collective and products."""
         _, first = self.products[0]
-        scope = Scope(first.block)
-        scope.end = ir.InsertionPoint(first)
-        self.builder.scope, self.builder.loc = scope, first.location
+        self.builder.scope, self.builder.loc = Scope(first.block, before=first), first.location
         if self.window.gathers:
             for (_, op), made in zip(self.products, self._gathered(), strict=True):
                 op.results[0].replace_all_uses_with(made)

@@ -19,7 +19,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.elements import bits_of, dtype_of, size_of
-from ..program.mlir.modules import ops_in
+from ..program.mlir.modules import children, operations_in
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
@@ -32,9 +32,11 @@ _KINDS = _HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
 def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
     """Combines the collectives of a module, but for those that stay ``apart``."""
     with module.context, ir.Location.unknown():
-        blocks = dict.fromkeys(op.operation.block for op in ops_in(module) if op.operation.name in _KINDS)
+        blocks = dict.fromkeys([op.block for op in operations_in(module) if op.name in _KINDS])
         for block in blocks:
-            operations = [op.operation for op in block.operations]
+            operations = children(block.owner)
+            if len(block.owner.regions) > 1:
+                operations = [op for op in operations if op.block == block]
             needs = _needs(operations)
             groups = _groups(operations, needs, apart)
             if not groups:
@@ -56,7 +58,7 @@ def _needs(operations: Sequence[Any]) -> list[list[int]]:
     for n, op in enumerate(operations):
         values = list(op.operands)
         if len(op.regions) and op.name not in _KINDS:
-            values += [value for inner in ops_in(op) for value in inner.operation.operands]
+            values += [value for inner in operations_in(op) for value in inner.operands]
         found = {place.get(value.owner, -1) for value in values}
         if op.name in _IN_ORDER:
             found.add(effect)
@@ -157,11 +159,10 @@ def _sending(
 def _key(op: Any) -> Hashable:
     """Equal for collectives that can become one: the kind, the groups, how they combine, and the type of
     elements, or how many bits these have."""
-    left_out = _DIMENSIONS | {"channel_handle"}
-    attributes = tuple((a, v) for a, v in op.attributes.items() if a not in left_out)
+    attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in _OF_ONE])
     body: Hashable = ""
     if len(op.regions):
-        combining, *rest = (inner.operation for inner in op.regions[0].blocks[0])
+        combining, *rest = children(op)
         both = [isinstance(value.owner, ir.Block) for value in combining.operands] == [True, True]
         plain = both and len(rest) == 1 and not len(combining.attributes)
         body = combining.name if plain else id(op)  # one of its own
@@ -231,6 +232,7 @@ def _integer(value: int) -> Any:
 
 
 _DIMENSIONS = frozenset({"all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension"})
+_OF_ONE = _DIMENSIONS | {"channel_handle"}  # attributes of a collective that are its own
 _TO_EACH = frozenset({"stablehlo.reduce_scatter", "stablehlo.all_to_all"})  # a row for each device
 _FROM_EACH = frozenset({"stablehlo.all_gather", "stablehlo.all_to_all"})
 

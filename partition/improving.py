@@ -16,7 +16,7 @@ from ..errors import ShardlogError
 from ..program.elements import bytes_text
 from ..program.function import location
 from ..program.shardings import Sharding
-from .building import Sent
+from .building import Sent, bytes_of, element_of
 from .choice.homes import NOTHING, Found, Homes, Spot
 from .executions import Executions
 from .program import Partitioner
@@ -159,10 +159,11 @@ class Improving:
         """The error where no program was found that is small enough; ``program`` is the smallest."""
         walk, memory = program.walk, self.aim.memory or 0
         sizes = []
-        for value, tensor in walk.tensors.items():
-            local = prod(walk.axes.local(tensor.shape, tensor.home.dims))
-            if tensor.make is None and tensor.shape:
-                sizes.append((local * walk.width(value), value))
+        for number, tensor in walk.tensors.items():
+            if tensor.shape and not tensor.made:
+                value = walk.kinds.listing.value(number)
+                local = prod(walk.axes.local(tensor.shape, tensor.home.dims))
+                sizes.append((local * bytes_of(element_of(value)), value))
         sizes.sort(key=lambda pair: -pair[0])
         named = [f"{value.get_name()} : {value.type}, {bytes_text(size)}" for size, value in sizes[:_LARGEST]]
         least = bytes_text(self._peak(program))

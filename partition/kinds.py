@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 
 from ..importers.listing import listing_of
+from .building import OUTSIDE
 from .choice.knowledge import Knowledge, Reader
 
 _LARGEST = 64  # ops, of what is compared
@@ -18,23 +20,31 @@ _LARGEST = 64  # ops, of what is compared
 @dataclass(slots=True, eq=False)
 class Kind:
     """A kind of op. ``known``: what the rules say of it, None where that depends on what is around an op.
-    ``closed``: its regions use nothing from outside."""
+    ``closed``: its regions use nothing from outside. ``outside``: those of its attributes that are no part of
+    an op of the device program."""
 
     types: list[Any]  # of the results
     known: Knowledge | None
     closed: bool
+    outside: tuple[str, ...]
 
 
 class Kinds:
-    """The ops of a module, listed once, and their kinds."""
+    """The ops of a module, listed once, and their kinds. Ops and values are called by their numbers in the
+    listing."""
 
     def __init__(self, module: ir.Module) -> None:
         self.listing = listing_of(module)
         self.ops = self.listing.ops
-        self._numbers = {op: number for number, op in enumerate(self.ops)}
-        self._kinds: list[int] = self.listing.kinds.tolist()
-        self._regions: list[int] = self.listing.regions.tolist()
-        self._ends: list[int] = self.listing.ends.tolist()
+        listing = self.listing
+        self._kinds: list[int] = listing.kinds.tolist()
+        self._regions: list[int] = listing.regions.tolist()
+        self._ends: list[int] = listing.ends.tolist()
+        self._operands: list[int] = listing.operands.tolist()
+        self._definers: list[int] = listing.definers.tolist()
+        self._offsets: list[int] = listing.operand_offsets.tolist()
+        self._firsts: list[int] = listing.first_results.tolist()
+        self._results: list[int] = listing.results.tolist()
         self._known: dict[Hashable, Kind] = {}
 
     def examples(self) -> list[Any]:
@@ -42,27 +52,62 @@ class Kinds:
         first = np.unique(self.listing.kinds, return_index=True)[1]
         return [self.ops[number] for number in np.sort(first).tolist()]
 
-    def of_block(self, block: Any, reader: Reader) -> Iterator[tuple[Any, Kind]]:
-        """The ops of a block with their kinds, but for the last one."""
-        regions, ends = self._regions, self._ends
-        number = self._numbers[block.operations[0].operation]
-        region, last = regions[number], len(regions)
-        while (behind := ends[number]) < last and regions[behind] == region:
-            yield self.ops[number], self._kind(number, reader)
-            number = behind
+    def operands(self, number: int) -> list[int]:
+        """The values that an op uses itself."""
+        return self._operands[self._offsets[number] : self._offsets[number + 1]]
 
-    def of(self, op: Any, reader: Reader) -> Kind:
+    def results(self, number: int) -> range:
+        """The values that an op makes."""
+        first = self._firsts[number]
+        return range(first, first + self._results[number])
+
+    def definer(self, value: int) -> int:
+        """The op that makes a value; -1 for the argument of a block."""
+        return self._definers[value]
+
+    def blocks(self, number: int) -> list[list[int]]:
+        """The ops in each block in the regions of an op, without those inside of them."""
+        found: list[list[int]] = []
+        regions, inner, end, last = self._regions, number + 1, self._ends[number], -1
+        while inner < end:
+            if regions[inner] != last:
+                found.append([])
+                last = regions[inner]
+            found[-1].append(inner)
+            inner = self._ends[inner]
+        return found
+
+    def arguments(self, ops: Sequence[int]) -> range:
+        """The values that are the arguments of a block with these ops, the first of its region."""
+        region = self._regions[ops[0]]
+        first = int(self.listing.first_arguments[region])
+        return range(first, first + int(self.listing.arguments[region]))
+
+    def value(self, value: Any) -> int | None:
+        """The number of a value; None for one of another module."""
+        owner = value.owner
+        block = isinstance(owner, ir.Block)
+        number = self._numbers.get((owner.operations[0] if block else owner).operation)
+        if number is None:
+            return None
+        if block:
+            return self.arguments([number])[int(value.arg_number)]
+        return self._firsts[number] + int(value.result_number)
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        return {op: number for number, op in enumerate(self.ops)}
+
+    def of(self, number: int, reader: Reader) -> Kind:
         """The kind of an op."""
-        return self._kind(self._numbers[op], reader)
-
-    def _kind(self, number: int, reader: Reader) -> Kind:
         which = self._kinds[number] if self._ends[number] == number + 1 else self._inside(number)
         kind = self._known.get(which)
         if kind is None:
             op = self.ops[number]
             known = None if reader.looks_around(op) else reader.knowledge(op)
-            closed = bool((self._used(number) >= 0).all())
-            kind = self._known[which] = Kind(list(op.results.types), known, closed)
+            closed = min(self._used(number), default=0) >= 0
+            outside = tuple([name for name in OUTSIDE if name in op.attributes])
+            kind = self._known[which] = Kind(list(op.results.types), known, closed, outside)
         return kind
 
     def _inside(self, number: int) -> Hashable:
@@ -70,10 +115,10 @@ class Kinds:
         end = self._ends[number]
         if end - number > _LARGEST:  # it is compared with no other
             return -number
-        return (*self._kinds[number:end], -1, *self._used(number).tolist())
+        return (*self._kinds[number:end], -1, *self._used(number))
 
-    def _used(self, number: int) -> Any:
+    def _used(self, number: int) -> list[int]:
         """The values that the ops in an op use, counted from its results; negative: from outside."""
-        listing, offsets = self.listing, self.listing.operand_offsets
-        inside = listing.operands[offsets[number + 1] : offsets[self._ends[number]]]
-        return inside - listing.first_results[number]
+        first, offsets = self._firsts[number], self._offsets
+        inside = self._operands[offsets[number + 1] : offsets[self._ends[number]]]
+        return [value - first for value in inside]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -11,11 +11,10 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.mlir.modules import boundary_attributes, main_function, symbols
+from ..program.mlir.modules import boundary_attributes, children, main_function, symbols
 from ..program.shardings import Shardings, manual_axes
-from .building import Builder, Form, Scope, Sent, bytes_of, element_of
+from .building import Builder, Form, Scope, Sent
 from .choice.choosing import Chooser, Way
-from .choice.homes import Need
 from .choice.knowledge import Knowledge
 from .choice.purposes import Purpose, purpose_of
 from .kinds import Kind, Kinds
@@ -24,13 +23,13 @@ from .local import alone
 from .local.flow import FLOW, spread_scalar
 from .local.local import COMPUTED, Site
 from .local.windows import WINDOWS
-from .reading import Reading, Tensor, static_shape
-from .recipes import Recipe, Recipes
+from .reading import Reading, attribute_or_none
+from .recipes import Chosen, Recipe, Recipes
 from .reshards.planning import Planner
-from .reshards.steps import carry_out
+from .values import Values
 
 
-class Partitioner:
+class Partitioner(Values):
     """Partitions one module."""
 
     def __init__(
@@ -48,30 +47,23 @@ class Partitioner:
         again: bool = False,
         kinds: Kinds | None = None,
     ) -> None:
-        self.kinds = kinds or Kinds(module)
+        builder = Builder(axes, form, channel)
+        kinds = kinds or Kinds(module)
+        super().__init__(kinds, axes, planner, builder, recording=recording, again=again)
         self.moved = moved or {}  # values that live elsewhere than the module says
         self.ways = ways or {}  # to compute ops, by their first results
-        self.recording = recording  # of how ops lie, and what is needed where
-        self.again = again  # what was gathered long ago is gathered again, and not kept
-        self.clock = 0  # ops so far
-        self.made_at: dict[tuple[Any, Layout], int] = {}
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
         self.spots: list[tuple[Any, Knowledge, tuple[Layout, ...], frozenset[int]]] = []
-        self.needs: list[tuple[Any, Need]] = []
-        self.old, self.shardings, self.axes = module, shardings, axes
-        self.chooser, self.planner, self.form = chooser, planner, form
-        self.builder = Builder(axes, form, channel)
+        self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
-        self.tensors: dict[Any, Tensor] = {}
-        self.locals: dict[Any, Any] = {}  # of values that were made at home, there wherever the value is
-        self.layouts: dict[Any, tuple[Layout, ...]] = {}  # other ones in which values have been made
         self.written: dict[str, Any] = {}
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
         self.refuses = True
+        self.noting = recording or planner.prices.all_work
         self.reading = Reading(shardings, axes)
-        self.recipes = Recipes(chooser, self.reading, self.builder)
+        self.recipes = Recipes(chooser, self.reading, builder)
 
     def run(self) -> tuple[ir.Module, list[Sent]]:
         """The module of each device, and its collectives."""
@@ -124,52 +116,50 @@ class Partitioner:
             return self.written[name]
         entry = name == self.main
         around = entry and self.form == "sdy-manual" and self.axes.main >= 0
-        arguments = self.reading.boundary(func, "arg_attrs", func.type.inputs)
-        results = self.reading.boundary(func, "res_attrs", func.type.results)
+        arguments, results = self.reading.boundary(func)
         if entry:
             self.boundary = arguments, results
+        type_ = func.type
         if around:
             arguments, results = self._entering(arguments), self._entering(results)
-        inputs = [
-            self.local(type_, layout) for type_, layout in zip(func.type.inputs, arguments, strict=True)
-        ]
-        outputs = [
-            self.local(type_, layout) for type_, layout in zip(func.type.results, results, strict=True)
-        ]
-        type_ = func.type if around else ir.FunctionType.get(inputs, outputs)
-        attributes = {"sym_name": func.attributes["sym_name"], "function_type": ir.TypeAttr.get(type_)}
-        if "sym_visibility" in func.attributes:
-            attributes["sym_visibility"] = func.attributes["sym_visibility"]
-        self.written[name] = made = ir.Operation.create(
-            "func.func",
-            attributes=attributes,
-            regions=1,
-            loc=func.location,
-            ip=ir.InsertionPoint(self.module.body),
-        )
+        else:
+            ends = (type_.inputs, arguments), (type_.results, results)
+            type_ = ir.FunctionType.get(*([*map(self.local, *end)] for end in ends))
+        self.written[name] = made = func.operation.clone(ir.InsertionPoint(self.module.body)).operation
+        for label in list(made.attributes):
+            if label not in ("sym_name", "sym_visibility"):
+                del made.attributes[label]
+        made.attributes["function_type"] = ir.TypeAttr.get(type_)
         if entry:
             self._name_boundary(func, made, self.boundary if around else None)
-        block = made.regions[0].blocks.append(*type_.inputs, arg_locs=[func.location] * len(inputs))
-        outer, builder = self.builder.scope, self.builder
-        builder.scope = Scope(block)
+        (ops,) = self.open(self.kinds.listing.functions[name], made)
+        outer, builder, block = self.builder.scope, self.builder, made.regions[0].blocks[0]
         if around:
-            block = self._manual(func, block, inputs, arguments, results)
-            builder.scope = Scope(block)
-        body = func.regions[0].blocks[0]
-        self.arguments(body, block, arguments)
-        returned = self.block(body, results)
+            whole = block.create_before(*type_.inputs, arg_locs=[func.location] * len(arguments))
+            builder.scope = Scope(whole)
+            builder.loc = func.location
+            manual = self._manual(func, whole, arguments, results)
+            block.append_to(manual.regions[0])
+        builder.scope = Scope(block)
+        self.arguments(ops, block, arguments)
+        returned = self.block(ops, results)
         builder.loc = func.location
         if around:
             for i, (inside, outside) in enumerate(zip(results, self.boundary[1], strict=True)):
                 if inside != outside:  # XLA slices it
                     returned[i] = builder.fenced(returned[i])
             builder.op("sdy.return", returned, [])
-            parent = block.owner
-            builder.scope = Scope(made.regions[0].blocks[0])
-            returned = list(parent.results)
+            builder.scope = Scope(whole)
+            returned = list(manual.results)
         builder.op("func.return", returned, [])
         builder.scope = outer
         return made
+
+    def open(self, number: int, copy: Any = None) -> list[list[int]]:
+        """The ops in each block of an op, of which there is a copy; theirs are taken down."""
+        blocks = self.kinds.blocks(number)
+        self.copies.update(zip(chain(*blocks), children(copy or self.copies[number]), strict=True))
+        return blocks
 
     def _entering(self, layouts: Sequence[Layout]) -> list[Layout]:
         """The layouts in which whole tensors enter one manual computation over all axes of the main mesh, or
@@ -182,18 +172,20 @@ class Partitioner:
         boundary has ``whole`` tensors."""
         manual = {"mhlo.sharding": ir.StringAttr.get("{manual}")}
         for number, label in enumerate(("arg_attrs", "res_attrs")):
-            entries = []
+            entries = list[Any]()
             for i, entry in enumerate(boundary_attributes(func, label)):
-                kept = {each.name: each.attr for each in entry}
-                if kept.pop("sdy.sharding", None) is not None and whole:
-                    kept["sdy.sharding"] = self._sharding(whole[number][i])
+                given = attribute_or_none(entry, "sdy.sharding")
+                said = None if given is None or whole is None else self._sharding(whole[number][i])
+                if said is not None and said == given:
+                    entries.append(entry)
+                    continue
+                kept = {each.name: each.attr for each in entry if each.name != "sdy.sharding"}
+                kept |= {} if said is None else {"sdy.sharding": said}
                 entries.append(ir.DictAttr.get(kept | manual if self.form == "manual" else kept))
             made.attributes[label] = ir.ArrayAttr.get(entries)
 
-    def _manual(
-        self, func: Any, block: Any, inputs: list[Any], arguments: list[Layout], results: list[Layout]
-    ) -> Any:
-        """The body of a manual computation over all axes, from and to the function's whole tensors."""
+    def _manual(self, func: Any, block: Any, arguments: list[Layout], results: list[Layout]) -> Any:
+        """A manual computation over all axes, from and to the function's whole tensors."""
         mesh = self.axes.mesh
         assert mesh is not None
         attributes = {
@@ -201,10 +193,9 @@ class Partitioner:
             "out_shardings": sdy.TensorShardingPerValueAttr.get(list(map(self._sharding, results))),
             "manual_axes": manual_axes(name for name, _ in mesh.axes),
         }
-        op = self.builder.op(
+        return self.builder.op(
             "sdy.manual_computation", list(block.arguments), func.type.results, attributes, regions=1
         )
-        return op.regions[0].blocks.append(*inputs, arg_locs=[func.location] * len(inputs))
 
     def _sharding(self, layout: Layout) -> Any:
         """The attribute of a layout."""
@@ -212,156 +203,123 @@ class Partitioner:
             self._shardings[layout] = self.shardings.attribute(self.axes.sharding(layout), closed=True)
         return self._shardings[layout]
 
-    # ---- Values -----------------------------------------------------------------------------------------
-
-    def local(self, type_: Any, layout: Layout) -> Any:
-        """The type of the part that a device holds."""
-        shape = static_shape(type_)
-        if shape is None or not any(layout.dims):
-            return type_
-        return self.builder.tensor(
-            self.axes.local(shape, layout.dims), ir.RankedTensorType(type_).element_type
-        )
-
-    def define(self, value: Any, layout: Layout, local: Any, home: Layout | None = None) -> None:
-        """Records the local value that a value of the module has in a layout."""
-        if value not in self.tensors:
-            self.tensors[value] = self.recipes.tensor(static_shape(value.type) or (), home or layout)
-        self._keep(value, layout, local)
-
-    def _keep(self, value: Any, layout: Layout, local: Any) -> None:
-        self.builder.scope.known[value, layout] = local
-        self.layouts[value] = (*self.layouts.get(value, ()), layout)
-
-    def known_layouts(self, value: Any) -> tuple[Layout, ...]:
-        """The layouts in which a value has been made in some scope."""
-        home = (self.tensors[value].home,) if value in self.locals else ()
-        return (*home, *self.layouts.get(value, ()))
-
-    def find(self, value: Any, layout: Layout) -> Any:
-        """The local value that there is here in a layout, or None."""
-        local = self.locals.get(value)
-        if local is not None and self.tensors[value].home == layout:
-            return local
-        return self.builder.scope.find((value, layout))
-
-    def get(self, value: Any, layout: Layout, purpose: Purpose | None = None) -> Any:
-        """A value in a layout, resharded from the cheapest one in which it is available here."""
-        builder = self.builder
-        found = self.find(value, layout)
-        stale = self.again and found is not None and self._stale(value, layout)
-        if self.recording and purpose is not None and purpose.computed is None:
-            self.needs.append((purpose.op, Need(value, layout)))
-        if found is not None and not stale:
-            return found
-        tensor = self.tensors[value]
-        if tensor.make is not None and not layout.partial:
-            local = tensor.make(layout)
-        else:
-            if tensor.make is not None:
-                self.get(value, layout.complete)
-            plans = [
-                (self.planner.plan(tensor.shape, known, layout), known)
-                for known in dict.fromkeys(self.known_layouts(value))
-                if not (stale and known == layout) and self.find(value, known) is not None
-            ]
-            plan, start = min(plans, key=lambda pair: self.planner.total(pair[0], 1))
-            if plan.price and purpose is not None:
-                builder.purpose = replace(purpose, start=start, goal=layout)
-            held = self.find(value, start)
-            if stale:  # or XLA takes both for one
-                held = builder.one("stablehlo.optimization_barrier", [held], held.type)
-            local = carry_out(builder, held, tensor.shape, start, plan)
-            builder.purpose = None
-            self.made_at[value, layout] = self.clock
-        self._keep(value, layout, local)
-        return local
-
-    def _stale(self, value: Any, layout: Layout) -> bool:
-        """Whether a value was gathered so long ago that it is gathered again."""
-        made = self.made_at.get((value, layout))
-        return made is not None and self.clock - made > _KEPT
-
-    def width(self, value: Any) -> int:
-        """The bytes of an element of a tensor."""
-        return bytes_of(element_of(value))
-
-    def captured(self, value: Any) -> Any | None:
-        """A value of the module that a region uses from outside, whole."""
-        if value not in self.tensors:
-            return None
-        return self.get(value, replicated(len(self.tensors[value].shape)))
-
     # ---- Blocks -----------------------------------------------------------------------------------------
 
-    def arguments(self, old: Any, new: Any, layouts: Sequence[Layout]) -> None:
-        """Says that the arguments of a block of the module are those of the block that is written."""
-        for mine, theirs, layout in zip(old.arguments, new.arguments, layouts, strict=True):
-            self.define(mine, layout, theirs)
+    def arguments(self, ops: Sequence[int], block: Any, layouts: Sequence[Layout]) -> None:
+        """Makes the arguments of a copy of the block with these ops parts of what that takes."""
+        for value, local, layout in zip(self.kinds.arguments(ops), block.arguments, layouts, strict=True):
+            type_ = local.type
+            local.set_type(self.local(type_, layout))
+            self.define(value, type_, layout, local, kept=True)
 
-    def block(self, block: Any, results: Sequence[Layout]) -> list[Any]:
-        """Writes the ops of a block, and returns the operands of its terminator in the given layouts."""
-        for op, kind in self.kinds.of_block(block, self.chooser.reader):
-            self._op(op, kind)
-        last = block.operations[len(block.operations) - 1].operation
-        self.builder.loc = last.location
+    def entering(self, number: int, layouts: Sequence[Layout], *, hands_on: bool = False) -> list[Any]:
+        """The operands of an op in the given layouts; ``hands_on``: they become its results."""
+        op = self.kinds.ops[number]
         return [
-            self.get(value, layout, Purpose(last, slot, value))
-            for slot, (value, layout) in enumerate(zip(last.operands, results, strict=True))
+            self.get(value, layout, Purpose(op, i, op.operands[i], to=op.results[i] if hands_on else None))
+            for i, (value, layout) in enumerate(zip(self.kinds.operands(number), layouts, strict=True))
         ]
 
-    def _op(self, op: Any, kind: Kind) -> None:
-        self.builder.loc = op.location
+    def block(self, ops: Sequence[int], results: Sequence[Layout]) -> list[Any]:
+        """Writes the ops of a block, and returns the operands of its terminator in the given layouts. What
+        is no op of the device program goes from the copy of the block."""
+        scope, reader, copies, gone = self.builder.scope, self.chooser.reader, self.copies, list[Any]()
+        *computed, last = ops
+        for number in computed:
+            scope.move(copies[number])
+            if not self._op(number, self.kinds.of(number, reader)):
+                gone.append(copies[number])
+        gone.append(copies[last])
+        scope.move(gone[-1])
+        self.builder.loc = self.kinds.ops[last].location
+        returned = self.entering(last, results)
+        for copy in reversed(gone):
+            copy.erase()
+        scope.move(None)
+        return returned
+
+    def _op(self, number: int, kind: Kind) -> bool:
+        """Writes an op; whether that is its copy."""
         self.clock += 1
-        known = kind.known or self.chooser.reader.knowledge(op)
+        known = kind.known or self.chooser.reader.knowledge(self.kinds.ops[number])
         if known.refused and self.refuses:
+            op = self.kinds.ops[number]
             hint = f"{op.name} cannot be partitioned: {known.refused}"
             raise ShardlogError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
         flow = FLOW.get(known.lowering)
-        if flow is not None:
-            flow(self, op, known)
+        if flow is None:
+            return self._computed(number, kind, known)
+        self.builder.loc = self.kinds.ops[number].location
+        return bool(flow(self, number, known))
+
+    def computed(self, number: int, known: Knowledge) -> bool:
+        """Writes an op that is computed, in the cheapest way, and its results where they live; whether that
+        is its copy."""
+        return self._computed(number, self.kinds.of(number, self.chooser.reader), known)
+
+    def _computed(self, number: int, kind: Kind, known: Knowledge) -> bool:
+        if known.expands and spread_scalar(self, number, known):
+            return False
+        kinds, tensors = self.kinds, self.tensors
+        op, operands, results = kinds.ops[number], kinds.operands(number), kinds.results(number)
+        chosen = self._chosen(op) if self.ways or self.moved else None
+        recipe = self.recipes.of(op, kind, known, [*map(tensors.__getitem__, operands)], chosen)
+        if self.noting:
+            self._note(op, known, recipe)
+        if recipe.simple:
+            recipe.write(self.copies[number], kind.outside)
+            self.simple.add(number)
+            tensors.update(zip(results, recipe.tensors, strict=True))
+            return True
+        about = op, known, recipe.held, recipe.choice
+        values = self._needed(recipe, about, operands) if recipe.needed else []
+        if recipe.kept:
+            copy = self.copies[number]
+            held = copy.operands
+            for (slot, *_), value in zip(recipe.needed, values, strict=True):
+                held[slot] = value
+            recipe.write(copy, kind.outside)
+            made = copy.results
         else:
-            self._computed(op, kind, known)
+            made = self._lowered(op, known, recipe, about, values)
+        if recipe.at_home:
+            for value, local, tensor in zip(results, made, recipe.tensors, strict=True):
+                tensors[value], self.locals[value] = tensor, local
+            return recipe.kept
+        if recipe.kept:
+            self.builder.scope.pass_by(copy)
+        for i, (value, local, tensor) in enumerate(zip(results, made, recipe.tensors, strict=True)):
+            tensors[value], layout = tensor, recipe.given[i]
+            self._keep(value, layout, local)
+            if layout != tensor.home:
+                self.get(value, tensor.home, purpose_of(about, len(operands) + i, op.results[i]))
+        return recipe.kept
 
-    def computed(self, op: Any, known: Knowledge) -> None:
-        """Writes an op that is computed, in the cheapest way, and its results where they live."""
-        self._computed(op, self.kinds.of(op, self.chooser.reader), known)
-
-    def _computed(self, op: Any, kind: Kind, known: Knowledge) -> None:
-        if known.facts["expands_scalar"] and spread_scalar(self, op, known, self.reading.homes(op)):
-            return
-        builder, operands = self.builder, list(op.operands)
-        tensors, locals_ = self.tensors, self.locals
+    def _chosen(self, op: Any) -> Chosen:
+        """What was chosen for an op among all ops."""
         way = self.ways.get(op.results[0]) if self.ways and len(op.results) else None
-        recipe = self.recipes.of(op, kind, known, [tensors[value] for value in operands], self.moved, way)
+        return tuple([self.moved.get(value) for value in op.results]), way
+
+    def _note(self, op: Any, known: Knowledge, recipe: Recipe) -> None:
+        """Takes down how an op lies and is computed, where that is asked."""
         if self.recording:
             self.spots.append((op, known, recipe.held, recipe.free))
         if self.planner.prices.all_work:
             self.computed_as.append((op, known, recipe.choice.taken.factors))
-        about = op, known, recipe.held, recipe.choice
-        values = list[Any]()
-        for value, (layout, home) in zip(operands, recipe.needed, strict=True):
-            local = locals_.get(value) if home else None
+
+    def _needed(self, recipe: Recipe, about: Any, operands: Sequence[int]) -> list[Any]:
+        """The operands that an op needs besides those that its copy has."""
+        op, values = about[0], list[Any]()
+        self.builder.loc = op.location
+        for slot, layout, home in recipe.needed:
+            value = operands[slot]
+            local = self.at_home(value) if home else None
             if local is None:
-                local = builder.scope.find((value, layout))
+                local = self.builder.scope.find((value, layout))
                 if local is None or self.again:
-                    local = self.get(value, layout, purpose_of(about, len(values), value))
+                    local = self.get(value, layout, purpose_of(about, slot, op.operands[slot]))
             values.append(local)
-        if recipe.like is not None:
-            results = builder.like(recipe.like, values).results
-        else:
-            results = self._lowered(op, known, recipe, about, values)
-            if recipe.repeats and len(results):
-                recipe.like = results[0].owner
-        if recipe.at_home:
-            for value, local, tensor in zip(op.results, results, recipe.tensors, strict=True):
-                tensors[value], locals_[value] = tensor, local
-            return
-        for i, (value, local, tensor) in enumerate(zip(op.results, results, recipe.tensors, strict=True)):
-            tensors[value], layout = tensor, recipe.given[i]
-            self._keep(value, layout, local)
-            if layout != tensor.home:
-                self.get(value, tensor.home, purpose_of(about, len(operands) + i, value))
+        return values
 
     def _lowered(self, op: Any, known: Knowledge, recipe: Recipe, about: Any, values: list[Any]) -> list[Any]:
         """The results of an op by its lowering."""
@@ -387,7 +345,6 @@ class Partitioner:
                 self.written[entry.value] = func.clone(ir.InsertionPoint(self.module.body))
 
 
-_KEPT = 64  # ops for which what was gathered is kept, where memory is short
 _COMPUTED = {**COMPUTED, **WINDOWS, "once": alone.once, "spread": alone.spread}
 _MADE = ("slice", "dynamic_slice", "pad", "select", "broadcast_in_dim", "constant", "iota", "convert")
 _PURE = frozenset(f"stablehlo.{name}" for name in (*_MADE, "compare", "reshape", "dynamic_update_slice"))

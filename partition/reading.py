@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +15,17 @@ from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
 from .layouts import Axes, Layout, Shape, replicated
 
-Make = Callable[[Layout], Any]
 
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Tensor:
-    """A value of the module: the shape and the layout that it has there, and how it is made in any layout
-    where that takes no data. Values of equal layouts are in one ``state``, but for those that are made."""
+    """What is known of a value of the module: the shape and the layout that it has there. ``made``: it takes
+    no data, and is made wherever it is needed. ``kept``: the copy of what makes it is what makes it on each
+    device, at home, so that uses have it."""
 
     shape: Shape
     home: Layout
-    state: int
-    make: Make | None = None
+    made: bool
+    kept: bool
 
 
 class Reading:
@@ -38,6 +37,7 @@ class Reading:
         self._read: dict[ir.Attribute, Sharding] = {}
         self._known_homes: dict[Any, list[Layout]] = {}
         self._layouts: dict[Any, Layout] = {}
+        self._boundaries: dict[Any, tuple[list[Layout], list[Layout]]] = {}
 
     def home(self, attribute: Any, type_: Any, where: Any) -> Layout:
         """The layout of a value with a sharding, without what bodies around have cut."""
@@ -79,8 +79,18 @@ class Reading:
                     shardings = [attributes[label]]
         return [self.home(s, r.type, op) for s, r in zip(shardings, results, strict=True)]
 
-    def boundary(self, func: Any, label: str, types: Sequence[Any]) -> list[Layout]:
-        """The layouts of a function's arguments (``arg_attrs``) or results (``res_attrs``)."""
+    def boundary(self, func: Any) -> tuple[list[Layout], list[Layout]]:
+        """The layouts of a function's arguments and of its results."""
+        key = func.operation, self.manual[-1]
+        if key not in self._boundaries:
+            type_ = func.type
+            self._boundaries[key] = (
+                self._boundary(func, "arg_attrs", type_.inputs),
+                self._boundary(func, "res_attrs", type_.results),
+            )
+        return self._boundaries[key]
+
+    def _boundary(self, func: Any, label: str, types: Sequence[Any]) -> list[Layout]:
         return [
             self.home(attribute_or_none(attributes, "sdy.sharding"), type_, func)
             for attributes, type_ in zip(boundary_attributes(func, label), types, strict=True)

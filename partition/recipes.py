@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,27 +12,47 @@ from .choice.knowledge import Knowledge
 from .kinds import Kind
 from .layouts import Layout, Shape
 from .local.local import COMPUTED, Site, parts, reduce
-from .reading import Make, Reading, Tensor, static_shape
+from .reading import Reading, Tensor, static_shape
+
+# The homes of the results of an op that are not where the module says (None for others), and the way by which
+# all ops together cost least, where these were asked.
+Chosen = tuple[tuple[Layout | None, ...], Way | None] | None
 
 
 @dataclass(slots=True, eq=False)
 class Recipe:
     """How ops of one kind are computed whose operands and results have the same homes.
 
-    ``tensors`` are what is known of the results. ``needed`` are the layouts of the operands, and whether
-    these are their homes; ``given`` those of the results. Where the local op is the op on parts and nothing
-    else, ``repeats``, the first one is ``like`` all others.
+    ``tensors`` are what is known of the results. ``needed`` are operands by their slots, with their layouts,
+    and whether these are their homes; all of them but those that a copy of the op has already, if it is
+    ``kept``: the local op is the op on parts and nothing else. It gets these ``types`` and ``attributes``.
+    ``given`` are the layouts of the results.
     """
 
     held: tuple[Layout, ...]
     free: frozenset[int]
     choice: Choice
     tensors: tuple[Tensor, ...]
-    needed: tuple[tuple[Layout, bool], ...]
+    needed: tuple[tuple[int, Layout, bool], ...]
     given: tuple[Layout, ...]
     at_home: bool  # all results are
-    repeats: bool
-    like: Any = None
+    kept: bool
+    simple: bool  # the op is kept as it stands, its results at home
+    types: tuple[tuple[int, Any], ...] = ()  # of results that are not whole
+    attributes: tuple[tuple[str, Any], ...] = ()
+
+    def write(self, copy: Any, outside: Sequence[str]) -> None:
+        """Makes a copy of an op the op on each device, without the attributes ``outside`` of that."""
+        if outside or self.attributes:
+            held = copy.attributes
+            for name in outside:
+                del held[name]
+            for name, value in self.attributes:
+                held[name] = value
+        if self.types:
+            results = copy.results
+            for i, type_ in self.types:
+                results[i].set_type(type_)
 
 
 class Recipes:
@@ -40,29 +60,22 @@ class Recipes:
 
     def __init__(self, chooser: Chooser, reading: Reading, builder: Builder) -> None:
         self.chooser, self.reading, self.builder = chooser, reading, builder
-        self._states: dict[tuple[Layout, bool], int] = {}
+        self._tensors: dict[tuple[Shape, Layout, bool, bool], Tensor] = {}
         self._known: dict[Any, Recipe] = {}
 
-    def tensor(self, shape: Shape, home: Layout, make: Make | None = None) -> Tensor:
-        """What is known of a value."""
-        return Tensor(shape, home, self._states.setdefault((home, make is None), len(self._states)), make)
+    def tensor(self, shape: Shape, home: Layout, *, made: bool = False, kept: bool = False) -> Tensor:
+        """What is known of a value, the same object for all that are alike."""
+        key = shape, home, made, kept
+        if key not in self._tensors:
+            self._tensors[key] = Tensor(*key)
+        return self._tensors[key]
 
-    def of(
-        self,
-        op: Any,
-        kind: Kind,
-        known: Knowledge,
-        operands: Sequence[Tensor],
-        moved: Mapping[Any, Layout],
-        way: Way | None,
-    ) -> Recipe:
-        """How an op is computed; ``moved`` are the homes of values that are not where the module says, and
-        ``way`` is the one by which all ops together cost least, where these were asked."""
-        others = tuple([moved.get(value) for value in op.results]) if moved else ()
-        key = kind, known, self.reading.manual[-1], others, way, *[tensor.state for tensor in operands]
+    def of(self, op: Any, kind: Kind, known: Knowledge, operands: Sequence[Tensor], chosen: Chosen) -> Recipe:
+        """How an op is computed, whose operands are these."""
+        key = kind, known, self.reading.manual[-1], chosen, *operands
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._new(op, kind, known, operands, others, way)
+            found = self._known[key] = self._new(op, kind, known, operands, chosen)
         return found
 
     def _new(
@@ -71,14 +84,14 @@ class Recipes:
         kind: Kind,
         known: Knowledge,
         operands: Sequence[Tensor],
-        others: Sequence[Layout | None],
-        way: Way | None,
+        chosen: Chosen,
     ) -> Recipe:
-        homes = self.reading.homes(op)
-        if others:
+        homes, way = self.reading.homes(op), None
+        if chosen is not None:
+            others, way = chosen
             homes = [other or home for other, home in zip(others, homes, strict=True)]
         held = tuple([tensor.home for tensor in operands] + homes)
-        free = frozenset([t for t, tensor in enumerate(operands) if tensor.make is not None])
+        free = frozenset([t for t, tensor in enumerate(operands) if tensor.made])
         choice = self.chooser.choose(known, held, free, way)
         layouts, count = choice.taken.layouts, len(operands)
         given = list(layouts[count:])
@@ -86,17 +99,24 @@ class Recipes:
             given = [layout.complete if layout.partial else layout for layout in given]
         lower = COMPUTED.get(known.lowering)
         gathered = known.combined_by_region and any(layout.partial for layout in layouts[count:])
-        repeats = kind.closed and (lower is parts or (lower is reduce and not gathered))
+        site = Site(self.builder, op, known, choice.taken, lambda _: None)
+        kept = kind.closed and (lower is parts or (lower is reduce and not gathered)) and site.plain
+        at_home = given == homes
+        needed = [(t, layouts[t], layouts[t] == tensor.home) for t, tensor in enumerate(operands)]
+        needed = [each for each in needed if not (kept and each[2] and operands[each[0]].kept)]
         return Recipe(
             held,
             free,
             choice,
             tensors=tuple(
-                self.tensor(static_shape(type_) or (), home)
+                self.tensor(static_shape(type_) or (), home, kept=kept and at_home)
                 for type_, home in zip(kind.types, homes, strict=True)
             ),
-            needed=tuple((layouts[t], layouts[t] == tensor.home) for t, tensor in enumerate(operands)),
+            needed=tuple(needed),
             given=tuple(given),
-            at_home=given == homes,
-            repeats=repeats and Site(self.builder, op, known, choice.taken, lambda _: None).plain,
+            at_home=at_home,
+            kept=kept,
+            simple=kept and at_home and not needed,
+            types=tuple([(i, type_) for i, type_ in enumerate(site.types()) if kept and type_ is not None]),
+            attributes=tuple(site.attributes().items()) if kept else (),
         )

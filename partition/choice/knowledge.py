@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from jaxlib.mlir import ir
 
@@ -16,6 +17,7 @@ from ...rulebook.book import RuleBook
 from ..layouts import Shape
 
 Rows = list[tuple[Any, ...]]
+_KNOWN = WeakKeyDictionary[RuleBook, dict[tuple[str, ...], dict[Any, "Knowledge"]]]()  # by modes
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
 _ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
 
@@ -60,6 +62,7 @@ class Knowledge:
     names_functions: tuple[str, ...]  # the attributes that do
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
     looks_up: bool  # operand 0 is read at places that are known only at run time
+    expands: bool  # its operand, if that is a scalar
     facts: Mapping[str, Rows]
     signature: Mapping[str, Rows]  # what the rules were told
 
@@ -93,7 +96,7 @@ class Reader:
         self._looks_at = looks_at([*book.looks_at, *book.partition_looks_at])
         self._modes: dict[str, Rows] = {mode: [()] for mode in modes}
         self._told = Told()
-        self._known: dict[Any, Knowledge] = {}
+        self._known: dict[Any, Knowledge] = _KNOWN.setdefault(book, {}).setdefault(tuple(modes), {})
         self._alike: dict[Any, Knowledge] = {}
 
     def looks_around(self, op: Any) -> bool:
@@ -164,6 +167,7 @@ class Reader:
             names_functions=tuple(name for name, value in attributes_of(op) if _names_functions(value)),
             starts=frozenset(said["starts"]),
             looks_up=bool(said["looks_up"]),
+            expands=bool(said["expands_scalar"]),
             facts=said,
             signature=facts,
         )

@@ -10,7 +10,7 @@ from .choosing import Choice
 from .knowledge import Knowledge
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Computed:
     """An op that is computed: what is known of it, how its slots lie, and the choice of several ways."""
 
@@ -19,7 +19,7 @@ class Computed:
     choice: Choice
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Purpose:
     """The purpose of a collective: the op, the slot and the value; how the value was laid out and is to be;
     where there were several ways to compute the op, the choice; and where the op only hands the value on,

@@ -24,7 +24,7 @@ _CROSSINGS = 1000  # ways to split dimensions there
 _MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """Steps from one layout to another, and what they cost together, in elements that a device sends."""
 

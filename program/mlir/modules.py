@@ -34,6 +34,20 @@ def operations_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list
     return found
 
 
+def children(op: Any) -> list[Any]:
+    """The operations in the regions of an operation, without those inside of them."""
+    found: list[Any] = []
+    add, into, past = found.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        add(inner)
+        return past if len(found) > 1 else into
+
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    del found[0]  # the op itself
+    return found
+
+
 def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
     """The ops inside an op or a module, at any depth."""
     return [inner.opview for inner in operations_in(op, order)]

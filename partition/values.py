@@ -1,0 +1,142 @@
+"""The values of a module as a device has them: in which layouts each has been made, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from .building import Builder
+from .choice.homes import Need
+from .choice.purposes import Purpose
+from .kinds import Kinds
+from .layouts import Axes, Layout, Shape, replicated
+from .reading import Tensor, static_shape
+from .recipes import Recipes
+from .reshards.planning import Planner
+from .reshards.steps import carry_out
+
+_KEPT = 64  # ops for which what was gathered is kept, where memory is short
+
+
+class Values:
+    """The values of a module, and ops, by their numbers in ``kinds``. What is gathered is kept, or gathered
+    ``again`` where it is used much later; ``recording``: what is needed where is taken down."""
+
+    def __init__(
+        self, kinds: Kinds, axes: Axes, planner: Planner, builder: Builder, *, recording: bool, again: bool
+    ) -> None:
+        self.kinds, self.axes, self.planner, self.builder = kinds, axes, planner, builder
+        self.recording, self.again = recording, again
+        self.recipes: Recipes
+        self.tensors: dict[int, Tensor] = {}
+        self.makes: dict[int, Callable[[Layout], Any]] = {}  # values that take no data
+        self.locals: dict[int, Any] = {}  # of values that were made at home, there wherever the value is
+        self.layouts: dict[int, tuple[Layout, ...]] = {}  # other ones in which values have been made
+        self.copies: dict[int, Any] = {}  # of the ops of functions that are written
+        self.simple: set[int] = set()  # the ops whose copies are theirs, at home
+        self.needs: list[tuple[Any, Need]] = []
+        self.clock = 0  # ops so far
+        self._made_at: dict[tuple[int, Layout], int] = {}
+        self._types: dict[tuple[Any, Layout], Any] = {}
+
+    def local(self, type_: Any, layout: Layout) -> Any:
+        """The type of the part that a device holds."""
+        if not any(layout.dims):
+            return type_
+        key = type_, layout
+        if key not in self._types:
+            shape = static_shape(type_) or ()
+            element = ir.RankedTensorType(type_).element_type
+            self._types[key] = self.builder.tensor(self.axes.local(shape, layout.dims), element)
+        return self._types[key]
+
+    def define(
+        self,
+        value: int,
+        type_: Any,
+        layout: Layout,
+        local: Any,
+        home: Layout | None = None,
+        *,
+        kept: bool = False,
+    ) -> None:
+        """Records the local value that a value of the module, of this type, has in a layout; ``kept``: it is
+        its copy."""
+        if value not in self.tensors:
+            self.tensors[value] = self.recipes.tensor(static_shape(type_) or (), home or layout, kept=kept)
+        self._keep(value, layout, local)
+
+    def define_made(self, value: int, shape: Shape, home: Layout, make: Callable[[Layout], Any]) -> None:
+        """Says how a value is made in any layout, of no data."""
+        self.tensors[value], self.makes[value] = self.recipes.tensor(shape, home, made=True), make
+
+    def _keep(self, value: int, layout: Layout, local: Any) -> None:
+        self.builder.scope.known[value, layout] = local
+        self.layouts[value] = (*self.layouts.get(value, ()), layout)
+
+    def known_layouts(self, value: int) -> tuple[Layout, ...]:
+        """The layouts in which a value has been made in some scope."""
+        home = () if self.at_home(value) is None else (self.tensors[value].home,)
+        return (*home, *self.layouts.get(value, ()))
+
+    def find(self, value: int, layout: Layout) -> Any:
+        """The local value that there is here in a layout, or None."""
+        local = self.at_home(value)
+        if local is not None and self.tensors[value].home == layout:
+            return local
+        return self.builder.scope.find((value, layout))
+
+    def at_home(self, value: int) -> Any:
+        """The local value that was made at home, wherever that was, or None."""
+        local = self.locals.get(value)
+        if local is None and (definer := self.kinds.definer(value)) in self.simple:
+            first = self.kinds.results(definer)[0]
+            local = self.locals[value] = self.copies[definer].results[value - first]
+        return local
+
+    def get(self, value: int, layout: Layout, purpose: Purpose | None = None) -> Any:
+        """A value in a layout, resharded from the cheapest one in which it is available here."""
+        builder = self.builder
+        found = self.find(value, layout)
+        stale = self.again and found is not None and self._stale(value, layout)
+        if self.recording and purpose is not None and purpose.computed is None:
+            self.needs.append((purpose.op, Need(purpose.value, layout)))
+        if found is not None and not stale:
+            return found
+        tensor, make = self.tensors[value], self.makes.get(value)
+        if make is not None and not layout.partial:
+            local = make(layout)
+        else:
+            if make is not None:
+                self.get(value, layout.complete)
+            plans = [
+                (self.planner.plan(tensor.shape, known, layout), known)
+                for known in dict.fromkeys(self.known_layouts(value))
+                if not (stale and known == layout) and self.find(value, known) is not None
+            ]
+            plan, start = min(plans, key=lambda pair: self.planner.total(pair[0], 1))
+            if plan.price and purpose is not None:
+                purpose.start, purpose.goal = start, layout
+                builder.purpose = purpose
+            held = self.find(value, start)
+            if stale:  # or XLA takes both for one
+                held = builder.one("stablehlo.optimization_barrier", [held], held.type)
+            local = carry_out(builder, held, tensor.shape, start, plan)
+            builder.purpose = None
+            self._made_at[value, layout] = self.clock
+        self._keep(value, layout, local)
+        return local
+
+    def _stale(self, value: int, layout: Layout) -> bool:
+        """Whether a value was gathered so long ago that it is gathered again."""
+        made = self._made_at.get((value, layout))
+        return made is not None and self.clock - made > _KEPT
+
+    def captured(self, value: Any) -> Any | None:
+        """A value of the module that a region uses from outside, whole."""
+        number = self.kinds.value(value)
+        if number is None or number not in self.tensors:
+            return None
+        return self.get(number, replicated(len(self.tensors[number].shape)))
