@@ -42,6 +42,9 @@ class Moves:
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
         self._splits: dict[tuple[int, ...], list[Dims]] = {}
+        self._of_mesh: dict[int, list[int]] = {}
+        self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
+        self._permuted: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}
 
     def steps(self, shape: Shape, layout: Layout, goal: Layout, *, direct: bool = False) -> Iterator[Step]:
         """The steps that can be taken from a layout on the way to a goal; ``direct``: those that bring
@@ -56,9 +59,13 @@ class Moves:
 
     def _all_steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
         yield from self._reductions(shape, layout, goal)
-        yield from self._gathers(shape, layout, goal)
+        key = shape, layout
+        if key not in self._gathered:
+            self._gathered[key] = tuple(self._gathers(shape, layout))
+            self._permuted[key] = tuple(self._permutes(shape, layout))
+        yield from self._gathered[key]
         yield from self._cuts(shape, layout, goal)
-        yield from self._permutes(shape, layout, goal)
+        yield from self._permuted[key]
         used = set(layout.pieces)
         masks = tuple(p for p in goal.partial if p not in used)
         if masks and (not layout.partial or layout.combine == goal.combine):
@@ -93,7 +100,7 @@ class Moves:
                             scattered = prod(axes.local(shape, after.dims))
                             yield Step("reduce_scatter", order, after, scattered * (n - 1), d)
 
-    def _gathers(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
+    def _gathers(self, shape: Shape, layout: Layout) -> Iterator[Step]:
         """Gathers, and exchanges: what one dimension gathers splits another."""
         axes, dims = self.axes, layout.dims
         size = prod(axes.local(shape, dims))
@@ -131,13 +138,15 @@ class Moves:
         """The pieces of the mesh of two layouts."""
         pieces = self.axes.pieces
         mesh = next((pieces[p].mesh for p in (*layout.pieces, *goal.pieces)), self.axes.main)
-        return [p for p, piece in enumerate(pieces) if piece.mesh == mesh]
+        if mesh not in self._of_mesh:
+            self._of_mesh[mesh] = [p for p, piece in enumerate(pieces) if piece.mesh == mesh]
+        return self._of_mesh[mesh]
 
-    def _permutes(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
+    def _permutes(self, shape: Shape, layout: Layout) -> Iterator[Step]:
         """Each device gets the part of another: dimensions in as many parts, on other pieces."""
         axes, dims = self.axes, layout.dims
         price = float(prod(axes.local(shape, dims)))
-        usable = [p for p in self.same_mesh(layout, goal) if p not in layout.partial]
+        usable = [p for p in self.same_mesh(layout, layout) if p not in layout.partial]
         for new in self.arranged(tuple(usable), tuple(axes.product(held) for held in dims)):
             if new != dims:
                 yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
