@@ -16,10 +16,13 @@ from heapq import heappop, heappush
 from math import prod
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 
+from ..importers.listing import listing_of
 from ..program.elements import bits_of, dtype_of, size_of
-from ..program.mlir.modules import children, operations_in
+from ..program.mlir.modules import children
+from .building import element_of
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
@@ -32,12 +35,7 @@ _KINDS = _HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
 def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
     """Combines the collectives of a module, but for those that stay ``apart``."""
     with module.context, ir.Location.unknown():
-        blocks = dict.fromkeys([op.block for op in operations_in(module) if op.name in _KINDS])
-        for block in blocks:
-            operations = children(block.owner)
-            if len(block.owner.regions) > 1:
-                operations = [op for op in operations if op.block == block]
-            needs = _needs(operations)
+        for operations, needs in _blocks(module):
             groups = _groups(operations, needs, apart)
             if not groups:
                 continue
@@ -49,22 +47,30 @@ def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
                     op.erase()
 
 
-def _needs(operations: Sequence[Any]) -> list[list[int]]:
-    """The ops of a block that each of its ops needs, by number: those that make what it takes, or what ops in
-    its regions take from outside; and of ops with an effect, the one before."""
-    place = {op: n for n, op in enumerate(operations)}
-    needs: list[list[int]] = []
-    effect = -1
-    for n, op in enumerate(operations):
-        values = list(op.operands)
-        if len(op.regions) and op.name not in _KINDS:
-            values += [value for inner in operations_in(op) for value in inner.operands]
-        found = {place.get(value.owner, -1) for value in values}
-        if op.name in _IN_ORDER:
-            found.add(effect)
-            effect = n
-        needs.append(sorted(found - {-1, n}))
-    return needs
+def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:
+    """The ops of each block that has collectives, and those of them that each needs, by number: those that
+    make what it takes, or what ops in its regions take from outside; and of ops with an effect, the one
+    before."""
+    listing, found = listing_of(module), []
+    names, regions = [op.name for op in listing.ops], listing.regions.tolist()
+    definers, operands = listing.definers[listing.operands], listing.operand_offsets
+    definers[listing.operands < 0] = -1
+    for region in dict.fromkeys([regions[n] for n, name in enumerate(names) if name in _KINDS]):
+        block = np.nonzero(listing.regions == region)[0]
+        place = np.full(len(names) + 1, -1, np.int32)  # the last one for the arguments of blocks
+        place[block] = np.arange(len(block))
+        makers, starts = place[definers].tolist(), operands[block].tolist()
+        ends = operands[listing.ends[block]].tolist()
+        needs, effect = list[list[int]](), -1
+        for n, number in enumerate(block.tolist()):
+            needed = set(makers[starts[n] : ends[n]])
+            if names[number] in _IN_ORDER:
+                needed.add(effect)
+                effect = n
+            needed.discard(-1)
+            needs.append(sorted(needed))
+        found.append(([listing.ops[number] for number in block.tolist()], needs))
+    return found
 
 
 _IN_ORDER = frozenset(
@@ -166,7 +172,7 @@ def _key(op: Any) -> Hashable:
         both = [isinstance(value.owner, ir.Block) for value in combining.operands] == [True, True]
         plain = both and len(rest) == 1 and not len(combining.attributes)
         body = combining.name if plain else id(op)  # one of its own
-    element = ir.RankedTensorType(op.operands[0].type).element_type
+    element = element_of(op.operands[0])
     convertible = dtype_of(str(element)) and not isinstance(element, ir.ComplexType)
     carried = bits_of(str(element)) if op.name in _HAND_ON and convertible else element
     return op.name, attributes, body, carried
@@ -181,8 +187,8 @@ def _reorder(
     """Puts the ops of a block in an order in which each group stands together, where the first of its
     results is needed."""
     group_of = {n: group for group in groups for n in group}
-    last, done = operations[-1], [False] * len(operations)
-    for number in range(len(operations)):
+    last, order, done = len(operations) - 1, list[int](), [False] * len(operations)
+    for number in range(last):
         waiting = [] if number in group_of else [number]
         while waiting:
             together = group_of.get(waiting[-1], (waiting[-1],))
@@ -191,9 +197,21 @@ def _reorder(
             if not missing:
                 waiting.pop()
                 for n in together:
-                    if not done[n] and operations[n] != last:
-                        operations[n].move_before(last)
-                    done[n] = True
+                    if not done[n]:
+                        order.append(n)
+                        done[n] = True
+    _put(operations, order)
+
+
+def _put(operations: Sequence[Any], order: Sequence[int]) -> None:
+    """Puts ops of a block that are not at their places in an order."""
+    first, done = 0, [False] * len(operations)  # the first op that is not behind those put so far
+    for n in order:
+        while done[first]:
+            first += 1
+        if n != first:
+            operations[n].move_before(operations[first])
+        done[n] = True
 
 
 # ---- One op in place of several -------------------------------------------------------------------------
