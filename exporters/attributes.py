@@ -48,10 +48,11 @@ class Attributes:
     def set_shardings(self) -> None:
         function, place = self.function, self.instance.layout.place
         order, made = np.asarray(function.order, np.int64), np.asarray(function.definer, np.int64)
+        of_sdy = {name for name in {*function.names} if name.startswith("sdy.")}
         results = np.bincount(made[made >= 0], minlength=len(function.ops))
         unchanged = np.isin(place, np.asarray([*self.written.unchanged], np.int64) - self.instance.place)
         own = [*function.constraints, *function.boundaries]
-        alone = [node for node in function.order if function.names[node].startswith("sdy.")]
+        alone = [node for node in function.order if function.names[node] in of_sdy] if of_sdy else []
         alone += [*function.calls, *made[unchanged & (made >= 0)].tolist()]
         plain, others = np.zeros((2, len(function.ops)), bool)
         plain[order] = results[order] == 1

@@ -156,20 +156,21 @@ class Body:
         nodes = numbers(function.order)
         nodes = nodes[merges[numbers(function.signature)[nodes]]]
         held = self.instance.layout.place[numbers(function.results.first)[nodes]]
-        source, operands = function.originals, function.operands
-        likeness = zip(
-            nodes.tolist(),
-            function.operands.counts[nodes].tolist(),
-            numbers(function.signature)[nodes].tolist(),
-            numbers(function.region)[nodes].tolist(),
-            self.written.contents[self.instance.place + held].tolist(),
-            strict=True,
+        data = np.full(len(function.ops), -1, np.int32)
+        data[: len(function.data)] = function.data
+        data[list(function.originals)] = data[[*function.originals.values()]]
+        columns = (
+            nodes,
+            function.operands.counts[nodes],
+            numbers(function.signature)[nodes],
+            data[nodes],
+            numbers(function.region)[nodes],
+            self.written.contents[self.instance.place + held],
         )
         first: dict[Hashable, int] = {}
-        for node, used, *alike in likeness:
-            told = function.data.get(source.get(node, node))
-            values = map(self.representative, operands[node]) if used else ()
-            other = first.setdefault((*alike, told, *values), node)
+        for node, used, *alike in zip(*map(np.ndarray.tolist, columns), strict=True):
+            values = map(self.representative, function.operands[node]) if used else ()
+            other = first.setdefault((*alike, *values), node)
             if other != node:
                 self.same[node] = other
 

@@ -266,11 +266,9 @@ class _Body:
     def read_special(self, kinds: dict[int, _Kind]) -> None:
         """What nodes say beyond their signatures."""
         function = self.function
-        with_data = self.nodes(kinds, lambda kind: bool(kind.data))
-        function.data = {
-            node: kinds[kind].data
-            for node, kind in zip(with_data, self.kinds[with_data].tolist(), strict=True)
-        }
+        data = np.empty(max(kinds) + 1, np.int32)
+        data[list(kinds)] = [self.bodies.signatures.data(kind.data) for kind in kinds.values()]
+        function.data = column(data[self.kinds])
         for node in self.nodes(kinds, lambda kind: kind.special):
             kind, results = kinds[int(self.kinds[node])], function.results[node]
             function.attributes.update(zip(results, kind.shardings, strict=False))

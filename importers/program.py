@@ -240,30 +240,27 @@ class Reader:
                 for s in {*among(numbers(f.signature))} - {f.signature[n] for n in f.calls}
             }
         )
-        columns: dict[str, list[npt.NDArray[np.int64]]] = {
-            "op_class": [], "operand": [], "defines": [], "calls": [], "inside": []
-        }  # fmt: skip
-        first_node, first_value = [0], [0]
+        names = ("op_class", "operand", "calls", "inside")
+        columns: dict[str, list[npt.NDArray[np.int64]]] = {name: [] for name in names}
+        first_node = [0]
         for number, function in enumerate(functions):
-            nodes, values = first_node[-1], first_value[-1]
+            nodes = first_node[-1]
             signature, definer = numbers(function.signature), numbers(function.definer)
             told = may_be[signature]
             told[list(function.calls)] = True
             offsets, flat = numbers(function.operands.offsets), numbers(function.operands.values)
-            users = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-            leave_out(told, keeps[signature], users, definer[flat])
+            users, makers = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), definer[flat]
+            leave_out(told, keeps[signature], users, makers)
             chosen, rows = np.nonzero(told)[0], np.nonzero(told[users])[0]
-            defined = np.nonzero((definer >= 0) & told[definer])[0]
             index = rows - offsets[users[rows]]
             columns["op_class"].append(np.column_stack([chosen + nodes, signature[chosen]]))
-            columns["operand"].append(np.column_stack([users[rows] + nodes, index, flat[rows] + values]))
-            columns["defines"].append(np.column_stack([definer[defined] + nodes, defined + values]))
+            made_by = np.where(makers[rows] < 0, -1, makers[rows] + nodes)
+            columns["operand"].append(np.column_stack([users[rows] + nodes, index, made_by]))
             calls = [(node + nodes, number_of[callee]) for node, callee in function.calls.items()]
             columns["calls"].append(np.asarray(calls, np.int64).reshape(-1, 2))
             inside = [(node + nodes, number) for node in function.calls]
             columns["inside"].append(np.asarray(inside, np.int64).reshape(-1, 2))
             first_node.append(nodes + len(function.ops))
-            first_value.append(values + len(function.types))
         facts.update((name, np.concatenate(parts)) for name, parts in columns.items())
         answers = self.rules.constants(facts)
         constants = [o for k in ("constant_expression", "scalar_expansion") for (o,) in answers[k]]

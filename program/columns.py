@@ -24,9 +24,18 @@ def column(numbers: Any = ()) -> array[int]:
 
 
 def among(found: Ints) -> list[int]:
-    """The distinct ones of small numbers, in their order."""
+    """The distinct ones of small numbers, sorted."""
     there: list[int] = np.bincount(found).nonzero()[0].tolist()
     return there
+
+
+def unique(found: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The distinct ones of numbers, sorted. NumPy's own function takes long when it is first called: it
+    imports what it has for masked arrays."""
+    found = np.sort(found)
+    new = np.ones(len(found), bool)
+    np.not_equal(found[1:], found[:-1], out=new[1:])
+    return found[new]
 
 
 def numbers(column: array[int]) -> Ints:

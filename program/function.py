@@ -58,6 +58,7 @@ class Signatures:
     examples: list[Any] = field(default_factory=list)  # an op per signature
     counts: list[int] = field(default_factory=list)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _data: dict[tuple[Hashable, ...], int] = field(default_factory=dict)
     attribute_keys: dict[ir.Attribute, Any] = field(default_factory=dict)
 
     def type(self, type_: ir.Type, where: Any) -> int:
@@ -77,6 +78,10 @@ class Signatures:
             key = Elements(self.types.get(attribute.type, -2), -3 - number) if elements else -3 - number
             self.attribute_keys[attribute] = key
         return key
+
+    def data(self, told: tuple[Hashable, ...]) -> int:
+        """A number for what ops have beyond their signatures."""
+        return self._data.setdefault(told, len(self._data))
 
     def number(self, key: Hashable, op: Any, count: int = 1) -> int:
         """The signature with a key that ``count`` more ops have, of which ``op`` is one."""
@@ -131,7 +136,7 @@ class Function:
     terminator: int = -1
     ops: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    data: dict[int, tuple[Hashable, ...]] = field(default_factory=dict)  # what an op has beyond its signature
+    data: array[int] = field(default_factory=column)  # what an op of the module has beyond its signature
     signature: array[int] = field(default_factory=column)
     operands: Operands = field(default_factory=Operands)
     results: Results = field(default_factory=Results)

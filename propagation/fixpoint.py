@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..engine.agenda.agenda import Agenda, Outcome, Pass, PassStatistics
 from ..engine.agenda.agenda import Graph as AgendaGraph
-from ..engine.agenda.retirement import Lists, joined, lists, nobody
+from ..engine.agenda.retirement import Lists, joined, lists
 from ..importers.program import Program
 from ..program.columns import numbers
 from ..program.shardings import Sharding
@@ -168,16 +168,16 @@ class _Propagation:
         )
 
         def classified(found: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-            return np.concatenate([np.where(found < 0, self.nothing, found), classes]).astype(np.int32)
+            return np.where(found < 0, self.nothing, found).astype(np.int32)
 
-        retirement = joined([graph.retirement, nobody(classes)])
+        retirement = joined([graph.retirement, None], [graph.classes, classes])
         return AgendaGraph(
-            classes=classified(graph.classes),
+            classes=classified(np.concatenate([graph.classes, classes])),
             slots=Lists(slot_offsets.astype(np.int32), np.concatenate([graph.slots, cells]).astype(np.int32)),
             place_cell=self.program.cells,
             cells=self.cell_places(),
             neighbours=Lists(graph.neighbour_offsets, graph.neighbours),
-            retirement=retirement._replace(later=classified(graph.retirement.later)),
+            retirement=retirement and retirement._replace(later=classified(retirement.later)),
             companions=self.companions(),
         )
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,11 @@ from ...errors import ShardlogError
 from ...outputs import write
 from ..language.sources import UnreadableError, read_text
 from .plan import Plan
+
+try:  # as the standard library's random does: hashlib loads OpenSSL, of several megabytes
+    from _sha256 import sha256  # type: ignore[import-not-found]
+except ImportError:
+    from hashlib import sha256
 
 _ROOT = "<root>/"  # before the name of a file that is named from the root
 PARTS = ("language", "analysis", "transform", "plan")  # folders of the engine: what makes plans
@@ -143,7 +147,7 @@ class PlanCache:
 
 
 def _hash(data: bytes) -> str:
-    return sha256(data).hexdigest()
+    return str(sha256(data).hexdigest())
 
 
 @cache
@@ -156,4 +160,4 @@ def _version() -> str | None:
                 found.update(f"{part}/{file.name}\n".encode() + file.read_bytes())
     except OSError:
         return None
-    return found.hexdigest()
+    return str(found.hexdigest())

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...engine.agenda.retirement import Retirement, joined, nobody
+from ...engine.agenda.retirement import Retirement, joined
 from ...program.classes import Classes
 from ...program.function import Function
 from ..passes.structure import Structure
@@ -50,7 +50,7 @@ class Graph:
     order: Ints
     neighbour_offsets: Ints
     neighbours: Ints  # items, by place, in push order
-    retirement: Retirement
+    retirement: Retirement | None
     places: int
     result_items: Ints  # exchange between a value that main returns and the function result
     result_places: Ints  # the places of main's function results
@@ -153,16 +153,17 @@ def build_graph(
     lengths = [np.diff(i.layout.slot_offsets) for i in instances] + [np.full(len(returned), 2, np.int32)]
     neighbour_lengths = [np.diff(i.layout.neighbour_offsets) for i in instances]
     neighbour_lengths.append(np.zeros(len(returned), np.int32))
+    classes_of = [*(i.layout.classes for i in instances), result_classes]
     return Graph(
         instances=tuple(instances),
         roots=tuple(built[name] for name in roots),
-        classes=_join([i.layout.classes for i in instances] + [result_classes]),
+        classes=_join(classes_of),
         slot_offsets=_offsets(lengths),
         slots=_join([*slots, result_slots]),
         order=_join([part for name in roots for part in builder.order(built[name])]),
         neighbour_offsets=_offsets(neighbour_lengths),
         neighbours=_join(neighbours),
-        retirement=joined([*(i.layout.retirement for i in instances), nobody(result_classes)]),
+        retirement=joined([*(i.layout.retirement for i in instances), None], classes_of),
         places=first_place + len(returned),
         result_items=result_items,
         result_places=result_places,

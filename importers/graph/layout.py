@@ -20,14 +20,12 @@ import numpy.typing as npt
 
 from ...engine.agenda.retirement import Retirement
 from ...program.classes import Classes
-from ...program.columns import Ints, numbers
+from ...program.columns import Ints, among, numbers
 from ...program.function import Function
 from ...program.uses import Uses
 from ..passes.structure import Structure, ordered_uses
 from .edges import Edges, edges_of
 from .retirement import retirement
-
-_LOCAL = -1  # what is pushed is an item of the function itself
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Layout:
     neighbour_offsets: Ints
     neighbours: Ints
     argument_sources: list[tuple[int, int]]  # position in slots, argument
-    retirement: Retirement
+    retirement: Retirement | None
     result_items: dict[int, list[int]]  # call node -> the edge of each result
     result_sources: dict[int, list[tuple[int, int]]]  # call node -> position in slots, result
     return_uses: list[tuple[int, int]]  # position in neighbours, returned value
@@ -101,9 +99,9 @@ def _node_classes(function: Function, structure: Structure, classes: Classes) ->
     class_of = np.full(len(function.ops), -1, np.int32)
     order = numbers(function.order)
     kinds = (numbers(function.signature) * 2 + structure.multiple)[order]
-    known = np.unique(kinds)
-    table = np.empty(int(known.max(initial=0)) + 1, np.int32)
-    table[known] = [classes.number(k // 2, multiple_uses=bool(k & 1)) for k in known.tolist()]
+    known = among(kinds)
+    table = np.empty(max(known, default=0) + 1, np.int32)
+    table[known] = [classes.number(k // 2, multiple_uses=bool(k & 1)) for k in known]
     class_of[order] = table[kinds]
     return class_of
 
@@ -141,42 +139,37 @@ def _neighbours(
     of a place are in the order of pushes: uses of the targets of an edge, what makes the value, its uses.
     """
     items, returned = _items_of_uses(function, structure, uses, edges)
-    target_ranks = np.full(len(place), len(structure.place) + 1)  # behind what makes the value
-    target_ranks[list(structure.place)] = np.arange(len(structure.place))
+    awake = ~sleeps[items]
+    awake[list(returned)] = True
+    used = awake.nonzero()[0]
     made = ((makers >= 0) & (place == np.arange(len(place)))).nonzero()[0]
-    places, count = place.astype(np.int64), len(structure.place) + 2
-
-    entry_item = np.concatenate([items, makers[made]])
-    entry_rank = np.concatenate(
-        [places[uses.value] * count + target_ranks[uses.value], places[made] * count + count - 2]
-    )
-    entry_age = np.concatenate([-uses.age, np.zeros(len(made))])
-    stays = ~sleeps[entry_item]
-    crossing = (returned != _LOCAL).nonzero()[0]
-    stays[crossing] = True
-
-    keep = stays.nonzero()[0]
-    order = keep[np.lexsort((entry_age[keep], entry_rank[keep]))]
-    offsets = _offsets(np.bincount(entry_rank[keep] // count, minlength=len(place)))
+    made = made[~sleeps[makers[made]]]
+    ranks = np.full(len(place), len(structure.place) + 1)  # behind what makes the value
+    ranks[list(structure.place)] = np.arange(len(structure.place))
+    values, count = uses.value[used], len(structure.place) + 2
+    keys = np.concatenate([place[values] * np.int64(count) + ranks[values], made * count + count - 2])
+    order = np.lexsort((np.concatenate([-uses.age[used], np.zeros(len(made))]), keys))
+    offsets = _offsets(np.bincount(keys // count, minlength=len(place)))
     return_uses = []
-    if len(crossing):
-        where = np.full(len(entry_item), -1)
+    if returned:
+        where = np.empty(len(order), np.int64)
         where[order] = np.arange(len(order))
-        return_uses = list(zip(where[crossing].tolist(), returned[crossing].tolist(), strict=True))
-    return offsets, entry_item[order].astype(np.int32), sorted(return_uses)
+        at = where[np.searchsorted(used, list(returned))].tolist()
+        return_uses = sorted(zip(at, returned.values(), strict=True))
+    return offsets, np.concatenate([items[used], makers[made]])[order], return_uses
 
 
 def _items_of_uses(
     function: Function, structure: Structure, uses: Uses, edges: Edges
-) -> tuple[Ints, npt.NDArray[np.int64]]:
-    """The item that each use pushes; where that is one of the caller's, the number of the returned value."""
-    items = uses.node.copy()
-    returned = np.full(len(uses.node), _LOCAL)
+) -> tuple[Ints, dict[int, int]]:
+    """The item that each use pushes; and the uses that push one of the caller's, with the number of the
+    returned value."""
+    items, returned = uses.node.copy(), dict[int, int]()
     special = np.zeros(len(function.ops), bool)
     special[[node for node, _ in edges.of_use]] = True
     if structure.callee:
         special[function.terminator] = True
-    for at in np.nonzero(special[uses.node])[0].tolist():
+    for at in special[uses.node].nonzero()[0].tolist():
         node, index = int(uses.node[at]), int(uses.index[at])
         if (node, index) in edges.of_use:
             items[at] = edges.of_use[node, index]

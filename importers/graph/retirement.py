@@ -10,7 +10,7 @@ import numpy as np
 
 from ...engine.agenda.retirement import Retirement, lists, nobody
 from ...program.classes import Classes
-from ...program.columns import Ints
+from ...program.columns import Ints, among
 from ...program.function import Function
 from ..passes.structure import Structure
 
@@ -21,16 +21,17 @@ def retirement(
     classes: Classes,
     item_classes: Ints,
     makers: Ints,
-) -> Retirement:
-    """The arrays by which the items of a function retire. ``makers`` is the item that makes each value;
-    -1: none."""
-    never = nobody(item_classes)
+) -> Retirement | None:
+    """The arrays by which the items of a function retire; None where none do. ``makers`` is the item that
+    makes each value; -1: none."""
     dead, uses = structure.dead, structure.uses
     if not dead:
-        return never
+        return None
+    never = nobody(item_classes)
     by_dead = np.nonzero(np.isin(uses.node, list(dead)))[0]
-    values = np.unique(uses.value[by_dead])
-    numbers = {value: number for number, value in enumerate(values.tolist())}
+    known = among(uses.value[by_dead])
+    values = np.asarray(known, np.int32)
+    numbers = {value: number for number, value in enumerate(known)}
     used = np.isin(uses.value, values)
     users = {v: dict[int, None]() for v in numbers}  # value -> the nodes that use it
     for value, node in zip(uses.value[used].tolist(), uses.node[used].tolist(), strict=True):

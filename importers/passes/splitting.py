@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...program.columns import Ints, Whole, column, numbers, spread, spread_ranges, starts
+from ...program.columns import Ints, Whole, among, column, numbers, spread, spread_ranges, starts, unique
 from ...program.function import Function
 
 _STEPS = 20
@@ -122,9 +122,9 @@ class _Splitter:
             entries, rows = spread(self.offsets, wave % nodes)
             used = self.operands[entries]
             inner = self.copied[used]
-            wave = np.unique((wave // nodes)[rows[inner]] * nodes + self.definer[used[inner]])
+            wave = unique((wave // nodes)[rows[inner]] * nodes + self.definer[used[inner]])
             found.append(wave)
-        return np.unique(np.concatenate(found))
+        return unique(np.concatenate(found))
 
     def unused(self, kept: Ints, copied: Ints) -> npt.NDArray[np.bool_]:
         """Which nodes are constants without uses other than by sharding groups.
@@ -146,8 +146,8 @@ class _Splitter:
             removed[waiting[~used]] = True
             entries, _ = spread(self.offsets, waiting[~used])
             uses -= np.bincount(self.operands[entries], minlength=count)
-            makers = np.unique(self.definer[self.operands[entries]])
-            waiting = makers[(makers >= 0) & self.is_constant[makers]]
+            makers = self.definer[self.operands[entries]]
+            waiting = np.asarray(among(makers[(makers >= 0) & self.is_constant[makers]]), np.int32)
         return removed
 
     def takes(self, removed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
