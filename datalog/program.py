@@ -66,8 +66,7 @@ class Program:
         self._symbols: Array = np.empty(0, object)
         self._written: Written | None = None
         self._proofs: Search | None = None  # over the last run
-        self._ran = False
-        self._at_once = True  # whether no facts have come since the first run
+        self._runs = 0
 
     @property
     def relations(self) -> dict[str, Relation]:
@@ -88,12 +87,7 @@ class Program:
         fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
         """
         added(self._store, self.relation_named(relation), facts)
-        self._note(relation)
-
-    def _note(self, relation: str) -> None:
-        """Note that a relation has facts from outside."""
         self._given.add(relation)
-        self._at_once = self._at_once and not self._ran
 
     def run(self, *relations: str, limits: Limits | None = None) -> None:
         """Computes all relations, or these ones and what they depend on.
@@ -103,13 +97,13 @@ class Program:
         running, as when a limit is reached. Other threads run meanwhile, and Ctrl-C stops it.
         """
         names = [self.relation_named(name).name for name in relations] or list(self.relations)
-        self._proofs, self._ran = None, True
+        self._proofs, self._runs = None, self._runs + 1
         self._store.evaluate(names, limits or self.limits)
 
     def profile(self, *relations: str, limits: Limits | None = None) -> Profile:
         """As ``run``; returns what it took, rule by rule and round by round."""
         names = [self.relation_named(name).name for name in relations] or list(self.relations)
-        self._proofs, self._ran = None, True
+        self._proofs, self._runs = None, self._runs + 1
         start = perf_counter()
         noted = self._store.profile(names, limits or self.limits)
         return profile_of(noted, self._program.plan, perf_counter() - start)
@@ -140,7 +134,7 @@ class Program:
         for transfer in directives.inputs(plan, Path(folder)):
             if wanted is None or transfer.relation.name in wanted:
                 read(self._store, transfer, plan)
-                self._note(transfer.relation.name)
+                self._given.add(transfer.relation.name)
 
     def run_outputs(self) -> None:
         """Computes the relations of ``.output`` and ``.printsize`` and what they depend on, as ``run``."""
@@ -238,7 +232,7 @@ class Program:
                 self._request,
                 self._written,
                 self._inside,
-                at_once=self._at_once,
+                at_once=self._runs == 1,
                 limits=self.limits,
             )
         return self._proofs

@@ -184,7 +184,8 @@ class ReferenceStore:
         self.rows(relation)
         assert self._evaluation is not None
         index = self._plan.index(relation)
-        return self._as_found(self._plan.relations[index], self._evaluation.found(index))
+        rows, rounds = self._evaluation.found(index)
+        return self._as_found(self._plan.relations[index], (rows, [0, *rounds]))
 
     def _as_found(self, relation: Relation, found: tuple[list[tuple[Any, ...]], list[int]]) -> Found:
         return self._as_columns(relation, found[0]), np.array(found[1], np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -23,13 +23,11 @@ _NONE = np.empty(0, np.int64)
 class StoredExtents:
     """The tuples of relations by name, found by some of their columns, as of the store's last evaluation.
 
-    ``derived`` are the relations that have more than facts. Tuples of these have heights: each follows from
-    facts and tuples of lesser heights. ``at_height`` gives them where the store's rounds are none.
+    They are in the order of rounds: those of the store, or, after ``at_height``, of heights.
     """
 
-    def __init__(self, store: Store, plan: Plan, derived: Collection[str]) -> None:
+    def __init__(self, store: Store, plan: Plan) -> None:
         self._store = store
-        self._derived = derived
         self._relations = {relation.name: relation for relation in plan.relations}
         self._found: dict[str, _Extent] = {}
         self._ordered: dict[str, _Extent] = {}  # by height
@@ -46,20 +44,15 @@ class StoredExtents:
         """The tuples that have the ``known`` values by column."""
         return self._of(relation).tuples(known, None)
 
-    def before(self, relation: str, known: Mapping[int, Any], height: int) -> Iterator[Row]:
-        """Those of lesser height."""
-        if relation not in self._derived:
-            return self.matching(relation, known)
-        return (self._ordered.get(relation) or self._of(relation)).tuples(known, height)
+    def before(self, relation: str, known: Mapping[int, Any], round_: int) -> Iterator[Row]:
+        """Those that were found before a round."""
+        return (self._ordered.get(relation) or self._of(relation)).tuples(known, round_)
 
-    def height(self, relation: str, row: Row) -> int | None:
-        """The height of a tuple, or what orders it as heights do. None where it does not hold, or follows
-        only from what others made superfluous."""
+    def round(self, relation: str, row: Row) -> int | None:
+        """The round of a tuple; None where it was not found."""
         extent = self._ordered.get(relation) or self._of(relation)
         number = extent.number(row)
-        if number is None:
-            return None
-        return int(extent.starts.searchsorted(number, "right")) if relation in self._derived else 0
+        return None if number is None else int(extent.starts.searchsorted(number, "right"))
 
     def holds(self, relation: str, row: Row) -> bool:
         """Whether there is a tuple."""
@@ -107,8 +100,7 @@ class _Values:
 
 
 class _Extent:
-    """A relation in an order in which those of a height stand together; ``starts`` are the first of each
-    height but the least."""
+    """A relation in the order of rounds; ``starts`` are the first tuples of each but the first."""
 
     def __init__(self, relation: Relation, found: Found, count: int, values: _Values) -> None:
         self.columns, self.starts = found
@@ -124,11 +116,11 @@ class _Extent:
         self._indexes: dict[tuple[int, ...], dict[Any, list[int]]] = {}  # by columns and what these have
         self._searches: dict[tuple[int, ...], int] = {}  # without an index
 
-    def tuples(self, known: Mapping[int, Any], height: int | None) -> Iterator[Row]:
-        """The tuples with these values, of lesser height where one is given."""
+    def tuples(self, known: Mapping[int, Any], round_: int | None) -> Iterator[Row]:
+        """The tuples with these values, before a round where one is given."""
         end = self.count
-        if height is not None and height <= len(self.starts):
-            end = int(self.starts[height - 1]) if height else 0
+        if round_ is not None and round_ <= len(self.starts):
+            end = int(self.starts[round_ - 1]) if round_ > 0 else 0
         if len(known) == len(self.columns):
             row = tuple([known[column] for column in range(len(known))])
             number = self.number(row)

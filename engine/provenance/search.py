@@ -1,14 +1,16 @@
 """Proofs over what a store has computed: premises are searched for where they are asked for.
 
 Nothing is noted while rules run but the round in which each tuple is found. Where these
-are in the order of the heights of tuples, a search among tuples of lesser height finds a proof of the least
-height; where they are not, the tuples are found once more in the order of heights (``transform.heights``).
+say the heights of tuples (``rounds``), a search among those of lesser height finds a proof of the least;
+where they do not, the tuples are found once more in the order of heights (``transform.heights``).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -25,6 +27,7 @@ from ..transform.heights import grown
 from .extents import StoredExtents
 from .matching import Bindings, Matcher, Row, Rules, is_pattern
 from .proof import Proof
+from .rounds import Rounds, chosen
 
 _COUNTED = 1000  # tuples of aggregates that a proof has
 TRIES = 10_000  # combinations of tuples that are looked at to see how far a rule gets
@@ -48,11 +51,11 @@ _FACT = _Step()
 class _Lower:
     """The tuples below a height."""
 
-    extents: StoredExtents
+    search: Search
     height: int
 
     def matching(self, relation: str, known: dict[int, Any]) -> Iterator[Row]:
-        return self.extents.before(relation, known, self.height)
+        return self.search.below(relation, known, self.height)
 
 
 @dataclass(frozen=True)
@@ -100,19 +103,11 @@ class Search:
         self._eqrels = {relation.name for relation in plan.relations if relation.eqrel}
         self._strata = {plan.relations[i].name: n for n, s in enumerate(plan.strata) for i in s.relations}
         self._derived = self._eqrels.union(self._strata)
-        # Those of which rules give more than there is in the end: what is left over is chosen.
-        self._chosen = {
-            plan.relations[i].name
-            for stratum in plan.strata
-            if stratum.candidates
-            or stratum.superfluous
-            or any(plan.relations[i].most is not None for i in stratum.relations)
-            for i in stratum.relations
-        }
-        self._ordered: set[str] = set()  # the relations whose tuples are known to be in the order of heights
-        self.extents = StoredExtents(store, plan, self._derived)
+        self._passed: set[str] = set()  # relations whose tuples were found in the order of heights
+        self.extents = StoredExtents(store, plan)
         self._given: dict[str, set[Row]] = {}
         self._steps: dict[_Key, _Step] = {}
+        self._heights: dict[_Key, int | None] = {}
         self._aggregates: dict[int, list[Aggregate]] = {}  # by the identity of the clause
         self._choices: dict[tuple[int, tuple[int, ...], frozenset[str]], tuple[int, ...]] = {}
 
@@ -136,33 +131,24 @@ class Search:
                 distance += 1
             return self._built(goal, {k for k, d in order.items() if depth is None or d < depth})
 
+    @cached_property
+    def _rounds(self) -> Rounds:
+        return Rounds(self._plan, self._clauses, self._facts, self._at_once)
+
     def _order(self, goal: str) -> None:
-        """See that the tuples that proofs of a relation may go through are in the order of their heights."""
+        """See that the heights of the tuples are known that proofs of a relation may go through."""
         needed, waiting = dict.fromkeys([goal]), [goal]
         for name in waiting:  # which grows
             uses = (use for _, clause in self._clauses.get(name, ()) for use in clause_uses(clause))
             more = [u.relation for u in uses if u.strict != "negation" and u.relation in self._derived]
             waiting += dict.fromkeys(name for name in more if name not in needed)
             needed.update(dict.fromkeys(more))
-        if self._ordered.issuperset(needed):
+        if self._passed.issuperset(needed) or all(map(self._rounds.says, needed)):
             return
-        if not all(map(self._is_ordered, needed)):
-            plan, shared = compile_heights(self._request, goal, self._derived, self._chosen)
-            found = self._store.ask_found(plan.to_json(), shared, self._limits)
-            self.extents.at_height({n: found[grown(n)] for n in needed if grown(n) in found})
-        self._ordered.update(needed)
-
-    def _is_ordered(self, name: str) -> bool:
-        """Whether the rounds of a relation are in the order of heights: all that its rules start from are
-        facts, and they gave all of it in one go."""
-        if name not in self._derived:
-            return True
-        plain = self._at_once and not self._facts(name) and name not in self._chosen
-        stratum = self._strata.get(name)
-        atoms = (x for _, clause in self._clauses.get(name, ()) for x in clause.body if isinstance(x, Atom))
-        return plain and all(
-            x.name not in self._derived or self._strata.get(x.name) == stratum for x in atoms
-        )
+        plan, shared = compile_heights(self._request, goal, self._derived, chosen(self._plan))
+        found = self._store.ask_found(plan.to_json(), shared, self._limits)
+        self.extents.at_height({name: found[grown(name)] for name in needed if grown(name) in found})
+        self._passed.update(needed)
 
     def _built(self, goal: _Key, closed: set[_Key]) -> Proof:
         """The proof of a goal; steps that are not in ``closed`` stay open."""
@@ -202,9 +188,51 @@ class Search:
             self._steps[key] = _FACT if self.is_given(*key) else self._derivation(*key)
         return self._steps[key]
 
+    def below(self, relation: str, known: dict[int, Any], height: int) -> Iterator[Row]:
+        """The tuples with the ``known`` values that are of lesser height."""
+        if relation not in self._derived:
+            return self.extents.matching(relation, known)
+        if relation in self._passed or relation in self._rounds.offsets:
+            return self.extents.before(relation, known, height - self._offset(relation))
+        rows = self.extents.matching(relation, known)
+        return (
+            row for row in rows if (found := self._height((relation, row))) is not None and found < height
+        )
+
+    def _height(self, key: _Key) -> int | None:
+        """The height of a tuple; None where it follows only from what others made superfluous."""
+        if key not in self._heights:
+            relation, row = key
+            if self.is_given(*key):
+                self._heights[key] = 0
+            elif relation in self._passed or relation in self._rounds.offsets:
+                height = self.extents.round(relation, row)
+                self._heights[key] = None if height is None else height + self._offset(relation)
+            else:
+                self._steps[key], self._heights[key] = self._lowest(*key)
+        return self._heights[key]
+
+    def _offset(self, relation: str) -> int:
+        return 0 if relation in self._passed else self._rounds.offsets[relation]
+
+    def _lowest(self, relation: str, row: Row) -> tuple[_Step, int | None]:
+        """The derivation of a tuple that is of the least height, found from what is of any, and this."""
+        best, below = _Step(lost=True), None
+        limit = sys.maxsize
+        while limit > 0:
+            found = self._derivations(relation, dict(enumerate(row)), limit)
+            step = next((step for _, step in found), None)
+            if step is None:
+                break
+            best, below = step, max((self._height(key) or 0 for key in step.premises), default=0)
+            limit = below
+        return best, None if below is None else below + 1
+
     def _derivation(self, relation: str, row: Row) -> _Step:
         """The first derivation of a tuple from those below its height: all of these are of the least."""
-        height = self.extents.height(relation, row)
+        height = self._height((relation, row))
+        if (relation, row) in self._steps:
+            return self._steps[relation, row]
         if height is None:
             return _Step(lost=True)
         found = self._derivations(relation, dict(enumerate(row)), height)
@@ -216,7 +244,7 @@ class Search:
     def _derivations(self, relation: str, wanted: dict[int, Any], height: int) -> Iterator[tuple[Row, _Step]]:
         """The tuples with the ``wanted`` values that rules give from what is below a height, each as often as
         they do."""
-        matcher = Matcher(self.rules, _Lower(self.extents, height), self.extents)
+        matcher = Matcher(self.rules, _Lower(self, height), self.extents)
         for source, clause in self._clauses.get(relation, ()):
             start = self._start(matcher, clause, wanted)
             if start is None:

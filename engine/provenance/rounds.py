@@ -1,0 +1,105 @@
+"""What the rounds of an evaluation say of the heights of tuples.
+
+In a stratum whose rules all start from tuples of one height, such as facts, the tuples of a round are of one
+height, one more than those of the round before. Where there is no recursion a tuple's height follows from
+those of its premises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from ..language.syntax import Atom, Clause
+from ..plan.plan import Plan, Source, Stratum
+
+_DEEPEST = 16  # relations that are looked through one below the other
+
+Clauses = Mapping[str, Collection[tuple[Source, Clause]]]
+
+
+class Rounds:
+    """For each relation how the heights of its tuples are had, if everything was computed ``at_once``.
+
+    ``offsets``: what is to be added to the number of a tuple's round. ``layers``: how many relations have to
+    be looked through, one below the other; 0 where there is an offset. Of derived relations in neither rounds
+    do not say the heights.
+    """
+
+    def __init__(
+        self, plan: Plan, clauses: Clauses, facts: Callable[[str], Collection[object]], at_once: bool
+    ) -> None:
+        self.offsets: dict[str, int] = {}
+        self.layers: dict[str, int] = {}
+        self._clauses = clauses
+        self._levels: dict[str, int | None] = {}  # of relations whose tuples are all of one height
+        closed = {relation.name for relation in plan.relations if relation.eqrel}
+        strata = [({plan.relations[i].name for i in stratum.relations}, stratum) for stratum in plan.strata]
+        self._derived = closed.union(*(names for names, _ in strata))
+        for names, stratum in strata:
+            if not any(map(facts, names)):
+                offset = self._offset(names) if at_once and not _chooses(plan, stratum) else None
+                if offset is not None:
+                    self.offsets.update(dict.fromkeys(names, offset))
+                    self.layers.update(dict.fromkeys(names, 0))
+                if not stratum.recursive and not names & closed:
+                    self._levels.update((name, self._level(name)) for name in names)
+            if not stratum.recursive and not names & closed and not names & set(self.offsets):
+                self._layer(names)
+
+    def says(self, relation: str) -> bool:
+        """Whether the heights of a relation are had from rounds."""
+        return relation not in self._derived or relation in self.layers
+
+    def _layer(self, names: Iterable[str]) -> None:
+        for name in names:
+            below = {
+                a for _, clause in self._clauses.get(name, ()) for a in _atoms(clause) if a in self._derived
+            }
+            if all(a in self.layers for a in below):
+                layer = 1 + max((self.layers[a] for a in below), default=0)
+                if layer <= _DEEPEST:
+                    self.layers[name] = layer
+
+    def _level(self, name: str) -> int | None:
+        """The height of all tuples of a relation; None where they differ."""
+        tops = {self._top(_atoms(clause)) for _, clause in self._clauses.get(name, ())}
+        top = tops.pop() if len(tops) == 1 else None
+        return None if top is None else top + 1
+
+    def _offset(self, names: Collection[str]) -> int | None:
+        """The height of the tuples from which all rules of a stratum start; None where they differ, or where
+        rules take others on the way."""
+        start: set[int | None] = set()
+        way: set[int | None] = {0}
+        for name in names:
+            for _, clause in self._clauses.get(name, ()):
+                atoms = _atoms(clause)
+                others = [atom for atom in atoms if atom not in names]
+                (start if len(others) == len(atoms) else way).add(self._top(others))
+        if len(start) > 1 or None in start or None in way:
+            return None
+        first = next(iter(start), 0)
+        assert first is not None
+        return first if all(top is not None and top <= first + 1 for top in way) else None
+
+    def _top(self, atoms: Iterable[str]) -> int | None:
+        """The height of the highest of some atoms' tuples; None where it is not the same for all."""
+        levels = [self._levels.get(atom) if atom in self._derived else 0 for atom in atoms]
+        known = [level for level in levels if level is not None]
+        return max(known, default=0) if len(known) == len(levels) else None
+
+
+def _atoms(clause: Clause) -> list[str]:
+    return [literal.name for literal in clause.body if isinstance(literal, Atom)]
+
+
+def _chooses(plan: Plan, stratum: Stratum) -> bool:
+    """Whether rules of a stratum give more than there is in the end."""
+    limited = any(plan.relations[i].most is not None for i in stratum.relations)
+    return bool(stratum.candidates or stratum.superfluous) or limited
+
+
+def chosen(plan: Plan) -> set[str]:
+    """The relations of which rules give more than there is in the end: what is left over was chosen."""
+    strata = (stratum for stratum in plan.strata if _chooses(plan, stratum))
+    return {plan.relations[i].name for stratum in strata for i in stratum.relations}
