@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -217,8 +216,7 @@ class Rules:
         return self.args(literal) if isinstance(literal, Atom) else terms(literal)
 
 
-@dataclass(frozen=True)
-class Matcher:
+class Matcher(NamedTuple):
     """``atoms`` has the tuples for atoms, ``holds`` those that negations and aggregates look at."""
 
     rules: Rules
@@ -253,9 +251,10 @@ class Matcher:
         known = self.known(atom, bindings)
         free = [(i, name) for i, name in shape.variables if name not in bindings]
         for row in extents.matching(atom.name, known):
-            if any(row[i] != value for i, value in known.items()):
-                continue
             found: Bindings | None = dict(bindings)
+            for i, value in known.items():
+                if row[i] != value:
+                    found = None
             for i, name in free:
                 if found is not None and found.setdefault(name, row[i]) != row[i]:
                     found = None

@@ -47,8 +47,7 @@ class _Step(NamedTuple):
 _FACT = _Step()
 
 
-@dataclass(frozen=True)
-class _Lower:
+class _Lower(NamedTuple):
     """The tuples below a height."""
 
     search: Search
