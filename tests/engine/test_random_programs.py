@@ -241,7 +241,8 @@ def test_souffle_agrees(found: list[Rule], given_facts: dict[str, list[tuple[Any
 
 def all_agree(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> bool:
     """Soufflé gives what both evaluators give, but for what it chooses and numbers in an order of its own.
-    False where it aborts, as it does for some rules with ranges in a circle."""
+    False where it refuses a program, as with aggregates that depend on each other, or aborts, as at some
+    rules with ranges in a circle."""
     answers = program(found).evaluate(given_facts, NAMES)
     # Soufflé aborts at a branch in an aggregate.
     lines = [".decl leaf(n:number)", "leaf(n) :- tree($Leaf(n))."]
@@ -254,9 +255,8 @@ def all_agree(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) 
         source = Path(folder, "program.dl")
         source.write_text("\n".join(lines))
         done = subprocess.run([str(tools.souffle()), "-w", "-D", folder, source], capture_output=True)
-        if done.returncode < 0:
+        if done.returncode:
             return False
-        assert done.returncode == 0, done.stderr.decode()
         for name in names:
             written = Path(folder, f"{name}.csv").read_text().splitlines()
             ours = {"\t".join(map(str, row)) if row else "()" for row in answers[name]}
