@@ -184,8 +184,12 @@ class _Propagation:
     def unchanged(self, kept: set[int], final: npt.NDArray[np.int32]) -> dict[int, Sharding]:
         """The shardings of places whose cells still hold a content of ``kept``, priorities and all."""
         shardings = {cell: s for cell, s in self.program.initial.items() if int(final[cell]) in kept}
-        cells = enumerate(self.program.cells.tolist())
-        return {place: shardings[cell] for place, cell in cells if cell in shardings}
+        cells = self.program.cells
+        places = np.flatnonzero(np.isin(cells, list(shardings)))
+        return {
+            place: shardings[cell]
+            for place, cell in zip(places.tolist(), cells[places].tolist(), strict=True)
+        }
 
     def with_unshared(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The contents with the shardings that members of a sharding group keep of their own, where the
@@ -273,17 +277,18 @@ class _Propagation:
 
     def _statics(self, level: int | None, strategy: str) -> npt.NDArray[np.int32]:
         """The static facts of every class in a stage; -1 where nothing flows."""
-        numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
+        numbers = [-1] * (self.classes + len(self.annotation_classes))
         for number, known in enumerate(self.program.classes.known):
             flows = known.flows.get(level)
             if not flows:
                 continue
             key = number, flows, strategy  # many levels are alike
-            if key not in self.statics:
-                facts: dict[str, Any] = {**known.static, "flows": list(flows), "strategy": [(strategy,)]}
-                self.statics[key] = self.agenda.static(facts)
-            numbers[number] = self.statics[key]
-        return numbers
+            static = self.statics.get(key)
+            if static is None:
+                facts: dict[str, Any] = {**known.static, "flows": flows, "strategy": [(strategy,)]}
+                static = self.statics[key] = self.agenda.static(facts)
+            numbers[number] = static
+        return np.asarray(numbers, np.int32)
 
     def reveals(self, priority: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """The annotations whose turn comes with a priority (the first one hides what all others have), and

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::budget::Limits;
 use crate::compile::plan::{self, Plan};
@@ -57,6 +57,8 @@ impl Stratum {
 
 pub struct Program {
     pub schemas: Vec<Schema>,
+    /// The numbers of the relations by their names.
+    names: FxHashMap<String, RelationId>,
     /// The types of the fields of each record type.
     pub records: Vec<Vec<Type>>,
     pub(crate) strata: Vec<Stratum>,
@@ -141,7 +143,9 @@ impl Program {
             relations[relation.0].give(&tuple)?;
         }
         let initial = Database { relations, values: Values::default() };
-        Ok(Program { schemas, records, strata, shared: plan.shared, sources: plan.sources, initial })
+        let names =
+            schemas.iter().enumerate().map(|(i, schema)| (schema.name.clone(), RelationId(i))).collect();
+        Ok(Program { schemas, names, records, strata, shared: plan.shared, sources: plan.sources, initial })
     }
 
     /// A database without input.
@@ -150,8 +154,7 @@ impl Program {
     }
 
     pub fn relation(&self, name: &str) -> Result<RelationId, Error> {
-        let found = self.schemas.iter().position(|schema| schema.name == name);
-        found.map(RelationId).ok_or_else(|| Error::UnknownRelation(name.to_string()))
+        self.names.get(name).copied().ok_or_else(|| Error::UnknownRelation(name.to_string()))
     }
 
     pub fn schema(&self, relation: RelationId) -> &Schema {

@@ -196,9 +196,11 @@ fn checked<'a>(passes: &'a [PyPass], classes: &[i32], later: &[i32]) -> PyResult
     for (worklist, items, statics) in passes {
         let (items, statics) = (items.as_slice()?, statics.as_slice()?);
         check("items of a pass", items, classes.len())?;
-        check("classes", classes, statics.len())?;
-        check("later", later, statics.len())?;
         checked.push(Pass { worklist: *worklist, items, statics });
+    }
+    if let Some(known) = checked.iter().map(|pass| pass.statics.len()).min() {
+        check("classes", classes, known)?;
+        check("later", later, known)?;
     }
     Ok(checked)
 }
