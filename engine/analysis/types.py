@@ -43,6 +43,11 @@ class Types:
     fields: Mapping[str, tuple[str, ...]]  # record kind -> kinds of its fields
     below: Mapping[str, frozenset[str]]  # type -> itself and every type that is a subtype of it
     branches: Mapping[str, BranchType] = field(default_factory=dict)  # by name
+    broken: frozenset[str] = frozenset()  # types that count as numbers, since what they are cannot be known
+
+    def is_known(self, type_name: str) -> bool:
+        """Whether it is known what a type is."""
+        return type_name in self.kinds and type_name not in self.broken
 
     def root(self, type_name: str) -> Type:
         """The root of a type as the plan has it. Types that are not known count as numbers."""
@@ -68,8 +73,8 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
     for name in by_name:
         resolved.kind_of(name, ())
     kinds = resolved.kinds
-    for name in by_name:
-        kinds.setdefault(name, "number")  # in error: anything will do
+    broken = frozenset(by_name.keys() - kinds.keys())
+    kinds.update(dict.fromkeys(broken, "number"))
     columns = {name: d.columns for name, d in by_name.items() if d.form == "record"}
     inside = [b.columns for d in by_name.values() for b in d.branches]
     for column in (column for record in (*columns.values(), *inside) for column in record):
@@ -80,7 +85,7 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
     }
     branches = _branches(by_name, kinds, columns, fields, reporter)
     if len(reporter) > errors:  # what is below what is not known
-        return Types(kinds, columns, fields, dict.fromkeys(kinds, frozenset(kinds)), branches)
+        return Types(kinds, columns, fields, dict.fromkeys(kinds, frozenset(kinds)), branches, broken)
     return Types(kinds, columns, fields, _below(by_name, kinds), branches)
 
 

@@ -152,6 +152,18 @@ class Reporter:
         return diagnostics, {file: n - _SHOWN for file, n in found.items() if n > _SHOWN}
 
 
+class MutedReporter(Reporter):
+    """Reports to another one, but no mismatches of types (E03xx): for what follows from other errors."""
+
+    def __init__(self, sources: Sources, reporter: Reporter) -> None:
+        super().__init__(sources)
+        self._reporter = reporter
+
+    def error(self, code: str, at: int, message: Text, hint: Text = "") -> None:
+        if not code.startswith("E03"):
+            self._reporter.error(code, at, message, hint)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint naming the nearest of ``known``, or an empty string where none is near."""
     near = nearest(name, known)

@@ -13,12 +13,12 @@ from ..analysis.inference import Inference, argument_kinds, kind_of
 from ..analysis.keys import check_key, drop_key
 from ..analysis.projections import Projections
 from ..analysis.scopes import resolve
-from ..analysis.strata import stratify
+from ..analysis.strata import clause_uses, stratify
 from ..analysis.subtypes import check_subtypes
 from ..analysis.types import PRIMITIVES, Types, declared_types, plan_type
 from ..analysis.warnings import warn
 from ..language import syntax as ast
-from ..language.diagnostics import Diagnostic, EngineError, Reporter, did_you_mean
+from ..language.diagnostics import Diagnostic, EngineError, MutedReporter, Reporter, did_you_mean
 from ..language.reading import Reader
 from ..language.sources import Sources
 from ..language.syntax import Atom, Call, Clause, Module, RelationDeclaration, Text
@@ -363,9 +363,7 @@ class _Compiler:
         ]
 
     def checked_clauses(
-        self,
-        declared: Mapping[str, RelationDeclaration],
-        types: Types,
+        self, declared: Mapping[str, RelationDeclaration], types: Types
     ) -> list[tuple[Clause, dict[str, str]]]:
         """The clauses that name known relations, with the kinds of their variables."""
         columns = {
@@ -374,7 +372,7 @@ class _Compiler:
         }
         keyed = self.keyed(declared)
         kinds = {name: tuple(types.kinds[t] for t in names) for name, names in columns.items()}
-        inference = Inference(types, kinds, self.reporter)
+        broken = {n for n, r in declared.items() if not all(types.is_known(c.type_name) for c in r.columns)}
         domains = declared_domains(self.module.clauses)
         checked = []
         for written in [clause for each in self.module.clauses for clause in fold_records(each)]:
@@ -383,10 +381,13 @@ class _Compiler:
                 clause = resolve(write_out_witnesses(written))
                 if check_atoms(clause, self.module, declared, self.reporter):
                     errors = len(self.reporter)
-                    checked.append((clause, inference.clause(clause)))
+                    # Nothing more is said of columns whose type is in error.
+                    sure = not broken or broken.isdisjoint(_named(clause))
+                    reporter = self.reporter if sure else MutedReporter(self.sources, self.reporter)
+                    checked.append((clause, Inference(types, kinds, reporter).clause(clause)))
                     check_grounded(clause, self.reporter)
                     check_fact(clause, self.reporter)
-                    if len(self.reporter) == errors:
+                    if sure and len(self.reporter) == errors:
                         plain = self.untyped(self.sources.file(clause.text.start))
                         exact = {self.key} if plain else None
                         found = check_subtypes(clause, columns, types, self.reporter, exact)
@@ -417,6 +418,11 @@ class _Compiler:
         written = self.sources.slice(text.start, text.end)
         types = tuple(self.named.get(text, {}).items())
         return Source(place.file, place.line, written, text.sentence, types)
+
+
+def _named(clause: Clause) -> set[str]:
+    """The relations that a clause names."""
+    return {clause.head.name, *(use.relation for use in clause_uses(clause))}
 
 
 def _lowered(clause: Clause, types: Types) -> list[Clause]:

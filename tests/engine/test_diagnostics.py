@@ -409,6 +409,25 @@ ERRORS = {
           hint: did you mean `symbol`?
         """,
     ),
+    "columns of unknown types": (
+        """
+        .decl r(x:nubmer)
+        r("a").
+        .decl s(x:symbol)
+        s(x) :- r(x), x < 2.
+        s(y) :- r(x).
+        """,
+        """
+        t.dl:1:9: error[E0201]: unknown type `nubmer`
+            .decl r(x:nubmer)
+                    ^
+          hint: did you mean `number`?
+        t.dl:5:3: error[E0104]: the variable `y` is not grounded
+            s(y) :- r(x).
+              ^
+          hint: use it in a positive atom, or in an equation with known variables
+        """,
+    ),
     "names declared twice": (
         """
         .type t <: number
