@@ -422,10 +422,9 @@ ERRORS = {
             .decl r(x:nubmer)
                     ^
           hint: did you mean `number`?
-        t.dl:5:3: error[E0104]: the variable `y` is not grounded
+        t.dl:5:3: error[E0401]: the variable `y` has no value: no positive atom of the body holds it
             s(y) :- r(x).
               ^
-          hint: use it in a positive atom, or in an equation with known variables
         """,
     ),
     "names declared twice": (
