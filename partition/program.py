@@ -241,55 +241,56 @@ class Partitioner(Values):
     def _op(self, number: int, kind: Kind) -> bool:
         """Writes an op; whether that is its copy."""
         self.clock += 1
-        known = kind.known or self.chooser.reader.knowledge(self.kinds.ops[number])
+        kinds = self.kinds
+        known = kind.known or self.chooser.reader.knowledge(kinds.ops[number])
+        operands = kinds.operands(number)
+        chosen = self._chosen(kinds.ops[number]) if self.ways or self.moved else None
+        key = kind, known, self.reading.manual[-1], chosen, *map(self.tensors.get, operands)
+        recipe = self.recipes.known.get(key)
+        if recipe is not None:
+            return self._computed(number, kind, recipe, operands)
+        op = kinds.ops[number]
         if known.refused and self.refuses:
-            op = self.kinds.ops[number]
             hint = f"{op.name} cannot be partitioned: {known.refused}"
             raise ShardlogError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
-        flow = FLOW.get(known.lowering)
-        if flow is None:
-            return self._computed(number, kind, known)
-        self.builder.loc = self.kinds.ops[number].location
-        return bool(flow(self, number, known))
+        self.builder.loc = op.location
+        if (flow := FLOW.get(known.lowering)) is not None:
+            return bool(flow(self, number, known))
+        return self.computed(number, known)
 
     def computed(self, number: int, known: Knowledge) -> bool:
         """Writes an op that is computed, in the cheapest way, and its results where they live; whether that
         is its copy."""
-        return self._computed(number, self.kinds.of(number, self.chooser.reader), known)
-
-    def _computed(self, number: int, kind: Kind, known: Knowledge) -> bool:
         if known.expands and spread_scalar(self, number, known):
             return False
-        kinds, tensors = self.kinds, self.tensors
-        op, operands, results = kinds.ops[number], kinds.operands(number), kinds.results(number)
+        kind, op = self.kinds.of(number, self.chooser.reader), self.kinds.ops[number]
+        operands = self.kinds.operands(number)
         chosen = self._chosen(op) if self.ways or self.moved else None
-        recipe = self.recipes.of(op, kind, known, [*map(tensors.__getitem__, operands)], chosen)
+        recipe = self.recipes.of(op, kind, known, [self.tensors[value] for value in operands], chosen)
+        return self._computed(number, kind, recipe, operands)
+
+    def _computed(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
+        op, results = self.kinds.ops[number], self.kinds.results(number)
+        about = op, recipe.known, recipe.held, recipe.choice
         if self.noting:
-            self._note(op, known, recipe)
-        if recipe.simple:
-            recipe.write(self.copies[number], kind.outside)
-            self.simple.add(number)
-            tensors.update(zip(results, recipe.tensors, strict=True))
-            return True
-        about = op, known, recipe.held, recipe.choice
+            self._note(op, recipe)
         values = self._needed(recipe, about, operands) if recipe.needed else []
         if recipe.kept:
             copy = self.copies[number]
-            held = copy.operands
-            for (slot, *_), value in zip(recipe.needed, values, strict=True):
-                held[slot] = value
-            recipe.write(copy, kind.outside)
+            recipe.write(copy, kind.outside, values)
+            if recipe.at_home:
+                self.kept.add(number)
+                self.tensors.update(zip(results, recipe.tensors, strict=True))
+                return True
+            self.builder.scope.pass_by(copy)
             made = copy.results
         else:
-            made = self._lowered(op, known, recipe, about, values)
-        if recipe.at_home:
-            for value, local, tensor in zip(results, made, recipe.tensors, strict=True):
-                tensors[value], self.locals[value] = tensor, local
-            return recipe.kept
-        if recipe.kept:
-            self.builder.scope.pass_by(copy)
+            made = self._lowered(about, recipe, values)
         for i, (value, local, tensor) in enumerate(zip(results, made, recipe.tensors, strict=True)):
-            tensors[value], layout = tensor, recipe.given[i]
+            self.tensors[value], layout = tensor, recipe.given[i]
+            if recipe.at_home:
+                self.locals[value] = local
+                continue
             self._keep(value, layout, local)
             if layout != tensor.home:
                 self.get(value, tensor.home, purpose_of(about, len(operands) + i, op.results[i]))
@@ -300,12 +301,12 @@ class Partitioner(Values):
         way = self.ways.get(op.results[0]) if self.ways and len(op.results) else None
         return tuple([self.moved.get(value) for value in op.results]), way
 
-    def _note(self, op: Any, known: Knowledge, recipe: Recipe) -> None:
+    def _note(self, op: Any, recipe: Recipe) -> None:
         """Takes down how an op lies and is computed, where that is asked."""
         if self.recording:
-            self.spots.append((op, known, recipe.held, recipe.free))
+            self.spots.append((op, recipe.known, recipe.held, recipe.free))
         if self.planner.prices.all_work:
-            self.computed_as.append((op, known, recipe.choice.taken.factors))
+            self.computed_as.append((op, recipe.known, recipe.choice.taken.factors))
 
     def _needed(self, recipe: Recipe, about: Any, operands: Sequence[int]) -> list[Any]:
         """The operands that an op needs besides those that its copy has."""
@@ -321,9 +322,9 @@ class Partitioner(Values):
             values.append(local)
         return values
 
-    def _lowered(self, op: Any, known: Knowledge, recipe: Recipe, about: Any, values: list[Any]) -> list[Any]:
+    def _lowered(self, about: Any, recipe: Recipe, values: list[Any]) -> list[Any]:
         """The results of an op by its lowering."""
-        builder = self.builder
+        builder, op, known = self.builder, about[0], recipe.known
         if known.looks_up:
             values[0] = builder.fenced(values[0])
         builder.loc = op.location

@@ -29,6 +29,7 @@ class Recipe:
     ``given`` are the layouts of the results.
     """
 
+    known: Knowledge
     held: tuple[Layout, ...]
     free: frozenset[int]
     choice: Choice
@@ -37,12 +38,16 @@ class Recipe:
     given: tuple[Layout, ...]
     at_home: bool  # all results are
     kept: bool
-    simple: bool  # the op is kept as it stands, its results at home
     types: tuple[tuple[int, Any], ...] = ()  # of results that are not whole
     attributes: tuple[tuple[str, Any], ...] = ()
 
-    def write(self, copy: Any, outside: Sequence[str]) -> None:
-        """Makes a copy of an op the op on each device, without the attributes ``outside`` of that."""
+    def write(self, copy: Any, outside: Sequence[str], values: Sequence[Any]) -> None:
+        """Makes a copy of an op the op on each device, of the ``values`` that it needs, and without the
+        attributes ``outside`` of that."""
+        if values:
+            operands = copy.operands
+            for (slot, *_), value in zip(self.needed, values, strict=True):
+                operands[slot] = value
         if outside or self.attributes:
             held = copy.attributes
             for name in outside:
@@ -61,7 +66,7 @@ class Recipes:
     def __init__(self, chooser: Chooser, reading: Reading, builder: Builder) -> None:
         self.chooser, self.reading, self.builder = chooser, reading, builder
         self._tensors: dict[tuple[Shape, Layout, bool, bool], Tensor] = {}
-        self._known: dict[Any, Recipe] = {}
+        self.known: dict[Any, Recipe] = {}
 
     def tensor(self, shape: Shape, home: Layout, *, made: bool = False, kept: bool = False) -> Tensor:
         """What is known of a value, the same object for all that are alike."""
@@ -73,9 +78,9 @@ class Recipes:
     def of(self, op: Any, kind: Kind, known: Knowledge, operands: Sequence[Tensor], chosen: Chosen) -> Recipe:
         """How an op is computed, whose operands are these."""
         key = kind, known, self.reading.manual[-1], chosen, *operands
-        found = self._known.get(key)
+        found = self.known.get(key)
         if found is None:
-            found = self._known[key] = self._new(op, kind, known, operands, chosen)
+            found = self.known[key] = self._new(op, kind, known, operands, chosen)
         return found
 
     def _new(
@@ -105,6 +110,7 @@ class Recipes:
         needed = [(t, layouts[t], layouts[t] == tensor.home) for t, tensor in enumerate(operands)]
         needed = [each for each in needed if not (kept and each[2] and operands[each[0]].kept)]
         return Recipe(
+            known,
             held,
             free,
             choice,
@@ -116,7 +122,6 @@ class Recipes:
             given=tuple(given),
             at_home=at_home,
             kept=kept,
-            simple=kept and at_home and not needed,
             types=tuple([(i, type_) for i, type_ in enumerate(site.types()) if kept and type_ is not None]),
             attributes=tuple(site.attributes().items()) if kept else (),
         )

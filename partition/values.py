@@ -35,7 +35,7 @@ class Values:
         self.locals: dict[int, Any] = {}  # of values that were made at home, there wherever the value is
         self.layouts: dict[int, tuple[Layout, ...]] = {}  # other ones in which values have been made
         self.copies: dict[int, Any] = {}  # of the ops of functions that are written
-        self.simple: set[int] = set()  # the ops whose copies are theirs, at home
+        self.kept: set[int] = set()  # the ops whose copies are theirs, at home
         self.needs: list[tuple[Any, Need]] = []
         self.clock = 0  # ops so far
         self._made_at: dict[tuple[int, Layout], int] = {}
@@ -91,7 +91,7 @@ class Values:
     def at_home(self, value: int) -> Any:
         """The local value that was made at home, wherever that was, or None."""
         local = self.locals.get(value)
-        if local is None and (definer := self.kinds.definer(value)) in self.simple:
+        if local is None and (definer := self.kinds.definer(value)) in self.kept:
             first = self.kinds.results(definer)[0]
             local = self.locals[value] = self.copies[definer].results[value - first]
         return local
