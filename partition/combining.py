@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import prod
 from typing import Any
@@ -84,15 +84,12 @@ _IN_ORDER = frozenset(
 @dataclass
 class _Sends:
     """A collective of a block: the number of its op, what those that are like it have in common, the bytes of
-    its result, the first collective that needs it (``by``), those that wait for it, and how many it waits
-    for."""
+    its result, and the first collective that needs it (``by``)."""
 
     place: int
     key: Hashable
     size: int
     by: int
-    next: list[_Sends] = field(default_factory=list)
-    missing: int = 0
 
 
 def _groups(
@@ -103,18 +100,37 @@ def _groups(
     Of the collectives that need no other one that has not run, the one that is needed first runs, together
     with those that are like it.
     """
+    sends, users = _sending(operations, needs, apart), list[list[int]]([] for _ in operations)
+    for n, needed in enumerate(needs):
+        for m in needed:
+            users[m].append(n)
+    missing = [len(needed) for needed in needs]
     ready: dict[Hashable, dict[int, _Sends]] = defaultdict(dict)
-    queue, groups = list[tuple[int, int, _Sends]](), list[list[int]]()
+    queue, groups = list[tuple[int, int]](), list[list[int]]()
 
-    def run(some: list[_Sends]) -> None:
-        for each in some:
-            if each.place not in ready[each.key]:
-                ready[each.key][each.place] = each
-                heappush(queue, (each.by, each.place, each))
+    def run(waiting: list[int]) -> None:
+        """Runs ops that miss nothing, and what needs nothing besides, up to the next collectives."""
+        while waiting:
+            for n in users[waiting.pop()]:
+                missing[n] -= 1
+                if not missing[n]:
+                    reach(n, waiting)
 
-    run([each for each in _sending(operations, needs, apart) if not each.missing])
+    def reach(n: int, waiting: list[int]) -> None:
+        each = sends.get(n)
+        if each is None:
+            waiting.append(n)
+        else:
+            ready[each.key][n] = each
+            heappush(queue, (each.by, n))
+
+    first_ones = list[int]()
+    for n, needed in enumerate(needs):
+        if not needed:
+            reach(n, first_ones)
+    run(first_ones)
     while queue:
-        first = heappop(queue)[2]
+        first = sends[heappop(queue)[1]]
         alike = ready[first.key]
         if first.place not in alike:
             continue
@@ -126,39 +142,26 @@ def _groups(
                 total += each.size
         for each in group:
             del alike[each.place]
+        places = sorted(each.place for each in group)
         if len(group) > 1:
-            groups.append(sorted(each.place for each in group))
-        for each in group:
-            for other in each.next:
-                other.missing -= 1
-        run([other for each in group for other in each.next if not other.missing])
+            groups.append(places)
+        run([*places])
     return groups
 
 
 def _sending(
     operations: Sequence[Any], needs: Sequence[Sequence[int]], apart: Collection[Any]
-) -> list[_Sends]:
-    """The collectives of a block."""
-    found, after = list[_Sends](), [0] * len(operations)  # the last collectives before each op, as bits
-    by, number = [len(operations)] * len(operations), dict[int, int]()
-    for n, op in enumerate(operations):
-        for m in needs[n]:
-            after[n] |= 1 << number[m] if m in number else after[m]
+) -> dict[int, _Sends]:
+    """The collectives of a block, by the numbers of their ops."""
+    found, by = dict[int, _Sends](), [len(operations)] * len(operations)
+    for n in reversed(range(len(operations))):
+        op, first = operations[n], by[n]
         if op.name in _KINDS:
             alike = len(op.operands) == 1 and op not in apart
-            number[n] = len(found)
-            found.append(_Sends(n, _key(op) if alike else n, size_of(str(op.results[0].type)), 0))
-    for n in reversed(range(len(operations))):
-        first = n if n in number else by[n]
+            found[n] = _Sends(n, _key(op) if alike else n, size_of(str(op.results[0].type)), first)
+            first = n
         for m in needs[n]:
             by[m] = min(by[m], first)
-    for each in found:
-        each.by, before = by[each.place], after[each.place]
-        while before:
-            last = before.bit_length() - 1
-            found[last].next.append(each)
-            each.missing += 1
-            before ^= 1 << last
     return found
 
 

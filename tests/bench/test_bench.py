@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from . import bench
+from .partitioning import partitioning
 
 DEPTHS = (bench.SHALLOW, bench.DEEP)
 TRIES = 4
@@ -51,3 +52,9 @@ def test_growth() -> None:
         return bench.fixpoint(deep).ours / bench.fixpoint(shallow).ours
 
     assert least(growth, 1.2 * ops) <= 1.2 * ops
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_partitioning(depth: int) -> None:
+    text = bench.train_step(depth)
+    assert least(lambda: partitioning(text).ratio, 1.0) <= 1.0
