@@ -120,6 +120,7 @@ class Improving:
             Spot(known, (*op.operands, *op.results), held, free, often(op))
             for op, known, held, free in first.spots
         ]
+        spots += [replace(spot, weight=often(op)) for op, spot in first.handed]
         needs = [replace(need, weight=often(op)) for op, need in first.needs]
         return Homes(first.chooser, first.planner, spots, needs, self.aim.pins)
 

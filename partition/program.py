@@ -212,17 +212,28 @@ class Partitioner(Values):
             local.set_type(self.local(type_, layout))
             self.define(value, type_, layout, local, kept=True)
 
-    def entering(self, number: int, layouts: Sequence[Layout], *, hands_on: bool = False) -> list[Any]:
-        """The operands of an op in the given layouts; ``hands_on``: they become its results."""
+    def homes(self, op: Any) -> list[Layout]:
+        """The layouts of what an op hands on: as all ops together say, or as the module says."""
+        homes = self.reading.homes(op)
+        if not self.moved:
+            return homes
+        return [self.moved.get(value, home) for value, home in zip(op.results, homes, strict=True)]
+
+    def entering(
+        self, number: int, layouts: Sequence[Layout], to: Sequence[Any] = (), *, chosen: bool = False
+    ) -> list[Any]:
+        """The operands of an op in the given layouts, and the results that they become (``to``) if it hands
+        them on, in layouts that are ``chosen`` with those of all values."""
         op = self.kinds.ops[number]
         return [
-            self.get(value, layout, Purpose(op, i, op.operands[i], to=op.results[i] if hands_on else None))
+            self.get(value, layout, Purpose(op, i, op.operands[i], to=to[i] if to else None, chosen=chosen))
             for i, (value, layout) in enumerate(zip(self.kinds.operands(number), layouts, strict=True))
         ]
 
-    def block(self, ops: Sequence[int], results: Sequence[Layout]) -> list[Any]:
-        """Writes the ops of a block, and returns the operands of its terminator in the given layouts. What
-        is no op of the device program goes from the copy of the block."""
+    def block(self, ops: Sequence[int], results: Sequence[Layout], to: Sequence[Any] = ()) -> list[Any]:
+        """Writes the ops of a block, and returns the operands of its terminator in the given layouts, which
+        become results of an op (``to``) where a block is one of its branches. What is no op of the device
+        program goes from the copy of the block."""
         scope, reader, copies, gone = self.builder.scope, self.chooser.reader, self.copies, list[Any]()
         *computed, last = ops
         for number in computed:
@@ -232,7 +243,7 @@ class Partitioner(Values):
         gone.append(copies[last])
         scope.move(gone[-1])
         self.builder.loc = self.kinds.ops[last].location
-        returned = self.entering(last, results)
+        returned = self.entering(last, results, to, chosen=bool(to))
         for copy in reversed(gone):
             copy.erase()
         scope.move(None)

@@ -7,8 +7,9 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from .building import Builder
-from .choice.homes import Need
+from .building import Builder, bytes_of
+from .choice.homes import Need, Spot
+from .choice.knowledge import handing_on
 from .choice.purposes import Purpose
 from .kinds import Kinds
 from .layouts import Axes, Layout, Shape, replicated
@@ -37,6 +38,7 @@ class Values:
         self.copies: dict[int, Any] = {}  # of the ops of functions that are written
         self.kept: set[int] = set()  # the ops whose copies are theirs, at home
         self.needs: list[tuple[Any, Need]] = []
+        self.handed: list[tuple[Any, Spot]] = []  # values that are handed on
         self.clock = 0  # ops so far
         self._made_at: dict[tuple[int, Layout], int] = {}
         self._types: dict[tuple[Any, Layout], Any] = {}
@@ -102,7 +104,7 @@ class Values:
         found = self.find(value, layout)
         stale = self.again and found is not None and self._stale(value, layout)
         if self.recording and purpose is not None and purpose.computed is None:
-            self.needs.append((purpose.op, Need(purpose.value, layout)))
+            self._record(value, layout, purpose)
         if found is not None and not stale:
             return found
         tensor, make = self.tensors[value], self.makes.get(value)
@@ -128,6 +130,17 @@ class Values:
             self._made_at[value, layout] = self.clock
         self._keep(value, layout, local)
         return local
+
+    def _record(self, value: int, layout: Layout, purpose: Purpose) -> None:
+        """Takes down that a value is needed in a layout, or is handed on, as propagated in this one."""
+        tensor = self.tensors[value]
+        if not (purpose.chosen and tensor.shape):
+            self.needs.append((purpose.op, Need(purpose.value, layout)))
+            return
+        known = handing_on(tensor.shape, bytes_of(ir.RankedTensorType(purpose.value.type).element_type))
+        free = frozenset([0] if value in self.makes else [])
+        spot = Spot(known, (purpose.value, purpose.to), (tensor.home, layout), free)
+        self.handed.append((purpose.op, spot))
 
     def _stale(self, value: int, layout: Layout) -> bool:
         """Whether a value was gathered so long ago that it is gathered again."""

@@ -113,12 +113,15 @@ class Homes:
         number: dict[Any, int] = {}
         kinds: list[Kind] = []
         uses = Counter(value for spot in spots for value in _used(spot))
+        made = {
+            v for spot in spots for v, r in zip(spot.values, spot.known.roles, strict=True) if r == "result"
+        }
         for spot in spots:
             for t, value in enumerate(spot.values):
-                result, shape = spot.known.roles[t] == "result", spot.known.shapes[t]
-                if shape and (result or (t not in spot.free and uses[value] > 1 and value not in number)):
+                shape, several = spot.known.shapes[t], uses[value] > 1
+                if shape and value not in number and (value in made or (t not in spot.free and several)):
                     number[value] = len(kinds)
-                    kinds.append(Kind(shape, spot.known.widths[t], spot.held[t], result, uses[value] > 1))
+                    kinds.append(Kind(shape, spot.known.widths[t], spot.held[t], value in made, several))
         wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
         for need in needs:
             if (n := number.get(need.value)) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -86,6 +86,39 @@ class Knowledge:
         shape, maps = self.shapes[1] or (), self.maps[1]
         inside = (n for n, factors in zip(shape, maps, strict=True) if not kept.intersection(factors))
         return prod(self.shapes[result] or ()) * prod(inside)
+
+
+@cache
+def handing_on(shape: Shape, width: int) -> Knowledge:
+    """What is known of handing a value on, as branches do: it lies as it lay, and partial sums stay such."""
+    slots, factors = ("operand", "result"), range(len(shape))
+    nothing: dict[Any, Any] = {}
+    return Knowledge(
+        lowering="pass",
+        refused="",
+        roles=slots,
+        shapes=(shape,) * 2,
+        widths=(width,) * 2,
+        element="",
+        maps=(tuple((factor,) for factor in factors),) * 2,
+        sizes=dict(enumerate(shape)),
+        splits=frozenset(factors),
+        partial=frozenset(),
+        combine="",
+        combined_by_region=False,
+        multiplies=False,
+        fills=nothing,
+        local_sizes=(),
+        counts=(),
+        reads=(),
+        passes={0: frozenset({0})},
+        names_functions=(),
+        starts=frozenset(),
+        looks_up=False,
+        expands=False,
+        facts=nothing,
+        signature=nothing,
+    )
 
 
 class Reader:

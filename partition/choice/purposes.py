@@ -23,7 +23,7 @@ class Computed:
 class Purpose:
     """The purpose of a collective: the op, the slot and the value; how the value was laid out and is to be;
     where there were several ways to compute the op, the choice; and where the op only hands the value on,
-    the result that it becomes (``to``)."""
+    the result that it becomes (``to``), and whether all ops together say how that lies (``chosen``)."""
 
     op: Any
     slot: int
@@ -32,6 +32,7 @@ class Purpose:
     goal: Layout | None = None
     computed: Computed | None = None
     to: Any = None
+    chosen: bool = False
 
     @property
     def known(self) -> Knowledge | None:

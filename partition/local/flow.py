@@ -115,14 +115,6 @@ def _nothing(walk: Partitioner, number: int, known: Knowledge) -> None:
     """For ops that matter to propagation alone."""
 
 
-def _carried(walk: Partitioner, number: int) -> tuple[list[Layout], list[Any]]:
-    """The homes of the results, which are the layouts that the operands enter in, and the operands in
-    these."""
-    op = walk.kinds.ops[number]
-    homes = walk.reading.homes(op)
-    return homes, walk.entering(number, homes, hands_on=True)
-
-
 def _define(walk: Partitioner, number: int, layouts: Sequence[Layout], locals_: Sequence[Any]) -> None:
     types = walk.kinds.ops[number].results.types
     for result, type_, local, layout in zip(walk.kinds.results(number), types, locals_, layouts, strict=True):
@@ -131,14 +123,16 @@ def _define(walk: Partitioner, number: int, layouts: Sequence[Layout], locals_: 
 
 def _pass(walk: Partitioner, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
-    homes, values = _carried(walk, number)
+    homes = walk.homes(op)
+    values = walk.entering(number, homes, list(op.results), chosen=True)
     made = walk.builder.op(op.name, values, [value.type for value in values], _plain(op))
     _define(walk, number, homes, made.results)
 
 
 def _loop(walk: Partitioner, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
-    homes, values = _carried(walk, number)
+    homes = walk.reading.homes(op)
+    values = walk.entering(number, homes, list(op.results))
     types = [value.type for value in values]
     walk.builder.loc = op.location
     made = walk.builder.op(op.name, values, types, _plain(op), regions=len(op.regions))
@@ -150,13 +144,13 @@ def _loop(walk: Partitioner, number: int, known: Knowledge) -> None:
 
 def _branches(walk: Partitioner, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
-    homes = walk.reading.homes(op)
+    homes = walk.homes(op)
     types = [walk.local(r.type, home) for r, home in zip(op.results, homes, strict=True)]
     which = walk.get(walk.kinds.operands(number)[0], replicated(0), Purpose(op, 0, op.operands[0]))
     walk.builder.loc = op.location
     made = walk.builder.op(op.name, [which], types, _plain(op), regions=len(op.regions))
     for i, ops in enumerate(walk.open(number)):
-        _region(walk, number, i, made, ops, [], homes)
+        _region(walk, number, i, made, ops, [], homes, list(op.results))
     _define(walk, number, homes, made.results)
 
 
@@ -168,13 +162,15 @@ def _region(
     ops: Sequence[int],
     arguments: Sequence[Layout],
     results: Sequence[Layout],
+    to: Sequence[Any] = (),
 ) -> None:
-    """Writes region ``i`` of an op, which has these ops, in the op that was made for it."""
+    """Writes region ``i`` of an op, which has these ops, in the op that was made for it; what a branch
+    returns becomes results of the op (``to``)."""
     builder, outer, block = walk.builder, walk.builder.scope, walk.copies[number].regions[i].blocks[0]
     block.append_to(made.regions[i])
     builder.scope = Scope(block, outer)
     walk.arguments(ops, block, arguments)
-    builder.op("stablehlo.return", walk.block(ops, results), [])
+    builder.op("stablehlo.return", walk.block(ops, results, to), [])
     builder.scope = outer
     builder.loc = walk.kinds.ops[number].location
 

@@ -56,6 +56,37 @@ def test_partial_sums_are_summed_once() -> None:
     np.testing.assert_array_equal(got, a @ b - c @ d)
 
 
+# What is summed does not depend on the branch.
+BRANCHES = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+func.func @main(%which: tensor<i1>, %a: tensor<8x16xf32> {sdy.sharding = #columns},
+                %b: tensor<16x8xf32> {sdy.sharding = #rows})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = "stablehlo.if"(%which) ({
+    %1 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+    stablehlo.return %1 : tensor<8x8xf32>
+  }, {
+    %1 = stablehlo.dot_general %b, %a, contracting_dims = [0] x [1] : (tensor<16x8xf32>, tensor<8x16xf32>) -> tensor<8x8xf32>
+    stablehlo.return %1 : tensor<8x8xf32>
+  }) : (tensor<i1>) -> tensor<8x8xf32>
+  %2 = stablehlo.optimization_barrier %0 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+"""  # noqa: E501
+
+
+def test_partial_sums_leave_branches() -> None:
+    program = shardlog.run(BRANCHES).partition(keep_shardings=False)
+    assert [(c.kind, c.bytes) for c in program.collectives] == [("all-reduce", 384)]
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, s).astype(np.float32) for s in ((8, 16), (16, 8)))
+    run = program.compile()
+    for which, expected in ((True, a @ b), (False, (a @ b).T)):
+        np.testing.assert_array_equal(run(np.bool_(which), a, b)[0], expected)
+
+
 # To sum up a product over "x" sends 2,304 bytes, to lay out the weight anew 3,072, once for both products.
 SHARED = """\
 sdy.mesh @mesh = <["x"=4]>

@@ -65,11 +65,12 @@ def differs(got: Array, expected: Array) -> str:
     return f"{np.sum(~same)} of {same.size} differ; at {first} {got[first]} and not {expected[first]}"
 
 
-def check(program: Program, form: Any = "replica", *, trace: bool = False) -> str:
-    """What is wrong with a program; "" where nothing is. ``trace``: errors are raised."""
+def check(program: Program, form: Any = "replica", *, keep: bool = True, trace: bool = False) -> str:
+    """What is wrong with a program; "" where nothing is. ``keep``: values are sharded as propagation says;
+    ``trace``: errors are raised."""
     try:
         result = shardlog.run(program.text(True))
-        partitioned = result.partition(form)
+        partitioned = result.partition(form, keep_shardings=keep)
         got = run_partitioned(result, partitioned, program.arrays)
     except Exception as error:  # whatever it is, it is wrong
         if trace:
@@ -88,9 +89,12 @@ def check(program: Program, form: Any = "replica", *, trace: bool = False) -> st
 def checked(seed: int, number: int, only: Sequence[str] = ()) -> str:
     """What is wrong with a program of a seed; "" where nothing is."""
     program, ops = write(seed, number, only)
-    form = Random(number).choice(FORMS if len(program.meshes) == 1 else FORMS[:-1])
-    message = check(program, form)
-    return message and f"program {number} of seed {seed} ({form}; {', '.join(ops)}): {message}"
+    random = Random(number)
+    form = random.choice(FORMS if len(program.meshes) == 1 else FORMS[:-1])
+    keep = random.random() < 0.5
+    message = check(program, form, keep=keep)
+    how = f"{form}, {'as decided' if keep else 'least'}"
+    return message and f"program {number} of seed {seed} ({how}; {', '.join(ops)}): {message}"
 
 
 def main() -> int:
