@@ -27,6 +27,7 @@ demo: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m shardlog.tests.bench.bench
+	$(BIN)/python -m shardlog.tests.bench.partitioning
 	$(BIN)/python -m shardlog.tests.bench.datalog
 	$(BIN)/python -m shardlog.tests.bench.commands
 	$(BIN)/python -m pytest -q -m bench
