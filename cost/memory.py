@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,14 +58,12 @@ def peak(module: ir.Module) -> Peak:
     lives = _lives(block, storing, block.arguments)
     returned = {storing.memory_of(value) for value in end.operands}
     ends = len(block.operations)
-    results, others = list[_Room](), list[_Life]()
+    results, others = list[_Life](), list[_Life]()
     for life in lives:
-        if returned.isdisjoint(life.values):
-            others.append(life)
-        else:
-            results.append(_Room(life.size, [(life.start, ends)]))
+        (others if returned.isdisjoint(life.values) else results).append(life)
+    rooms = _Rooms([(result.size, result.start) for result in results], ends)
     others.sort(key=lambda life: -life.size)
-    left = [life for life in others if not any(room.takes(life) for room in results)]
+    left = [life for life in others if not rooms.take(life)]
     _, at = _peak(block, left, storing)
     held = [(life.values[0].owner, life.size) for life in left if life.start <= at <= life.end]
     if inside := _inside(block.operations[at], storing):
@@ -85,24 +82,68 @@ class _Life:
     values: list[Any]
 
 
-@dataclass(frozen=True)
-class _Room:
-    """The memory of a result, and when it is taken."""
+class _Rooms:
+    """The memory of results, each of a size, which is free until the op at which the result is made.
 
-    size: int
-    taken: list[tuple[int, int]]
+    Sets of rooms are the bits of a number. ``some`` and ``whole`` are trees over the ops: the rooms that are
+    taken somewhere below a node, and those that are throughout. Node 1 is the root, those below n are 2 n and
+    2 n + 1, and the leaves are the ops.
+    """
 
-    def takes(self, life: _Life) -> bool:
-        """Whether a value has found room here."""
-        if life.size > self.size:
+    def __init__(self, rooms: Sequence[tuple[int, int]], ends: int) -> None:
+        self.leaves = 1 << ends.bit_length()
+        self.some, self.whole = defaultdict[int, int](int), defaultdict[int, int](int)
+        self.smaller = sorted(((size, 1 << n) for n, (size, _) in enumerate(rooms)))
+        self.large = 0
+        for n, (_, start) in enumerate(rooms):
+            self.fill(start, ends, 1 << n)
+
+    def take(self, life: _Life) -> bool:
+        """Finds room for a value in the first that is large enough and free; False where none is. No value
+        may be larger than those before it."""
+        while self.smaller and self.smaller[-1][0] >= life.size:
+            self.large |= self.smaller.pop()[1]
+        free = self.large and self.large & ~self.taken(life.start, life.end)
+        if not free:
             return False
-        n = bisect_right(self.taken, (life.start, life.end))
-        if (n and self.taken[n - 1][1] >= life.start) or (
-            n < len(self.taken) and self.taken[n][0] <= life.end
-        ):
-            return False
-        insort(self.taken, (life.start, life.end))
+        self.fill(life.start, life.end, free & -free)
         return True
+
+    def taken(self, start: int, end: int) -> int:
+        """The rooms that are taken at one of the ops at least."""
+        found = 0
+        for node in self.cover(start, end):
+            found |= self.some.get(node, 0)
+        for node in (*self.above(start), *self.above(end)):
+            found |= self.whole.get(node, 0)
+        return found
+
+    def fill(self, start: int, end: int, room: int) -> None:
+        """The room is taken from one op to another."""
+        for node in self.cover(start, end):
+            self.some[node] |= room
+            self.whole[node] |= room
+        for node in (*self.above(start), *self.above(end)):
+            self.some[node] |= room
+
+    def cover(self, start: int, end: int) -> Iterator[int]:
+        """The fewest nodes below which exactly these ops are."""
+        low, high = start + self.leaves, end + self.leaves + 1
+        while low < high:
+            if low & 1:
+                yield low
+                low += 1
+            if high & 1:
+                high -= 1
+                yield high
+            low, high = low >> 1, high >> 1
+
+    def above(self, op: int) -> Iterator[int]:
+        """The nodes that an op is below."""
+        node = (op + self.leaves) >> 1
+        while node:
+            yield node
+            node >>= 1
 
 
 def _peak(block: Any, lives: Sequence[_Life], storing: Storing) -> tuple[int, int]:

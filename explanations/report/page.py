@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from ...collector import no_collections
 from ...pages import page_of
 from ...runs.options import TOPOLOGY
 from ...runs.records.record import Run, record
@@ -20,6 +21,7 @@ _SCRIPTS = (
 )
 
 
+@no_collections()
 def report(run: Run, progress: Callable[[str, float], None] | None = None, topology: str = TOPOLOGY) -> str:
     """A run as an HTML page that needs nothing but a browser, not even a network.
 
