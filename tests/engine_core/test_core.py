@@ -144,6 +144,22 @@ def test_what_is_found_very_often_is_there_once() -> None:
         assert np.array_equal(store.found("both")[0], expected)  # in the order in which one thread finds them
 
 
+def test_rows_that_only_seem_to_have_many_partners_are_all_looked_at() -> None:
+    """Most of `to` has a key that no row of `from` has."""
+    text = (
+        ".decl from(x:number, y:number)\n.decl to(y:number, z:number)\n.decl both(x:number, z:number)\n"
+        ".input from, to\n.output both\nboth(x, z) :- from(x, y), to(y, z).\n"
+    )
+    rows = np.arange(5000)
+    pairs = np.stack([rows, rows], 1)
+    crowd = np.stack([np.full(50_000, -1), np.arange(50_000)], 1)
+    store = compiled(text).store()
+    store.add("from", pairs)
+    store.add("to", np.concatenate([crowd, pairs[::7]]))
+    store.evaluate(["both"], Limits(threads=2))
+    assert np.array_equal(store.found("both")[0], pairs[::7].T)
+
+
 def test_limits_hold_on_several_threads() -> None:
     edges = np.array([(i % 300, i * 7 % 211) for i in range(900)])
     with pytest.raises(EngineError, match="more than 30000 tuples"):

@@ -1,5 +1,7 @@
 //! Runs the body of a rule: nested loops over its steps, with the values of its variables in registers.
 
+use std::ops::Range;
+
 use crate::budget::Budget;
 use crate::compile::step::{Aggregate, Expression, Function, Pattern, Register, Rule, Step};
 use crate::error::Fault;
@@ -69,8 +71,8 @@ pub struct Body<'r, 'l, D> {
     budget: &'r mut Budget<'l>,
     head: &'r mut D,
     scratch: &'r mut Scratch,
-    /// Which part of the tuples of the first scan is looked at, and of how many.
-    part: (usize, usize),
+    /// Which parts of the tuples of the first scan are looked at, and of how many.
+    parts: (Range<usize>, usize),
     /// The aggregate around the steps, if there is one.
     aggregate: Option<&'r Aggregate>,
     fold: Fold,
@@ -89,13 +91,13 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
             scratch.registers.resize(rule.registers, 0);
         }
         let fold = Fold::default();
-        let (part, aggregate) = ((0, 1), None);
-        Body { rule, relations, values, budget, head, scratch, part, aggregate, fold }
+        let (parts, aggregate) = ((0..1, 1), None);
+        Body { rule, relations, values, budget, head, scratch, parts, aggregate, fold }
     }
 
-    /// Look only at one part of so many of what the first scan finds.
-    pub fn take_part(&mut self, part: (usize, usize)) {
-        self.part = part;
+    /// Look only at some parts of so many of what the first scan finds.
+    pub fn take_parts(&mut self, parts: Range<usize>, count: usize) {
+        self.parts = (parts, count);
     }
 
     /// Stop where a limit is reached or someone asks.
@@ -206,9 +208,10 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
         };
         match matches {
             Matches::Every(start, end) => {
-                let (part, parts) = if steps.len() == self.rule.steps.len() { self.part } else { (0, 1) };
-                let at = |part: usize| start + (end - start) * part / parts;
-                for row in at(part)..at(part + 1) {
+                let whole = (0..1, 1);
+                let (parts, count) = if steps.len() == self.rule.steps.len() { &self.parts } else { &whole };
+                let at = |part: usize| start + (end - start) * part / count;
+                for row in at(parts.start)..at(parts.end) {
                     if next(self, row)? {
                         return Ok(true);
                     }

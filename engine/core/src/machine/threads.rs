@@ -22,6 +22,8 @@ const LEAST: f64 = 1_000.0;
 const PIECES: usize = 4;
 /// A piece looks at so many tuples, about, where there are more pieces, so that what it finds stays in the cache.
 const PIECE: f64 = 16_384.0;
+/// Pieces that find less, on average, are too small.
+const FEW: usize = 2_048;
 /// Pieces for each thread before their tuples are added to the relation.
 const WAVE: usize = 16;
 /// Of so many keys of a piece at least it is looked whether the relation has them, and of each `LOOK`th after them.
@@ -104,32 +106,41 @@ pub fn run(
     budget: &mut Budget,
     (threads, pieces): (usize, usize),
 ) -> Run {
-    for first in (0..pieces).step_by(threads * WAVE) {
+    // How many pieces there are is an estimate: where little is found, more and more are taken as one.
+    let (mut first, mut together) = (0, 1);
+    while first < pieces {
         let packed = sink.divide(relations[rule.head.0].rows(), threads)?;
         let mut found = std::mem::take(spare);
-        found.resize_with((pieces - first).min(threads * WAVE), Found::default);
+        together = (pieces - first).div_ceil(threads * PIECES).min(together);
+        let wave = (pieces - first).div_ceil(together).min(threads * WAVE);
+        found.resize_with(wave, Found::default);
         found.iter_mut().for_each(|found| found.clear(if packed { threads } else { 0 }, sink.arity()));
         let derive = Derive {
             rule: rule.clone(),
             first,
+            together,
             pieces,
             found: closed(found),
             relations: std::mem::take(relations),
             sink: std::mem::take(sink),
         };
-        let wave = derive.found.len();
         let (derive, result) = pool.run(derive, wave, budget);
         (*relations, *sink) = (derive.relations, derive.sink);
         *spare = opened(derive.found);
         result?;
-        let head = &mut relations[rule.head.0];
-        if spare.iter().all(|found| found.rest.count() == 0) {
-            insert(pool, head, sink, spare, budget)?;
-            continue;
+        first += wave * together;
+        let count: usize = spare.iter().map(|found| found.count + found.rest.count()).sum();
+        if count < wave * FEW {
+            together *= 2;
         }
-        for found in &mut *spare {
-            found.unpack(budget)?;
-            sink.absorb(head.rows(), &found.rest, budget)?;
+        let head = &mut relations[rule.head.0];
+        if spare.iter().any(|found| found.rest.count() > 0) {
+            for found in &mut *spare {
+                found.unpack(budget)?;
+                sink.absorb(head.rows(), &found.rest, budget)?;
+            }
+        } else if count > 0 {
+            insert(pool, head, sink, spare, budget)?;
         }
     }
     Ok(())
@@ -177,8 +188,9 @@ fn opened<T: Default>(locks: Locks<T>) -> Vec<T> {
 /// Some of the pieces of what a rule derives.
 struct Derive {
     rule: Arc<Rule>,
-    /// The number of the first, and how many there are in all.
+    /// The number of the first, how many are taken as one, and how many there are in all.
     first: usize,
+    together: usize,
     pieces: usize,
     relations: Vec<Relation>,
     sink: Sink,
@@ -193,7 +205,8 @@ impl Work for Derive {
         let mut candidates = Candidates { sink: &self.sink, rows, found, looked: 0, known: 0 };
         let mut body =
             Body::new(&self.rule, &self.relations, &mut values, budget, &mut candidates, &mut scratch);
-        body.take_part((self.first + number, self.pieces));
+        let first = self.first + number * self.together;
+        body.take_parts(first..self.pieces.min(first + self.together), self.pieces);
         body.run(&self.rule.steps).map(|_| ())
     }
 }
