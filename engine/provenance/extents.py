@@ -107,6 +107,8 @@ class _Extent:
         self.count = count
         self._relation = relation
         self._values = values
+        # Zeros of floats are equal, but have two words.
+        self._floats = {i for i, column in enumerate(relation.columns) if column.type == "float"}
         self._groups: dict[int, _Groups] = {}
         self._few: dict[int, dict[int, Words]] = {}
         self._readers = [self._reader(column) for column in range(len(self.columns))]
@@ -117,10 +119,12 @@ class _Extent:
         self._searches: dict[tuple[int, ...], int] = {}  # without an index
 
     def tuples(self, known: Mapping[int, Any], round_: int | None) -> Iterator[Row]:
-        """The tuples with these values, before a round where one is given."""
+        """The tuples that may have these values, before a round where one is given."""
         end = self.count
         if round_ is not None and round_ <= len(self.starts):
             end = int(self.starts[round_ - 1]) if round_ > 0 else 0
+        if self._floats:
+            known = {c: value for c, value in known.items() if c not in self._floats or value != 0}
         if len(known) == len(self.columns):
             row = tuple([known[column] for column in range(len(known))])
             number = self.number(row)
@@ -160,8 +164,7 @@ class _Extent:
         if columns in self._indexes or not columns:
             return self._indexes.get(columns)
         self._searches[columns] = searches = self._searches.get(columns, 0) + 1
-        # Zeros differ in their words alone.
-        if searches * _SHARE < self.count or any(self._relation.columns[c].type == "float" for c in columns):
+        if searches * _SHARE < self.count or not self._floats.isdisjoint(columns):
             return None
         if not self._tuples:
             self._tuples = list(zip(*map(self._values_of, range(len(self.columns))), strict=True))

@@ -10,8 +10,10 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ..analysis.checks import grounded_by
+from ..analysis.projections import counts_bindings
 from ..analysis.scopes import holds_wildcard, resolve, variables
-from ..evaluate.functors import TESTS, call, sort_value
+from ..evaluate.functors import TESTS, call, sort_value, wrap
 from ..language.diagnostics import EngineError, Reporter
 from ..language.parser import parse
 from ..language.sources import Sources
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 Bindings = dict[str, Any]
 _KINDS = {int: "number", float: "float", str: "symbol"}
+INTEGERS = ("number", "unsigned")
+_LATER = "@later"  # terms with unknown variables, each with what it is to be
 _FEW = 8  # tuples that are looked through one by one
 
 
@@ -184,8 +188,7 @@ class Rules:
             literal = literal or next(x for x in waiting if self.ready(x, known))
             waiting.remove(literal)
             found.append(literal)
-            if not isinstance(literal, Negation):
-                known.update(*map(variables, self.terms(literal)))
+            known = grounded_by([literal], known)
         return tuple(found)
 
     def tests(self, literal: Literal, known: set[str]) -> bool:
@@ -204,11 +207,7 @@ class Rules:
                 or (is_pattern(right) and _has_value(left, known))
                 or (_has_value(left, known) and _has_value(right, known))
             )
-        if isinstance(literal, Atom):
-            args = self.args(literal)
-            bound: set[str] = known.union(*(variables(term) for term in args if is_pattern(term)))
-            return all(is_pattern(term) or variables(term) <= bound for term in args)
-        return False
+        return isinstance(literal, Atom)
 
     def terms(self, literal: Literal) -> tuple[Term, ...]:
         if isinstance(literal, Negation):
@@ -225,7 +224,8 @@ class Matcher(NamedTuple):
 
     def body(self, literals: Sequence[Literal], at: int, bindings: Bindings) -> Iterator[Bindings]:
         if at == len(literals):
-            yield bindings
+            if self.agrees(bindings):
+                yield bindings
             return
         for more in self.literal(literals[at], bindings):
             yield from self.body(literals, at + 1, more)
@@ -287,7 +287,8 @@ class Matcher(NamedTuple):
                     return
 
     def unified(self, term: Term, value: Any, bindings: Bindings) -> Bindings | None:
-        """``bindings`` with what makes ``term`` equal to ``value``; None where nothing does."""
+        """``bindings`` with what makes ``term`` equal to ``value``; None where nothing does. What is
+        computed of variables that are not known yet is for ``agrees``."""
         if isinstance(term, Wildcard | Counter):
             return bindings
         if isinstance(term, Variable) and term.name not in bindings:
@@ -296,11 +297,32 @@ class Matcher(NamedTuple):
         if isinstance(term, Record):
             if not isinstance(value, tuple) or len(value) != len(term.args):
                 return None
-            for part, held in zip(term.args, value, strict=True):
-                if self.unified(part, held, bindings) is None:
-                    return None
-            return bindings
+            pairs = sorted(zip(term.args, value, strict=True), key=lambda pair: not is_pattern(pair[0]))
+            return bindings if all(self.unified(*pair, bindings) is not None for pair in pairs) else None
+        if not variables(term) <= bindings.keys():
+            return self.solved(term, value, bindings)
         return bindings if self.value(term, bindings) == value else None
+
+    def solved(self, term: Term, value: Any, bindings: Bindings) -> Bindings:
+        """``bindings`` with the variable of a sum or a difference of integers whose other part is known, or
+        with what is to be seen later."""
+        kind = self.rules.types.get((term.at, term.name), "") if isinstance(term, Call) else ""
+        if isinstance(term, Call) and term.name in "+-" and len(term.args) == 2 and kind in INTEGERS:
+            left, right = term.args
+            known = bindings.keys()
+            if isinstance(left, Variable) and left.name not in known and variables(right) <= known:
+                other = self.value(right, bindings)
+                bindings[left.name] = wrap(value - other if term.name == "+" else value + other, kind)
+            elif isinstance(right, Variable) and right.name not in known and variables(left) <= known:
+                other = self.value(left, bindings)
+                bindings[right.name] = wrap(value - other if term.name == "+" else other - value, kind)
+        if not variables(term) <= bindings.keys():
+            bindings[_LATER] = (*bindings.get(_LATER, ()), (term, value))
+        return bindings
+
+    def agrees(self, bindings: Bindings) -> bool:
+        """Whether terms that were left for later have the values that they should."""
+        return all(self.equal(term, value, bindings) for term, value in bindings.get(_LATER, ()))
 
     def equal(self, term: Term, value: Any, bindings: Bindings) -> bool:
         """Whether a term may have a value: a counter has any."""
@@ -313,9 +335,13 @@ class Matcher(NamedTuple):
             if value is not None:
                 yield value
         elif isinstance(term, Call) and term.name == "range":
-            start, end, *by = [self.value(t, bindings) for t in term.args]
-            step = by[0] if by else (1 if start <= end else -1)
-            yield from range(start, end, step) if step else ([start] if start != end else [])
+            value, end, *by = [self.value(t, bindings) for t in term.args]
+            step = by[0] if by else type(value)(1 if value <= end else -1)
+            if not step and value != end:
+                yield value
+            while step and (value < end if step > 0 else value > end):
+                yield value
+                value += step
         else:
             yield self.value(term, bindings)
 
@@ -340,19 +366,12 @@ class Matcher(NamedTuple):
         return None  # nil
 
     def aggregate(self, term: Aggregate, bindings: Bindings) -> Any:
-        """Over the tuples of a single atom, otherwise over the choices of the named variables."""
+        """Over tuples, or over the choices of the named variables."""
         outer = {name: bindings[name] for name in term.outer}
         inside = Matcher(self.rules, self.holds, self.holds)
-        solutions: list[Bindings] = []
-        if len(term.body) == 1:
-            solutions = list(inside.literal(term.body[0], outer))
-        else:
-            seen = set()
-            for found in inside.body(self.rules._in_order(term.body, set(outer)), 0, outer):
-                choice = tuple(sorted(found.items()))
-                if choice not in seen:
-                    seen.add(choice)
-                    solutions.append(found)
+        solutions = list(inside.body(self.rules._in_order(term.body, set(outer)), 0, outer))
+        if counts_bindings(term):
+            solutions = list({tuple(sorted(found.items())): found for found in solutions}.values())
         if term.target is None:
             return len(solutions)
         values = [inside.value(term.target, found) for found in solutions]

@@ -262,9 +262,10 @@ class Search:
     def _start(self, matcher: Matcher, clause: Clause, wanted: dict[int, Any]) -> Bindings | None:
         """The variables of a clause that its head gives a value; None where the head cannot be the tuple."""
         bindings: Bindings | None = self.rules.key(clause)
-        for i, term in enumerate(self.rules.args(clause.head)):
-            if bindings is not None and i in wanted and is_pattern(term):
-                bindings = matcher.unified(term, wanted[i], bindings)
+        args = self.rules.args(clause.head)
+        for i in sorted(wanted, key=lambda i: not is_pattern(args[i])):
+            if bindings is not None:
+                bindings = matcher.unified(args[i], wanted[i], bindings)
         return bindings
 
     def _solutions(
@@ -277,7 +278,8 @@ class Search:
     ) -> Iterator[tuple[Bindings, _Held]]:
         """The solutions of those literals of a body that are ``left``, with the tuples of its atoms."""
         if not left:
-            yield bindings, held
+            if matcher.agrees(bindings):
+                yield bindings, held
             return
         at = self._next(matcher, body, left, bindings)
         literal, rest = body[at], tuple([i for i in left if i != at])

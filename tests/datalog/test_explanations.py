@@ -236,6 +236,29 @@ FEATURES = {
         "v(9223372036854775807)",
     ),
     "texts": ('.decl a(x: symbol)\na("x").\n.decl b(x: symbol)\nb(cat(x, "y")) :- a(x).', 'b("xy")'),
+    "ranges of floats": (".decl r(x: float)\nr(x) :- x = range(0.5, 3.0).", "r(2.5)"),
+    "counts of tuples": (
+        ".decl a(x: number, y: number)\na(1, 1). a(1, 2). a(2, 2).\n"
+        ".decl c(n: number)\nc(n) :- n = count : { a(x, _), x < 2 }.",
+        "c(2)",
+    ),
+    "records of what is computed": (
+        A + ".type P = [x: number, y: number]\n.decl p(p: P)\np([x + 1, x * 2]) :- a(x).",
+        "p([2, 2])",
+    ),
+    "computed arguments of atoms": (
+        ".decl t(x: number, y: number)\nt(1, 2). t(2, 1). t(4, 2).\n"
+        ".decl u(x: number)\nu(x) :- t(x - 1, y), t(y * 2, x), x > 1.",
+        "u(2)",
+    ),
+    "zeros of floats": (
+        ".decl a(x: float)\na(0.0).\n.decl b(x: float)\nb(x + 1) :- a(x), x = -0.0.",
+        "b(1)",
+    ),
+    "counters that others use": (
+        A + ".decl i(x: number, n: number)\ni(x, m + 1) :- a(x), n = $, m = n * 2.",
+        "i(5, 3)",
+    ),
     "floats": (".decl a(x: float)\na(1.5).\n.decl b(x: float)\nb(x / 2) :- a(x).", "b(0.75)"),
 }
 
