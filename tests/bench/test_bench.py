@@ -41,7 +41,7 @@ def test_text_to_text(depth: int) -> None:
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_memory(depth: int) -> None:
     mebibytes = bench.memory(bench.train_step(depth))
-    assert mebibytes.ratio <= 1.3
+    assert mebibytes.ratio <= (1.25 if depth == bench.SHALLOW else 1.15)
 
 
 def test_growth() -> None:
