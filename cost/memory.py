@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,65 +86,57 @@ class _Life:
 class _Rooms:
     """The memory of results, each of a size, which is free until the op at which the result is made.
 
-    Sets of rooms are the bits of a number. ``some`` and ``whole`` are trees over the ops: the rooms that are
-    taken somewhere below a node, and those that are throughout. Node 1 is the root, those below n are 2 n and
-    2 n + 1, and the leaves are the ops.
+    A gap is a stretch of ops in which a room is free; ``gaps`` has the last ops of those that begin at an op,
+    in order. ``farthest`` is a tree over the ops: the last op of all gaps that begin somewhere below a node.
+    Node 1 is the root, those below n are 2 n and 2 n + 1, and the leaves are the ops.
     """
 
     def __init__(self, rooms: Sequence[tuple[int, int]], ends: int) -> None:
         self.leaves = 1 << ends.bit_length()
-        self.some, self.whole = defaultdict[int, int](int), defaultdict[int, int](int)
-        self.smaller = sorted(((size, 1 << n) for n, (size, _) in enumerate(rooms)))
-        self.large = 0
-        for n, (_, start) in enumerate(rooms):
-            self.fill(start, ends, 1 << n)
+        self.farthest = [-1] * (2 * self.leaves)
+        self.gaps = defaultdict[int, list[int]](list)
+        self.smaller = sorted(rooms)
 
     def take(self, life: _Life) -> bool:
-        """Finds room for a value in the first that is large enough and free; False where none is. No value
+        """Finds room for a value in a gap that is little longer than its life; False where none is. No value
         may be larger than those before it."""
         while self.smaller and self.smaller[-1][0] >= life.size:
-            self.large |= self.smaller.pop()[1]
-        free = self.large and self.large & ~self.taken(life.start, life.end)
-        if not free:
+            self.add(0, self.smaller.pop()[1] - 1)
+        first = self.latest(life.start, life.end)
+        if first < 0:
             return False
-        self.fill(life.start, life.end, free & -free)
+        lasts = self.gaps[first]
+        last = lasts.pop(bisect_left(lasts, life.end))
+        self.update(first)
+        self.add(first, life.start - 1)
+        self.add(life.end + 1, last)
         return True
 
-    def taken(self, start: int, end: int) -> int:
-        """The rooms that are taken at one of the ops at least."""
-        found = 0
-        for node in self.cover(start, end):
-            found |= self.some.get(node, 0)
-        for node in (*self.above(start), *self.above(end)):
-            found |= self.whole.get(node, 0)
-        return found
+    def add(self, first: int, last: int) -> None:
+        """There is a gap from one op to another."""
+        if first <= last:
+            insort(self.gaps[first], last)
+            self.update(first)
 
-    def fill(self, start: int, end: int, room: int) -> None:
-        """The room is taken from one op to another."""
-        for node in self.cover(start, end):
-            self.some[node] |= room
-            self.whole[node] |= room
-        for node in (*self.above(start), *self.above(end)):
-            self.some[node] |= room
+    def update(self, first: int) -> None:
+        """Looks again how far gaps go, where those that begin at an op have changed."""
+        farthest, node = self.farthest, first + self.leaves
+        farthest[node] = self.gaps[first][-1] if self.gaps[first] else -1
+        while node := node >> 1:
+            farthest[node] = max(farthest[2 * node], farthest[2 * node + 1])
 
-    def cover(self, start: int, end: int) -> Iterator[int]:
-        """The fewest nodes below which exactly these ops are."""
-        low, high = start + self.leaves, end + self.leaves + 1
-        while low < high:
-            if low & 1:
-                yield low
-                low += 1
-            if high & 1:
-                high -= 1
-                yield high
-            low, high = low >> 1, high >> 1
-
-    def above(self, op: int) -> Iterator[int]:
-        """The nodes that an op is below."""
-        node = (op + self.leaves) >> 1
-        while node:
-            yield node
-            node >>= 1
+    def latest(self, start: int, end: int) -> int:
+        """The last op up to ``start`` at which a gap begins that goes to ``end``; -1 where none does."""
+        farthest, node = self.farthest, start + self.leaves
+        while farthest[node] < end:
+            while not node & 1:  # all below its parent that is not below it is later
+                node >>= 1
+            if node == 1:
+                return -1
+            node -= 1
+        while node < self.leaves:
+            node = 2 * node + 1 if farthest[2 * node + 1] >= end else 2 * node
+        return node - self.leaves
 
 
 def _peak(block: Any, lives: Sequence[_Life], storing: Storing) -> tuple[int, int]:
