@@ -22,6 +22,7 @@ from jaxlib.mlir import ir
 from ..importers.listing import listing_of
 from ..program.elements import bits_of, dtype_of, size_of
 from ..program.mlir.modules import children
+from ..rulebook.book import lowerings
 from .building import element_of
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
@@ -53,6 +54,7 @@ def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:
     before."""
     listing, found = listing_of(module), []
     names, regions = [op.name for op in listing.ops], listing.regions.tolist()
+    effects = {name: _has_effect(name) for name in set(names)}
     definers, operands = listing.definers[listing.operands], listing.operand_offsets
     definers[listing.operands < 0] = -1
     for region in dict.fromkeys([regions[n] for n, name in enumerate(names) if name in _KINDS]):
@@ -64,7 +66,7 @@ def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:
         needs, effect = list[list[int]](), -1
         for n, number in enumerate(block.tolist()):
             needed = set(makers[starts[n] : ends[n]])
-            if names[number] in _IN_ORDER:
+            if effects[names[number]]:
                 needed.add(effect)
                 effect = n
             needed.discard(-1)
@@ -73,9 +75,12 @@ def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:
     return found
 
 
-_IN_ORDER = frozenset(
-    f"stablehlo.{name}" for name in ("custom_call", "rng", "while", "case", "if", "composite")
-) | {"func.call"}
+def _has_effect(name: str) -> bool:
+    """Whether ops so named, or those in their regions, may do more than give results: they keep their order."""
+    return name == "stablehlo.custom_call" or lowerings().get(name) in _IN_ORDER
+
+
+_IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # ways in which ops become local
 
 
 # ---- Which become one -----------------------------------------------------------------------------------

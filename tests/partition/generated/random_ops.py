@@ -306,7 +306,7 @@ def _windows(p: Program, sizes: Sequence[int], *, base: bool = True) -> tuple[li
             if p.flip():
                 window, stride, low, high, dilation, hole = 1, 1, 0, 0, 1, 1
             out = (low + high + (n - 1) * dilation + 1 - ((window - 1) * hole + 1)) // stride + 1
-            shifted = low < 0 and low + high == 0  # XLA for CPUs reads past the end, on one device too
+            shifted = low < 0 < high  # XLA for CPUs reads past the end, on one device too
             if out > 0 and n > 0 and not shifted:
                 break
         found.append([window, stride, low, high, dilation, hole])
