@@ -76,7 +76,7 @@ def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:
 
 
 def _has_effect(name: str) -> bool:
-    """Whether ops so named, or those in their regions, may do more than give results: they keep their order."""
+    """Whether ops so named, or ops in their regions, may do more than give results: they keep their order."""
     return name == "stablehlo.custom_call" or lowerings().get(name) in _IN_ORDER
 
 

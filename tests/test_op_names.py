@@ -40,8 +40,9 @@ ELSEWHERE = {  # ops that are written in another way somewhere
     },
     "notations/tuples.py": {"stablehlo.tuple", "stablehlo.get_tuple_element"},
     "notations/xla_loops.py": {"stablehlo.while"},
-    "partition/combining.py": {  # the collectives that the partitioner has written
-        f"stablehlo.{n}" for n in ("all_gather", "reduce_scatter", "transpose")
+    "partition/combining.py": {  # the collectives that the partitioner has written, and what it puts around them
+        f"stablehlo.{n}"
+        for n in ("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "bitcast_convert", "transpose")
     },
 }
 
