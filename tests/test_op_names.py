@@ -40,7 +40,7 @@ ELSEWHERE = {  # ops that are written in another way somewhere
     },
     "notations/tuples.py": {"stablehlo.tuple", "stablehlo.get_tuple_element"},
     "notations/xla_loops.py": {"stablehlo.while"},
-    "partition/combining.py": {  # the collectives that the partitioner has written, and what it puts around them
+    "partition/combining.py": {  # collectives that the partitioner has written
         f"stablehlo.{n}"
         for n in ("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "bitcast_convert", "transpose")
     },
