@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..program.elements import bytes_text
+from ..program.mlir.modules import bytecode_of
 from ..runs.table import table
 from .cost import cost
 from .hlo import KINDS, hlo_collectives
@@ -101,7 +102,9 @@ def ahead(program: Partitioned, text: str) -> Ahead:
     target = read_target(text)
     # Operations and memory do not depend on the machine.
     found = cost(program, machine(target.name if target.name in names() else names()[0]))
-    said = compile_for(program.bytecode(), target, program.axes.count, program.form)
+    said = compile_for(
+        bytecode_of(program.module_for(target.platform)), target, program.axes.count, program.form
+    )
     memory = said["memory"]
     ours: dict[str, tuple[int, int]] = {}
     rings = {window.sent.op for window in program.windows}  # of permutes

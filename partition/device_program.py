@@ -49,8 +49,19 @@ class DeviceProgram:
 
     @cached_property
     def combined(self) -> ir.Module:
-        """The module as it is written and compiled: collectives over equal groups that do not need each other
-        are one op, and windows are written part by part."""
+        """The module as it is written, and compiled for CPUs: collectives over equal groups that do not need
+        each other are one op, and windows are written part by part."""
+        made, windows = self._with_windows()
+        combine(made, windows)
+        return made
+
+    def module_for(self, platform: str) -> ir.Module:
+        """The module as it is compiled for "cpu", "tpu" or others: XLA for accelerators combines collectives
+        itself, without putting side by side what they send."""
+        return self.combined if platform == "cpu" else self._with_windows()[0]
+
+    def _with_windows(self) -> tuple[ir.Module, set[Any]]:
+        """The module with windows written part by part, and the ops of these."""
         made, windows = copy_of(self.module), set[Any]()
         if self.windows:
             with made.context, ir.Location.unknown():
@@ -63,8 +74,7 @@ class DeviceProgram:
                 }
                 channel = max(_channel(each.op) for each in self.sent)
                 windows = write(self.windows, copies, self.axes, self.form, channel)
-        combine(made, windows)
-        return made
+        return made, windows
 
     def text(self) -> str:
         """The module as MLIR text."""

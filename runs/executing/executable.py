@@ -106,7 +106,7 @@ def compiled(
         if program is None:
             loaded = load(bind(result.module), devices, callbacks)
         else:
-            loaded = load(program.combined, devices, callbacks, program.form)
+            loaded = load(program.module_for(devices[0].platform), devices, callbacks, program.form)
     except ShardlogError:
         raise
     except Exception as error:  # XLA's, of many classes
