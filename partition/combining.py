@@ -257,10 +257,11 @@ def _integer(value: int) -> Any:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-_DIMENSIONS = frozenset({"all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension"})
+# The dimension along which there is a part for each device, and that along which there is one from each.
+_TO_EACH = {"stablehlo.reduce_scatter": "scatter_dimension", "stablehlo.all_to_all": "split_dimension"}
+_FROM_EACH = {"stablehlo.all_gather": "all_gather_dim", "stablehlo.all_to_all": "concat_dimension"}
+_DIMENSIONS = frozenset({*_TO_EACH.values(), *_FROM_EACH.values()})
 _OF_ONE = _DIMENSIONS | {"channel_handle"}  # attributes of a collective that are its own
-_TO_EACH = frozenset({"stablehlo.reduce_scatter", "stablehlo.all_to_all"})  # a row for each device
-_FROM_EACH = frozenset({"stablehlo.all_gather", "stablehlo.all_to_all"})
 
 
 def _count(op: Any) -> int:
@@ -279,8 +280,7 @@ def _rows(write: _Writer, op: Any) -> Any:
     value = op.operands[0]
     if op.name not in _TO_EACH:
         return write.reshaped(value, [1, prod(_shape(value))])
-    label = "split_dimension" if op.name == "stablehlo.all_to_all" else "scatter_dimension"
-    d, n, shape = _dimension(op, label), _count(op), _shape(value)
+    d, n, shape = _dimension(op, _TO_EACH[op.name]), _count(op), _shape(value)
     split = write.reshaped(value, [*shape[:d], n, shape[d] // n, *shape[d + 1 :]])
     order = [d, *(e for e in range(len(shape) + 1) if e != d)]
     return write.reshaped(write.transposed(split, order), [n, prod(shape) // n])
@@ -289,11 +289,10 @@ def _rows(write: _Writer, op: Any) -> Any:
 def _unfolded(write: _Writer, op: Any, part: Any) -> Any:
     """The result of a collective, of what came in rows, one from each device."""
     shape = _shape(op.results[0])
-    part = write.as_type(part, ir.RankedTensorType(op.results[0].type).element_type)
+    part = write.as_type(part, element_of(op.results[0]))
     if op.name not in _FROM_EACH:
         return write.reshaped(part, shape)
-    label = "concat_dimension" if op.name == "stablehlo.all_to_all" else "all_gather_dim"
-    d, n = _dimension(op, label), _count(op)
+    d, n = _dimension(op, _FROM_EACH[op.name]), _count(op)
     split = write.reshaped(part, [n, *shape[:d], shape[d] // n, *shape[d + 1 :]])
     order = [*range(1, d + 1), 0, *range(d + 1, len(shape) + 1)]
     return write.reshaped(write.transposed(split, order), shape)
@@ -311,11 +310,11 @@ class _Writer:
     loc: Any
 
     def type(self, shape: Sequence[int], like: Any) -> Any:
-        return ir.RankedTensorType.get(list(shape), ir.RankedTensorType(like.type).element_type)
+        return ir.RankedTensorType.get(list(shape), element_of(like))
 
     def of_one_type(self, values: Sequence[Any]) -> list[Any]:
         """Values whose elements have as many bits, with elements of one type."""
-        elements = {ir.RankedTensorType(value.type).element_type for value in values}
+        elements = {element_of(value) for value in values}
         if len(elements) == 1:
             return list(values)
         bits = ir.IntegerType.get_unsigned(bits_of(str(elements.pop())))
@@ -323,7 +322,7 @@ class _Writer:
 
     def as_type(self, value: Any, element: Any) -> Any:
         """The bits of a value, as elements of another type."""
-        if ir.RankedTensorType(value.type).element_type == element:
+        if element_of(value) == element:
             return value
         type_ = ir.RankedTensorType.get(_shape(value), element)
         return self._one("stablehlo.bitcast_convert", [value], type_, {})

@@ -256,8 +256,7 @@ class Partitioner(Values):
         known = kind.known or self.chooser.reader.knowledge(kinds.ops[number])
         operands = kinds.operands(number)
         chosen = self._chosen(kinds.ops[number]) if self.ways or self.moved else None
-        key = kind, known, self.reading.manual[-1], chosen, *map(self.tensors.get, operands)
-        recipe = self.recipes.known.get(key)
+        recipe = self.recipes.find(kind, known, map(self.tensors.get, operands), chosen)
         if recipe is not None:
             return self._computed(number, kind, recipe, operands)
         op = kinds.ops[number]

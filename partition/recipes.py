@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ class Recipes:
     def __init__(self, chooser: Chooser, reading: Reading, builder: Builder) -> None:
         self.chooser, self.reading, self.builder = chooser, reading, builder
         self._tensors: dict[tuple[Shape, Layout, bool, bool], Tensor] = {}
-        self.known: dict[Any, Recipe] = {}
+        self._known: dict[Any, Recipe] = {}
 
     def tensor(self, shape: Shape, home: Layout, *, made: bool = False, kept: bool = False) -> Tensor:
         """What is known of a value, the same object for all that are alike."""
@@ -75,13 +75,25 @@ class Recipes:
             self._tensors[key] = Tensor(*key)
         return self._tensors[key]
 
+    def find(
+        self, kind: Kind, known: Knowledge, operands: Iterable[Tensor | None], chosen: Chosen
+    ) -> Recipe | None:
+        """How an op was computed that was like one with these operands; None where there was none."""
+        return self._known.get(self._key(kind, known, operands, chosen))
+
     def of(self, op: Any, kind: Kind, known: Knowledge, operands: Sequence[Tensor], chosen: Chosen) -> Recipe:
         """How an op is computed, whose operands are these."""
-        key = kind, known, self.reading.manual[-1], chosen, *operands
-        found = self.known.get(key)
+        key = self._key(kind, known, operands, chosen)
+        found = self._known.get(key)
         if found is None:
-            found = self.known[key] = self._new(op, kind, known, operands, chosen)
+            found = self._known[key] = self._new(op, kind, known, operands, chosen)
         return found
+
+    def _key(
+        self, kind: Kind, known: Knowledge, operands: Iterable[Tensor | None], chosen: Chosen
+    ) -> tuple[Any, ...]:
+        """Equal for ops that are computed alike."""
+        return kind, known, self.reading.manual[-1], chosen, *operands
 
     def _new(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from .building import Builder, bytes_of
+from .building import Builder, bytes_of, element_of
 from .choice.homes import Need, Spot
 from .choice.knowledge import handing_on
 from .choice.purposes import Purpose
@@ -137,7 +137,7 @@ class Values:
         if not (purpose.chosen and tensor.shape):
             self.needs.append((purpose.op, Need(purpose.value, layout)))
             return
-        known = handing_on(tensor.shape, bytes_of(ir.RankedTensorType(purpose.value.type).element_type))
+        known = handing_on(tensor.shape, bytes_of(element_of(purpose.value)))
         free = frozenset([0] if value in self.makes else [])
         spot = Spot(known, (purpose.value, purpose.to), (tensor.home, layout), free)
         self.handed.append((purpose.op, spot))

@@ -26,10 +26,9 @@ from ..language.syntax import (
     Variable,
 )
 from ..language.walk import rewrite_clause
+from .magic import Clauses, Kinds
 from .numbers import uncounted
 
-Kinds = dict[str, str]
-Clauses = list[tuple[Clause, Kinds]]
 _GROWN, _COMPLETE = "@grown", "@complete"
 _START = "@start"  # holds from the beginning
 

@@ -39,10 +39,9 @@ def view_of(source: Any, view: str, module: str = "") -> tuple[Text, ir.Module]:
 
     ``module`` is the name of one in an XLA dump. Raises ShardlogError for what cannot be read, or compiled.
     """
-    seen_before = isinstance(source, Text)  # a view already
     text = read_source(source, module)
     original = parse_module(text)
-    if view == "lowered" or seen_before:
+    if view == "lowered" or isinstance(source, Text):  # a view already
         return text, original
     if text.interface.arguments is None:  # JAX names its ops
         _name_ops(original)

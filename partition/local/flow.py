@@ -47,13 +47,14 @@ def spread_scalar(walk: Partitioner, number: int, known: Knowledge) -> bool:
 # ---- What takes no data ----------------------------------------------------------------------------------
 
 
-def _constant(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _result(walk: Partitioner, number: int) -> tuple[Any, int, Layout]:
+    """The type, the number and the home of the only result of an op."""
     op = walk.kinds.ops[number]
-    (type_,), (result,), (home,) = (
-        list[Any](op.results.types),
-        walk.kinds.results(number),
-        walk.reading.homes(op),
-    )
+    return op.results[0].type, walk.kinds.results(number)[0], walk.reading.homes(op)[0]
+
+
+def _constant(walk: Partitioner, number: int, known: Knowledge) -> None:
+    op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
     shape, loc = static_shape(type_) or (), op.location
     complex_ = isinstance(type_.element_type, ir.ComplexType)  # whose values have no class in Python
     value: Any = None if complex_ else op.attributes["value"]
@@ -73,12 +74,7 @@ def _constant(walk: Partitioner, number: int, known: Knowledge) -> None:
 
 
 def _iota(walk: Partitioner, number: int, known: Knowledge) -> None:
-    op = walk.kinds.ops[number]
-    (type_,), (result,), (home,) = (
-        list[Any](op.results.types),
-        walk.kinds.results(number),
-        walk.reading.homes(op),
-    )
+    op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
     shape, loc, attribute = static_shape(type_) or (), op.location, op.attributes["iota_dimension"]
     d: int = ir.IntegerAttr(attribute).value
 
