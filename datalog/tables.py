@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine import Relation
-from ..engine.evaluate.store import Store, Words
+from ..engine.evaluate.store import NUMERIC, Store, Words
 from ..engine.plan.plan import Plan
 from ..errors import ShardlogError, from_extra
 from .values import text_of
@@ -18,22 +18,21 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Symbols = Callable[[], Array]
-_TYPES: dict[str, type[Any]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
 
 
 def from_rows(relation: Relation, rows: Sequence[Sequence[Any]]) -> Array:
     """Tuples as a structured array."""
     columns = list(zip(*rows, strict=True))
-    fields = [(column.name, _TYPES.get(column.type, object)) for column in relation.columns]
+    fields = [(column.name, NUMERIC.get(column.type, object)) for column in relation.columns]
     result = np.empty(len(columns[0]) if columns else len(rows), fields)
     for column, values in zip(relation.columns, columns, strict=False):
-        result[column.name] = objects(values) if column.type not in _TYPES else values
+        result[column.name] = objects(values) if column.type not in NUMERIC else values
     return result
 
 
 def structured(relation: Relation, store: Store, symbols: Symbols) -> Array:
     """The tuples of a relation as a structured array."""
-    fields = [(column.name, _TYPES.get(column.type, object)) for column in relation.columns]
+    fields = [(column.name, NUMERIC.get(column.type, object)) for column in relation.columns]
     columns = store.columns(relation.name)
     result = np.empty(store.count(relation.name), fields)
     for i, (column, words) in enumerate(zip(relation.columns, columns, strict=True)):
@@ -46,8 +45,8 @@ def structured(relation: Relation, store: Store, symbols: Symbols) -> Array:
 def values(relation: Relation, column: int, store: Store, words: Words) -> Array:
     """The values that words stand for in a column that is not of symbols."""
     kind = relation.columns[column].type
-    if kind in _TYPES:
-        return words.view(_TYPES[kind])
+    if kind in NUMERIC:
+        return words.view(NUMERIC[kind])
     numbers, distinct = _distinct(relation, column, store, words)
     return objects(distinct)[numbers]
 
@@ -58,8 +57,8 @@ def arrow(relation: Relation, store: Store, symbols: Symbols, plan: Plan) -> pya
         import pyarrow
     arrays = []
     for i, (column, words) in enumerate(zip(relation.columns, store.columns(relation.name), strict=True)):
-        if column.type in _TYPES:
-            arrays.append(pyarrow.array(words.view(_TYPES[column.type])))
+        if column.type in NUMERIC:
+            arrays.append(pyarrow.array(words.view(NUMERIC[column.type])))
             continue
         if column.type == "symbol":
             numbers, texts = _used(words, symbols())

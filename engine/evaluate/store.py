@@ -15,6 +15,8 @@ from .functors import evaluate
 from .limits import UNLIMITED, Limits
 from .reference import Evaluation
 
+# What the words of a column are, where they are not the numbers of symbols and of records.
+NUMERIC: dict[str, type[np.generic]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
 Words = np.ndarray[Any, np.dtype[np.int64]]
 # What it took to apply a rule once: the number of its source, those of the stratum and the round, seconds,
 # and how many tuples it gave that were not there.
@@ -196,8 +198,8 @@ class ReferenceStore:
         return [*rows, *self._facts.get(relation, ())]
 
     def _words(self, kind: str, values: list[Any]) -> Words:
-        if kind in _KINDS:
-            return np.array(values, _KINDS[kind]).view(np.int64)
+        if kind in NUMERIC:
+            return np.array(values, NUMERIC[kind]).view(np.int64)
         known: dict[Any, int] = self._symbols if kind == "symbol" else self._values
         return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
 
@@ -207,9 +209,6 @@ class ReferenceStore:
     def values(self, relation: str, column: int, words: Words) -> list[Any]:
         known = list(self._values)
         return [known[word] for word in words]
-
-
-_KINDS: dict[str, type[np.generic]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
 
 
 def _listed(kind: str, column: FactColumn) -> list[Any]:

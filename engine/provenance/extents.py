@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluate.store import Found, Store, Words
+from ..evaluate.store import NUMERIC, Found, Store, Words
 from ..plan.plan import Plan, Relation
 from .matching import Row
 
@@ -16,7 +16,6 @@ _FEW = 4  # words of a column for which it is not worth while to group it
 _BLOCK = 1024  # rows that are looked at together
 _MANY = 4096  # rows with a word, among which another column is worth grouping, too
 _SHARE = 32  # a relation is indexed once so many of its tuples come to one search
-_TYPES = {"float": np.float64, "unsigned": np.uint64, "number": np.int64}
 _NONE = np.empty(0, np.int64)
 
 
@@ -46,11 +45,11 @@ class StoredExtents:
 
     def before(self, relation: str, known: Mapping[int, Any], round_: int) -> Iterator[Row]:
         """Those that were found before a round."""
-        return (self._ordered.get(relation) or self._of(relation)).tuples(known, round_)
+        return self._in_rounds(relation).tuples(known, round_)
 
     def round(self, relation: str, row: Row) -> int | None:
         """The round of a tuple; None where it was not found."""
-        extent = self._ordered.get(relation) or self._of(relation)
+        extent = self._in_rounds(relation)
         number = extent.number(row)
         return None if number is None else int(extent.starts.searchsorted(number, "right"))
 
@@ -61,6 +60,10 @@ class StoredExtents:
     def at_most(self, relation: str, known: Mapping[int, Any]) -> int:
         """A number that the tuples with the ``known`` values are not above, quickly."""
         return self._of(relation).at_most(known)
+
+    def _in_rounds(self, relation: str) -> _Extent:
+        """A relation in the order of heights, where that was taken, or as the store has it."""
+        return self._ordered.get(relation) or self._of(relation)
 
     def _of(self, relation: str) -> _Extent:
         """A relation as the store has it."""
@@ -221,9 +224,9 @@ class _Extent:
             return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else None
         if kind == "symbol":
             return self._values.number(value)
-        if kind in _TYPES:
+        if kind in NUMERIC:
             try:
-                return int(np.array(value, _TYPES[kind]).view(np.int64))
+                return int(np.array(value, NUMERIC[kind]).view(np.int64))
             except (OverflowError, TypeError, ValueError):
                 return None
         if column not in self._words:
@@ -235,8 +238,8 @@ class _Extent:
     def _reader(self, column: int) -> Callable[[int], Any]:
         """What reads the value of a row."""
         words, kind = self.columns[column], self._relation.columns[column].type
-        if kind in _TYPES:
-            return words.view(_TYPES[kind]).item
+        if kind in NUMERIC:
+            return words.view(NUMERIC[kind]).item
         if kind == "symbol":
             return lambda row: self._values.text(words.item(row))
         store, name = self._values.store, self._relation.name
@@ -245,8 +248,8 @@ class _Extent:
     def _values_of(self, column: int) -> list[Any]:
         """The values of all rows."""
         words, kind = self.columns[column], self._relation.columns[column].type
-        if kind in _TYPES:
-            return list(words.view(_TYPES[kind]).tolist())
+        if kind in NUMERIC:
+            return list(words.view(NUMERIC[kind]).tolist())
         if kind == "symbol":
             return [self._values.text(word) for word in words.tolist()]
         return self._values.store.values(self._relation.name, column, words)

@@ -24,19 +24,24 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 def programs(every: bool) -> Iterator[tuple[str, Any]]:
     """The names of programs, and the programs."""
-    from shardlog.examples import train_step
-
     from ..support import models
     from ..support.programs import PROGRAMS, lowered
 
     for layers in (2, 24) if every else (2,):
-        train_step.LAYERS, train_step.PARAMS["layers"] = layers, [train_step.LAYER] * layers
-        yield f"train step, {layers} layers", train_step.lower()[0].as_text()
+        yield f"train step, {layers} layers", example(layers)
     for name in models.MODELS:
         yield name, models.text(name)
     if every:
         for name in PROGRAMS:
             yield name, lowered(name, 3)
+
+
+def example(layers: int) -> str:
+    """The train step of the examples, of a model with so many layers."""
+    from shardlog.examples import train_step
+
+    train_step.LAYERS, train_step.PARAMS["layers"] = layers, [train_step.LAYER] * layers
+    return str(train_step.lower()[0].as_text())
 
 
 @dataclass(frozen=True)

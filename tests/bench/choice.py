@@ -9,8 +9,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from time import process_time
+from functools import partial
 from typing import Any
+
+from .bench import timed
+from .bytes_moved import example
 
 PROGRAMS = ("train step, 24 layers", "train step, 96 layers", "transformer, 24 layers scanned")
 
@@ -21,23 +24,16 @@ def source(name: str) -> Any:
         from ..support import models
 
         return models.text("transformer", depth=24, scan=True)
-    from shardlog.examples import train_step
-
-    layers = int(name.split()[-2])
-    train_step.LAYERS, train_step.PARAMS["layers"] = layers, [train_step.LAYER] * layers
-    return train_step.lower()[0].as_text()
+    return example(int(name.split()[-2]))
 
 
 def measure(name: str) -> None:
     """Prints a row of the table."""
     import shardlog
 
-    result, row = shardlog.run(source(name)), []
-    for keep in (True, False):
-        for _ in range(2):
-            start = process_time()
-            result.partition(keep_shardings=keep)
-            row.append(process_time() - start)
+    result = shardlog.run(source(name))
+    ways = (partial(result.partition, keep_shardings=keep) for keep in (True, True, False, False))
+    row = [timed(way) for way in ways]
     print(f"{name:32}" + "".join(f"{seconds:12.2f}" for seconds in row), flush=True)
 
 
