@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
@@ -38,8 +39,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     explain.add_argument(
         "--explain-not", metavar="FACT", help="write nothing, and say why a tuple does not hold"
     )
-    about = "with --explain: leave steps open that are further away; default: none is"
-    command.add_argument("--depth", metavar="N", type=_depth, help=about)
+    about = "with --explain: leave steps open that are further away; all: none; default: 32"
+    command.add_argument("--depth", metavar="N|all", type=_depth, help=about)
     add_json(command, "print the explanation as JSON")
     command.set_defaults(carry_out=_datalog)
 
@@ -113,9 +114,13 @@ def _souffle(options: argparse.Namespace) -> None:
 def _explain(program: Program, options: argparse.Namespace) -> None:
     fact: str = options.explain or options.explain_not
     program.run(program.relation_of(fact))
-    explanation: Explanation | WhyNot = (
-        program.explain(fact, options.depth) if options.explain else program.explain_not(fact)
-    )
+    if options.explain:
+        from ..datalog.explanations import LEVELS
+
+        depth = LEVELS if options.depth is None else options.depth
+        explanation: Explanation | WhyNot = program.explain(fact, depth)
+    else:
+        explanation = program.explain_not(fact)
     if options.json:
         print_json(explanation.as_json())
     else:
@@ -123,8 +128,10 @@ def _explain(program: Program, options: argparse.Namespace) -> None:
 
 
 def _depth(text: str) -> int:
+    if text == "all":
+        return sys.maxsize
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"expected a number of steps, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of steps or all, found {text!r}")
     return int(text)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from ..engine.language.syntax import Atom, Clause, Literal, Negation
@@ -15,15 +14,21 @@ from ..engine.provenance.search import TRIES, Attempt
 from .values import Texts
 
 _COUNTED = 5  # tuples of aggregates that a text shows
+LEVELS = 32  # of a proof, unless more are asked for
 _DEEPEST = 32  # levels that stand one in the other
 
 
 @dataclass(frozen=True)
 class Explanation:
     """Why a tuple holds: ``proof`` is a proof of least height. Steps are numbered, nearer ones first; the
-    goal has number 0."""
+    goal has number 0.
+
+    ``height`` is the number of rules on the longest way from the tuple to a fact, also where steps are left
+    open; a fact has height 0, and what aggregates go through does not count.
+    """
 
     proof: Proof
+    height: int
     _rules: Rules
     _texts: Texts
 
@@ -34,22 +39,6 @@ class Explanation:
     def fact(self) -> str:
         """The tuple, as in ``path(1, 5)``."""
         return self._texts.fact(self.proof.relation, self.proof.row)
-
-    @cached_property
-    def height(self) -> int:
-        """The number of rules on the longest way from the tuple to a fact; a fact has height 0. Steps that
-        are left open count as facts, and what aggregates go through does not count."""
-        heights: dict[int, int] = {}
-        waiting = [self.proof]
-        while waiting:
-            step = waiting[-1]
-            missing = [p for p in step.premises if id(p) not in heights]
-            waiting += missing
-            if not missing:
-                waiting.pop()
-                below = max((heights[id(p)] for p in step.premises), default=0)
-                heights[id(step)] = below + (step.source is not None)
-        return heights[id(self.proof)]
 
     def text(self) -> str:
         """The proof as an indented tree, then the rules in it. A tuple that has several uses is proved at the

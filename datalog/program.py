@@ -19,7 +19,7 @@ from ..engine.plan.needs import needed_relations
 from . import directives, tables
 from .columns import added
 from .databases import write_duckdb
-from .explanations import Explanation, WhyNot
+from .explanations import LEVELS, Explanation, WhyNot
 from .profile import Profile, profile_of
 from .readers import read
 from .values import Texts, fact_of
@@ -185,9 +185,9 @@ class Program:
         (answer,) = (relation for relation in plan.relations if relation.output)
         return tables.from_rows(answer, list(Branches(plan).outward(answer, rows)) if plan.branches else rows)
 
-    def explain(self, fact: str, depth: int | None = None) -> Explanation:
+    def explain(self, fact: str, depth: int | None = LEVELS) -> Explanation:
         """Why a tuple of the last run holds, as in ``explain("path(1, 5)")``: a proof of the least height.
-        With ``depth`` steps further away are left open: explain these to go on.
+        Steps more than ``depth`` rules away are left open: explain these to go on. With None none is.
 
         Raises EngineError for what is no tuple of the program, or does not hold.
         """
@@ -196,7 +196,8 @@ class Program:
         if proof is None:
             told = Texts(self._program.plan).fact(relation.name, row)
             raise EngineError(f"{told} does not hold: explain_not (--explain-not) says why")
-        return Explanation(proof, self._search.rules, Texts(self._program.plan))
+        height = self._search.height(relation.name, row)
+        return Explanation(proof, height, self._search.rules, Texts(self._program.plan))
 
     def explain_not(self, fact: str) -> WhyNot:
         """Why a tuple does not hold as of the last run: how far each rule gets. Raises EngineError for what

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, takewhile
 from operator import itemgetter
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +14,13 @@ from ..evaluate.store import NUMERIC, Found, Store, Words
 from ..plan.plan import Plan, Relation
 from .matching import Row
 
-_FEW = 4  # words of a column for which it is not worth while to group it
+_FEW = 32  # words of a column for which it is not worth while to group it
 _BLOCK = 1024  # rows that are looked at together
 _MANY = 4096  # rows with a word, among which another column is worth grouping, too
 _SHARE = 32  # a relation is indexed once so many of its tuples come to one search
 _NONE = np.empty(0, np.int64)
+
+Numbers = Sequence[int] | Words  # of tuples, ascending
 
 
 class StoredExtents:
@@ -41,11 +45,15 @@ class StoredExtents:
 
     def matching(self, relation: str, known: Mapping[int, Any]) -> Iterator[Row]:
         """The tuples that have the ``known`` values by column."""
-        return self._of(relation).tuples(known, None)
+        columns = tuple(sorted(known))
+        values = tuple([known[column] for column in columns])
+        return self.search(relation, columns, _alone(values)).tuples()
 
-    def before(self, relation: str, known: Mapping[int, Any], round_: int) -> Iterator[Row]:
-        """Those that were found before a round."""
-        return self._in_rounds(relation).tuples(known, round_)
+    def search(self, relation: str, columns: tuple[int, ...], values: Any, ordered: bool = False) -> Hits:
+        """The tuples that have some values in some columns, as a tuple, or one of them by itself; no Python
+        object is made of any yet. ``ordered``: by height, where it is known."""
+        extent = self._in_rounds(relation) if ordered else self._of(relation)
+        return extent.search(columns, values)
 
     def round(self, relation: str, row: Row) -> int | None:
         """The round of a tuple; None where it was not found."""
@@ -56,10 +64,6 @@ class StoredExtents:
     def holds(self, relation: str, row: Row) -> bool:
         """Whether there is a tuple."""
         return self._of(relation).number(row) is not None
-
-    def at_most(self, relation: str, known: Mapping[int, Any]) -> int:
-        """A number that the tuples with the ``known`` values are not above, quickly."""
-        return self._of(relation).at_most(known)
 
     def _in_rounds(self, relation: str) -> _Extent:
         """A relation in the order of heights, where that was taken, or as the store has it."""
@@ -102,6 +106,41 @@ class _Values:
             self.texts.append(text)
 
 
+class Hits(NamedTuple):
+    """Those among some rows of a relation that have some words by column, and zeros in some columns."""
+
+    extent: _Extent
+    rows: Numbers
+    words: Mapping[int, int] = MappingProxyType({})
+    zeros: tuple[int, ...] = ()
+
+    def tuples(self, round_: int | None = None) -> Iterator[Row]:
+        """The tuples, or, where a round is given, those before it."""
+        extent = self.extent
+        end = extent.count
+        if round_ is not None and round_ <= len(extent.starts):
+            end = int(extent.starts[round_ - 1]) if round_ > 0 else 0
+        return map(extent.row, self.numbers(end))
+
+    def numbers(self, end: int) -> Iterator[int]:
+        """The numbers of the tuples, ascending, before an end."""
+        rows = self.rows
+        if isinstance(rows, np.ndarray):
+            rows = rows[: rows.searchsorted(end)]
+            for column, word in self.words.items():
+                rows = rows[self.extent.columns[column][rows] == word]
+            starts = range(0, len(rows), _BLOCK)
+            numbers: Iterator[int] = chain.from_iterable(
+                rows[start : start + _BLOCK].tolist() for start in starts
+            )
+        else:
+            numbers = takewhile(end.__gt__, rows)
+        return filter(self._zero, numbers) if self.zeros else numbers
+
+    def _zero(self, number: int) -> bool:
+        return all(self.extent.columns[column][number] << 1 == 0 for column in self.zeros)
+
+
 class _Extent:
     """A relation in the order of rounds; ``starts`` are the first tuples of each but the first."""
 
@@ -110,6 +149,7 @@ class _Extent:
         self.count = count
         self._relation = relation
         self._values = values
+        self._every = tuple(range(len(self.columns)))
         # Zeros of floats are equal, but have two words.
         self._floats = {i for i, column in enumerate(relation.columns) if column.type == "float"}
         self._groups: dict[int, _Groups] = {}
@@ -121,49 +161,32 @@ class _Extent:
         self._indexes: dict[tuple[int, ...], dict[Any, list[int]]] = {}  # by columns and what these have
         self._searches: dict[tuple[int, ...], int] = {}  # without an index
 
-    def tuples(self, known: Mapping[int, Any], round_: int | None) -> Iterator[Row]:
-        """The tuples that may have these values, before a round where one is given."""
-        end = self.count
-        if round_ is not None and round_ <= len(self.starts):
-            end = int(self.starts[round_ - 1]) if round_ > 0 else 0
-        if self._floats:
-            known = {c: value for c, value in known.items() if c not in self._floats or value != 0}
-        if len(known) == len(self.columns):
-            row = tuple([known[column] for column in range(len(known))])
-            number = self.number(row)
-            if number is not None and number < end:
-                yield row
-            return
-        index = self._index(known)
+    def search(self, columns: tuple[int, ...], values: Any) -> Hits:
+        """The tuples that have some values, as ``StoredExtents.search`` takes them."""
+        index = self._index(columns)
         if index is not None:
-            for number in index.get(_key(known), ()):
-                if number >= end:
-                    return
-                yield self._tuples[number]
-            return
-        rows, readers = self._rows(known), self._readers
-        rows = rows[: rows.searchsorted(end)]
-        for start in range(0, len(rows), _BLOCK):
-            for number in rows[start : start + _BLOCK].tolist():
-                yield tuple([read(number) for read in readers])
+            return Hits(self, index.get(values, ()))
+        known = dict(zip(columns, values if len(columns) > 1 else (values,), strict=True)) if columns else {}
+        if len(known) < len(self.columns) or not known:
+            return self._least(known)
+        number = self.number(tuple(known.values()))
+        return Hits(self, () if number is None else (number,))
 
     def number(self, row: Row) -> int | None:
         """The number of a tuple; None where it is none."""
         if row not in self._numbers:
-            rows = self._rows(dict(enumerate(row)))
-            self._numbers[row] = int(rows[0]) if len(rows) else None
+            index = self._index(self._every)
+            known = dict(enumerate(row))
+            hits = self._least(known) if index is None else Hits(self, index.get(_alone(row), ()))
+            self._numbers[row] = next(hits.numbers(self.count), None)
         return self._numbers[row]
 
-    def at_most(self, known: Mapping[int, Any]) -> int:
-        """A number that the tuples with these values are not above."""
-        if not known:
-            return self.count
-        index = self._index(known) if len(known) < len(self.columns) else None
-        return len(self._least(known)[0]) if index is None else len(index.get(_key(known), ()))
+    def row(self, number: int) -> Row:
+        """The tuple of a number."""
+        return self._tuples[number] if self._tuples else tuple([read(number) for read in self._readers])
 
-    def _index(self, known: Mapping[int, Any]) -> dict[Any, list[int]] | None:
-        """An index by the columns of some values; None where it would not pay yet."""
-        columns = tuple(known)
+    def _index(self, columns: tuple[int, ...]) -> dict[Any, list[int]] | None:
+        """An index by some columns; None where it would not pay yet."""
         if columns in self._indexes or not columns:
             return self._indexes.get(columns)
         self._searches[columns] = searches = self._searches.get(columns, 0) + 1
@@ -178,25 +201,19 @@ class _Extent:
         self._indexes[columns] = index
         return index
 
-    def _rows(self, known: Mapping[int, Any]) -> Words:
-        """The numbers of the tuples that have the ``known`` values, ascending."""
-        rows, words = self._least(known)
-        for column, word in words.items():
-            if not len(rows):
-                break
-            rows = rows[self.columns[column][rows] == word]
-        return rows
-
-    def _least(self, known: Mapping[int, Any]) -> tuple[Words, dict[int, int]]:
-        """The rows with one of the values, of which there are few, and the words of the others."""
-        if not known or not self.count:
-            return np.arange(self.count), {}
+    def _least(self, known: Mapping[int, Any]) -> Hits:
+        """The rows with one of the values, of which there are few, and what the others have to be."""
+        zeros = tuple(c for c in known if c in self._floats and known[c] == 0) if self._floats else ()
         words: dict[int, int] = {}
         for column, value in known.items():
-            word = self._word(column, value)
+            word = self._word(column, value) if column not in zeros else 0
             if word is None:
-                return _NONE, {}
+                return Hits(self, ())
             words[column] = word
+        for column in zeros:  # which have two words
+            del words[column]
+        if not words or not self.count:
+            return Hits(self, range(self.count), {}, zeros)
         best, rows = -1, _NONE
         for column in sorted(words, key=lambda column: column not in self._groups):
             if best < 0 or (len(rows) > _MANY):
@@ -204,7 +221,7 @@ class _Extent:
                 if best < 0 or len(found) < len(rows):
                     best, rows = column, found
         del words[best]
-        return rows, words
+        return Hits(self, rows, words, zeros)
 
     def _with(self, column: int, word: int) -> Words:
         """The rows that have a word in a column: it is looked through for the first few, and grouped then."""
@@ -255,10 +272,9 @@ class _Extent:
         return self._values.store.values(self._relation.name, column, words)
 
 
-def _key(known: Mapping[int, Any]) -> Any:
-    """What an index has for values: one of them, or a tuple."""
-    values = tuple(known.values())
-    return values if len(values) > 1 else values[0]
+def _alone(values: Row) -> Any:
+    """The value of a tuple that has one; else the tuple."""
+    return values[0] if len(values) == 1 else values
 
 
 class _Groups:

@@ -53,7 +53,7 @@ class Rounds:
     def _layer(self, names: Iterable[str]) -> None:
         for name in names:
             below = {
-                a for _, clause in self._clauses.get(name, ()) for a in _atoms(clause) if a in self._derived
+                a for _, clause in self._clauses.get(name, ()) for a in atoms(clause) if a in self._derived
             }
             if all(a in self.layers for a in below):
                 layer = 1 + max((self.layers[a] for a in below), default=0)
@@ -62,7 +62,7 @@ class Rounds:
 
     def _level(self, name: str) -> int | None:
         """The height of all tuples of a relation; None where they differ."""
-        tops = {self._top(_atoms(clause)) for _, clause in self._clauses.get(name, ())}
+        tops = {self._top(atoms(clause)) for _, clause in self._clauses.get(name, ())}
         top = tops.pop() if len(tops) == 1 else None
         return None if top is None else top + 1
 
@@ -73,23 +73,24 @@ class Rounds:
         way: set[int | None] = {0}
         for name in names:
             for _, clause in self._clauses.get(name, ()):
-                atoms = _atoms(clause)
-                others = [atom for atom in atoms if atom not in names]
-                (start if len(others) == len(atoms) else way).add(self._top(others))
+                used = atoms(clause)
+                others = [atom for atom in used if atom not in names]
+                (start if len(others) == len(used) else way).add(self._top(others))
         if len(start) > 1 or None in start or None in way:
             return None
         first = next(iter(start), 0)
         assert first is not None
         return first if all(top is not None and top <= first + 1 for top in way) else None
 
-    def _top(self, atoms: Iterable[str]) -> int | None:
-        """The height of the highest of some atoms' tuples; None where it is not the same for all."""
-        levels = [self._levels.get(atom) if atom in self._derived else 0 for atom in atoms]
+    def _top(self, names: Iterable[str]) -> int | None:
+        """The height of the highest of some relations' tuples; None where it is not the same for all."""
+        levels = [self._levels.get(atom) if atom in self._derived else 0 for atom in names]
         known = [level for level in levels if level is not None]
         return max(known, default=0) if len(known) == len(levels) else None
 
 
-def _atoms(clause: Clause) -> list[str]:
+def atoms(clause: Clause) -> list[str]:
+    """The relations of the atoms of a clause's body."""
     return [literal.name for literal in clause.body if isinstance(literal, Atom)]
 
 

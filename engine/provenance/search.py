@@ -8,7 +8,7 @@ where they do not, the tuples are found once more in the order of heights (``tra
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -19,42 +19,30 @@ from ...collector import no_collections
 from ..analysis.strata import clause_uses
 from ..evaluate.limits import UNLIMITED, Limits
 from ..evaluate.store import Store
-from ..language.syntax import Aggregate, Atom, Clause, Literal
+from ..language.syntax import Aggregate, Clause, Literal
 from ..plan.cache import Request
 from ..plan.compiler import Written, compile_heights
 from ..plan.plan import Plan, Source
 from ..transform.heights import grown
-from .extents import StoredExtents
-from .matching import Bindings, Matcher, Row, Rules, is_pattern
+from .bodies import Bodies, Key
+from .extents import Hits, StoredExtents
+from .matching import Bindings, Matcher, Row, Rules
 from .proof import Proof
-from .rounds import Rounds, chosen
+from .rounds import Rounds, atoms, chosen
 
 _COUNTED = 1000  # tuples of aggregates that a proof has
 TRIES = 10_000  # combinations of tuples that are looked at to see how far a rule gets
 
-_Key = tuple[str, Row]
-_Held = tuple[tuple[int, _Key], ...]  # the tuples of atoms, with the number of each atom in its body
-
 
 class _Step(NamedTuple):
     source: Source | None = None
-    premises: tuple[_Key, ...] = ()
-    counted: tuple[_Key, ...] = ()
+    premises: tuple[Key, ...] = ()
+    counted: tuple[Key, ...] = ()
     bindings: Bindings | None = None
     lost: bool = False
 
 
 _FACT = _Step()
-
-
-class _Lower(NamedTuple):
-    """The tuples below a height."""
-
-    search: Search
-    height: int
-
-    def matching(self, relation: str, known: dict[int, Any]) -> Iterator[Row]:
-        return self.search.below(relation, known, self.height)
 
 
 @dataclass(frozen=True)
@@ -102,13 +90,20 @@ class Search:
         self._eqrels = {relation.name for relation in plan.relations if relation.eqrel}
         self._strata = {plan.relations[i].name: n for n, s in enumerate(plan.strata) for i in s.relations}
         self._derived = self._eqrels.union(self._strata)
+        self._higher = {  # the rules with atoms that are not facts
+            name: [
+                (source, clause) for source, clause in clauses if self._derived.intersection(atoms(clause))
+            ]
+            for name, clauses in self._clauses.items()
+        }
         self._passed: set[str] = set()  # relations whose tuples were found in the order of heights
         self.extents = StoredExtents(store, plan)
         self._given: dict[str, set[Row]] = {}
-        self._steps: dict[_Key, _Step] = {}
-        self._heights: dict[_Key, int | None] = {}
+        self._steps: dict[Key, _Step] = {}
+        self._heights: dict[Key, int | None] = {}
         self._aggregates: dict[int, list[Aggregate]] = {}  # by the identity of the clause
-        self._choices: dict[tuple[int, tuple[int, ...], frozenset[str]], tuple[int, ...]] = {}
+        self._matcher = Matcher(self.rules, self.extents, self.extents)
+        self._bodies = Bodies(self.rules, self.extents, self._below)
 
     # ---- Why ---------------------------------------------------------------------------------------------
 
@@ -119,7 +114,7 @@ class Search:
             return None
         with no_collections():
             self._order(relation)
-            order: dict[_Key, int] = {}  # every step with its distance from the goal
+            order: dict[Key, int] = {}  # every step with its distance from the goal
             waiting = [goal]
             distance = 0
             while waiting and (depth is None or distance <= depth):
@@ -129,6 +124,10 @@ class Search:
                     waiting = [key for key in dict.fromkeys(near) if key not in order]
                 distance += 1
             return self._built(goal, {k for k, d in order.items() if depth is None or d < depth})
+
+    def height(self, relation: str, row: Row) -> int:
+        """The height of a proof that was asked for."""
+        return self._height((relation, row)) or 0
 
     @cached_property
     def _rounds(self) -> Rounds:
@@ -149,9 +148,9 @@ class Search:
         self.extents.at_height({name: found[grown(name)] for name in needed if grown(name) in found})
         self._passed.update(needed)
 
-    def _built(self, goal: _Key, closed: set[_Key]) -> Proof:
+    def _built(self, goal: Key, closed: set[Key]) -> Proof:
         """The proof of a goal; steps that are not in ``closed`` stay open."""
-        proofs: dict[_Key, Proof] = {}
+        proofs: dict[Key, Proof] = {}
         waiting = [goal]
         while waiting:
             key = waiting[-1]
@@ -182,23 +181,21 @@ class Search:
             self._given[relation] = set(self._store.facts(relation))
         return self._given[relation]
 
-    def _step(self, key: _Key) -> _Step:
+    def _step(self, key: Key) -> _Step:
         if key not in self._steps:
             self._steps[key] = _FACT if self.is_given(*key) else self._derivation(*key)
         return self._steps[key]
 
-    def below(self, relation: str, known: dict[int, Any], height: int) -> Iterator[Row]:
-        """The tuples with the ``known`` values that are of lesser height."""
-        if relation not in self._derived:
-            return self.extents.matching(relation, known)
-        if relation in self._passed or relation in self._rounds.offsets:
-            return self.extents.before(relation, known, height - self._offset(relation))
-        rows = self.extents.matching(relation, known)
-        return (
-            row for row in rows if (found := self._height((relation, row))) is not None and found < height
-        )
+    def _below(self, atom: str, hits: Hits, height: int) -> Iterator[Row]:
+        """Those of the tuples of an atom that are of lesser height."""
+        if atom not in self._derived:
+            return hits.tuples()
+        if atom in self._passed or atom in self._rounds.offsets:
+            return hits.tuples(height - self._offset(atom))
+        heights = ((row, self._height((atom, row))) for row in hits.tuples())
+        return (row for row, found in heights if found is not None and found < height)
 
-    def _height(self, key: _Key) -> int | None:
+    def _height(self, key: Key) -> int | None:
         """The height of a tuple; None where it follows only from what others made superfluous."""
         if key not in self._heights:
             relation, row = key
@@ -219,7 +216,7 @@ class Search:
         best, below = _Step(lost=True), None
         limit = sys.maxsize
         while limit > 0:
-            found = self._derivations(relation, dict(enumerate(row)), limit)
+            found = self._derivations(self._clauses.get(relation, ()), dict(enumerate(row)), limit)
             step = next((step for _, step in found), None)
             if step is None:
                 break
@@ -234,98 +231,58 @@ class Search:
             return self._steps[relation, row]
         if height is None:
             return _Step(lost=True)
-        found = self._derivations(relation, dict(enumerate(row)), height)
+        clauses = self._clauses if height == 1 else self._higher  # from facts alone comes what is of height 1
+        found = self._derivations(clauses.get(relation, ()), dict(enumerate(row)), height)
         step = next((step for _, step in found), None)
         if step is None and relation in self._eqrels:
             step = self._path(relation, row, height)
         return step or _Step(lost=True)
 
-    def _derivations(self, relation: str, wanted: dict[int, Any], height: int) -> Iterator[tuple[Row, _Step]]:
+    def _derivations(
+        self, clauses: Iterable[tuple[Source, Clause]], wanted: dict[int, Any], height: int
+    ) -> Iterator[tuple[Row, _Step]]:
         """The tuples with the ``wanted`` values that rules give from what is below a height, each as often as
         they do."""
-        matcher = Matcher(self.rules, _Lower(self, height), self.extents)
-        for source, clause in self._clauses.get(relation, ()):
-            start = self._start(matcher, clause, wanted)
+        for source, clause in clauses if height > 0 else ():
+            start = self._start(clause, wanted)
             if start is None:
                 continue
-            args, every = self.rules.args(clause.head), tuple(range(len(clause.body)))
-            for bindings, held in self._solutions(matcher, clause.body, every, start, ()):
-                if all(matcher.equal(args[i], value, bindings) for i, value in wanted.items()):
-                    row = tuple(
-                        wanted[i] if i in wanted else matcher.value(term, bindings)
-                        for i, term in enumerate(args)
-                    )
+            for bindings, held in self._bodies.solutions(clause.body, start, height):
+                row = self._head(clause, wanted, bindings)
+                if row is not None:
                     premises = dict.fromkeys(key for _, key in sorted(held, key=itemgetter(0)))
                     counted = dict.fromkeys(islice(self._counted(clause, bindings), _COUNTED))
                     yield row, _Step(source, tuple(premises), tuple(counted), bindings)
 
-    def _start(self, matcher: Matcher, clause: Clause, wanted: dict[int, Any]) -> Bindings | None:
+    def _start(self, clause: Clause, wanted: dict[int, Any]) -> Bindings | None:
         """The variables of a clause that its head gives a value; None where the head cannot be the tuple."""
-        bindings: Bindings | None = self.rules.key(clause)
-        args = self.rules.args(clause.head)
-        for i in sorted(wanted, key=lambda i: not is_pattern(args[i])):
-            if bindings is not None:
-                bindings = matcher.unified(args[i], wanted[i], bindings)
-        return bindings
+        bindings: Bindings = self.rules.key(clause)
+        shape = self.rules.shape(clause.head)
+        if any(wanted.get(i, value) != value for i, value in shape.constants.items()):
+            return None
+        for i, name in shape.variables:
+            if i in wanted and bindings.setdefault(name, wanted[i]) != wanted[i]:
+                return None
+        others = (self._matcher.unified(t, wanted[i], bindings) for i, t in shape.others if i in wanted)
+        return None if None in others else bindings
 
-    def _solutions(
-        self,
-        matcher: Matcher,
-        body: tuple[Literal, ...],
-        left: tuple[int, ...],
-        bindings: Bindings,
-        held: _Held,
-    ) -> Iterator[tuple[Bindings, _Held]]:
-        """The solutions of those literals of a body that are ``left``, with the tuples of its atoms."""
-        if not left:
-            if matcher.agrees(bindings):
-                yield bindings, held
-            return
-        at = self._next(matcher, body, left, bindings)
-        literal, rest = body[at], tuple([i for i in left if i != at])
-        if isinstance(literal, Atom):
-            for row, more in matcher.held(literal, matcher.atoms, bindings):
-                yield from self._solutions(matcher, body, rest, more, (*held, (at, (literal.name, row))))
-        else:
-            for more in matcher.literal(literal, bindings):
-                yield from self._solutions(matcher, body, rest, more, held)
+    def _head(self, clause: Clause, wanted: dict[int, Any], bindings: Bindings) -> Row | None:
+        """The tuple that a solution of a clause's body gives; None where it has not the ``wanted`` values."""
+        args, matcher = self.rules.args(clause.head), self._matcher
+        for i, term in self.rules.shape(clause.head).others:  # ``_start`` has seen to all else
+            if i in wanted and not matcher.equal(term, wanted[i], bindings):
+                return None
+        return tuple(
+            [wanted[i] if i in wanted else matcher.value(term, bindings) for i, term in enumerate(args)]
+        )
 
-    def _next(
-        self, matcher: Matcher, body: tuple[Literal, ...], left: tuple[int, ...], bindings: Bindings
-    ) -> int:
-        """The literal of a body that comes next: tests first, then the atom of which there are the fewest
-        tuples."""
-        key = (id(body), left, frozenset(bindings))
-        if key not in self._choices:
-            self._choices[key] = self._candidates(body, left, set(bindings))
-        choice = self._choices[key]
-        if len(choice) == 1:
-            return choice[0]
-        return min(choice, key=lambda i: self._at_most(matcher, body[i], bindings))
-
-    def _at_most(self, matcher: Matcher, atom: Literal, bindings: Bindings) -> int:
-        assert isinstance(atom, Atom)
-        return self.extents.at_most(atom.name, matcher.known(atom, bindings))
-
-    def _candidates(
-        self, body: tuple[Literal, ...], left: tuple[int, ...], known: set[str]
-    ) -> tuple[int, ...]:
-        """The literals of which one may come next: a single one, or atoms."""
-        for i in left:
-            if self.rules.tests(body[i], known):
-                return (i,)
-        ready = [i for i in left if self.rules.ready(body[i], known)]
-        return tuple(i for i in ready if isinstance(body[i], Atom)) or (ready[0],)
-
-    def _counted(self, clause: Clause, bindings: Bindings) -> Iterator[_Key]:
+    def _counted(self, clause: Clause, bindings: Bindings) -> Iterator[Key]:
         """The tuples that the aggregates of a clause go through."""
-        matcher = Matcher(self.rules, self.extents, self.extents)
         if id(clause) not in self._aggregates:
             self._aggregates[id(clause)] = list(_aggregates((clause.head, clause.body)))
         for aggregate in self._aggregates[id(clause)]:
             outer = {name: bindings[name] for name in aggregate.outer if name in bindings}
-            every = tuple(range(len(aggregate.body)))
-            for _, held in self._solutions(matcher, aggregate.body, every, outer, ()):
+            for _, held in self._bodies.solutions(aggregate.body, outer):
                 yield from (key for _, key in sorted(held, key=itemgetter(0)))
 
     def _path(self, relation: str, row: Row, height: int) -> _Step | None:
@@ -354,26 +311,23 @@ class Search:
         """The pairs with a member that were given, or that rules give from what is below a height."""
         yield from sorted(pair for pair in self._facts(relation) if member in pair)
         for column in (0, 1):
-            for pair, _ in self._derivations(relation, {column: member}, height):
+            for pair, _ in self._derivations(self._clauses.get(relation, ()), {column: member}, height):
                 yield pair
 
     # ---- Why not -----------------------------------------------------------------------------------------
 
     def attempts(self, relation: str, row: Row) -> list[Attempt]:
         """How far each rule of a relation gets with a tuple that does not hold, in the order of the text."""
-        matcher = Matcher(self.rules, self.extents, self.extents)
         wanted = dict(enumerate(row))
         found = []
         for source, clause in self._clauses.get(relation, ()):
-            start = self._start(matcher, clause, wanted)
+            start = self._start(clause, wanted)
             attempt = Attempt(source, clause, (), clause.head, {})
-            found.append(attempt if start is None else self._furthest(matcher, attempt, start, wanted))
+            found.append(attempt if start is None else self._furthest(attempt, start, wanted))
         return found
 
-    def _furthest(
-        self, matcher: Matcher, attempt: Attempt, start: Bindings, wanted: dict[int, Any]
-    ) -> Attempt:
-        best = attempt
+    def _furthest(self, attempt: Attempt, start: Bindings, wanted: dict[int, Any]) -> Attempt:
+        best, matcher = attempt, self._matcher
         args = self.rules.args(attempt.clause.head)
         tries = 0
 
@@ -385,13 +339,12 @@ class Search:
                 if all(matcher.equal(args[i], value, bindings) for i, value in wanted.items()):
                     best = replace(attempt, found=done, missing=None, bindings=bindings)
                 return
-            at = self._next(matcher, body, left, bindings)
+            step, _ = self._bodies.next(body, left, bindings)
             if best is attempt or (best.missing is not None and len(done) > len(best.found)):
-                best = replace(attempt, found=done, missing=body[at], bindings=bindings)
-            rest = tuple(i for i in left if i != at)
-            for more in matcher.literal(body[at], bindings):
+                best = replace(attempt, found=done, missing=step.literal, bindings=bindings)
+            for more in matcher.literal(step.literal, bindings):
                 tries += 1
-                walk((*done, body[at]), rest, more)
+                walk((*done, step.literal), step.rest, more)
                 if tries > TRIES or best.missing is None:
                     return
 

@@ -183,13 +183,22 @@ c(x, y) :- b(x), b(y).
 def test_deep_proofs_go_on_at_the_margin() -> None:
     program = Program(".decl a(x: number)\na(0).\na(x + 1) :- a(x), x < 500.")
     program.run()
-    lines = program.explain("a(500)").text().splitlines()
+    lines = program.explain("a(500)", depth=None).text().splitlines()
     assert lines[0] == "a(500)  by program:3"
     assert lines[2:4] == ["  a(499)  by program:3", "    498 < 500"]
     at = lines.index("a(468)  by program:3")
     assert lines[at - 1].strip() == "a(468)  as below"
     assert max(map(len, lines)) < 100
     assert len([line for line in lines if "by program:3" in line]) == 500
+
+
+def test_steps_further_away_than_32_rules_are_left_open() -> None:
+    program = Program(".decl a(x: number)\na(0).\na(x + 1) :- a(x), x < 500.")
+    program.run()
+    found = program.explain("a(500)")
+    assert found.height == 500
+    assert [step.row for step in found.proof.steps()] == [(500 - i,) for i in range(33)]
+    assert [step.row for step in found.proof.steps() if step.open] == [(468,)]
 
 
 # A program for each part of the language, and a fact of it.

@@ -1,0 +1,127 @@
+"""The solutions of rules' bodies over the tuples of a store, one after the other as they are asked for.
+
+What computes, tests or denies comes as soon as it can; of atoms that of which there are the fewest tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from ..language.syntax import Atom, Literal, Term
+from .extents import Hits, StoredExtents
+from .matching import Bindings, Matcher, Row, Rules
+
+Key = tuple[str, Row]
+Held = tuple[tuple[int, Key], ...]  # the tuples of atoms, with the number of each atom in its body
+Below = Callable[[str, Hits, int], Iterable[Row]]
+
+
+class Next(NamedTuple):
+    """A literal of a body that may come next, and those that are left then.
+
+    Of an atom the ``columns`` whose values are known, what gives these, the variables that it brings, and
+    what else stands in it.
+    """
+
+    at: int
+    literal: Literal
+    rest: tuple[int, ...]
+    columns: tuple[int, ...] = ()
+    values: Callable[[Bindings], Any] = tuple
+    free: tuple[tuple[int, str], ...] = ()
+    others: tuple[tuple[int, Term], ...] = ()
+
+
+class Bodies:
+    """Solves the bodies of ``rules``; ``below`` has those tuples of an atom that are below a height."""
+
+    def __init__(self, rules: Rules, extents: StoredExtents, below: Below) -> None:
+        self._rules, self._extents, self._below = rules, extents, below
+        self._matcher = Matcher(rules, extents, extents)
+        self._nexts: dict[tuple[int, tuple[int, ...], frozenset[str]], tuple[Next, ...]] = {}
+
+    def solutions(
+        self, body: tuple[Literal, ...], bindings: Bindings, height: int | None = None
+    ) -> Iterator[tuple[Bindings, Held]]:
+        """The solutions of a body, with the tuples of its atoms: below a height, if one is given."""
+        return self._solutions(body, tuple(range(len(body))), bindings, (), height)
+
+    def _solutions(
+        self,
+        body: tuple[Literal, ...],
+        left: tuple[int, ...],
+        bindings: Bindings,
+        held: Held,
+        height: int | None,
+    ) -> Iterator[tuple[Bindings, Held]]:
+        if not left:
+            if self._matcher.agrees(bindings):
+                yield bindings, held
+            return
+        step, hits = self.next(body, left, bindings, height)
+        literal, rest = step.literal, step.rest
+        if hits is None or not isinstance(literal, Atom):
+            for more in self._matcher.literal(literal, bindings):
+                yield from self._solutions(body, rest, more, held, height)
+            return
+        rows = hits.tuples() if height is None else self._below(literal.name, hits, height)
+        for row in rows:
+            found: Bindings | None = dict(bindings)
+            for i, name in step.free:
+                if found is not None and found.setdefault(name, row[i]) != row[i]:
+                    found = None
+            for i, term in step.others:
+                found = found if found is None else self._matcher.unified(term, row[i], found)
+            if found is not None:
+                more_held = (*held, (step.at, (literal.name, row)))
+                yield from self._solutions(body, rest, found, more_held, height)
+
+    def next(
+        self, body: tuple[Literal, ...], left: tuple[int, ...], bindings: Bindings, height: int | None = None
+    ) -> tuple[Next, Hits | None]:
+        """The literal of a body that comes next; of an atom the tuples that have its known values."""
+        key = (id(body), left, frozenset(bindings))
+        nexts = self._nexts.get(key)
+        if nexts is None:
+            nexts = self._nexts[key] = tuple(self._candidates(body, left, set(bindings)))
+        best, least = nexts[0], None
+        for step in nexts:
+            if isinstance(step.literal, Atom):
+                values = step.values(bindings)
+                hits = self._extents.search(step.literal.name, step.columns, values, height is not None)
+                if least is None or len(hits.rows) < len(least.rows):
+                    best, least = step, hits
+        return best, least
+
+    def _candidates(
+        self, body: tuple[Literal, ...], left: tuple[int, ...], known: set[str]
+    ) -> Iterator[Next]:
+        """The literals of which one may come next: a single one, or atoms."""
+        test = next((i for i in left if self._rules.tests(body[i], known)), None)
+        ready = [i for i in left if self._rules.ready(body[i], known)] if test is None else [test]
+        for i in [i for i in ready if isinstance(body[i], Atom)] or ready[:1]:
+            literal, rest = body[i], tuple(other for other in left if other != i)
+            yield self._atom(i, literal, rest, known) if isinstance(literal, Atom) else Next(i, literal, rest)
+
+    def _atom(self, at: int, atom: Atom, rest: tuple[int, ...], known: set[str]) -> Next:
+        shape = self._rules.shape(atom)
+        given = {i: name for i, name in shape.variables if name in known}
+        free = tuple((i, name) for i, name in shape.variables if name not in known)
+        columns = tuple(sorted((*shape.constants, *given)))
+        if not shape.constants and columns:
+            values: Callable[[Bindings], Any] = itemgetter(*map(given.__getitem__, columns))
+        else:
+            values = _reader([(given.get(i), shape.constants.get(i)) for i in columns])
+        return Next(at, atom, rest, columns, values, free, shape.others)
+
+
+def _reader(parts: list[tuple[str | None, Any]]) -> Callable[[Bindings], Any]:
+    """As ``itemgetter``, for names and constants."""
+
+    def read(bindings: Bindings) -> Any:
+        values = tuple(constant if name is None else bindings[name] for name, constant in parts)
+        return values[0] if len(values) == 1 else values
+
+    return read
