@@ -33,17 +33,20 @@ _ANNOTATION = re.compile(
 )
 
 
-def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> None:
+def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
     """Converts a module, in place, to the form whose values and ops are numbered and named: with the mesh
-    that was given, and with sdy's shardings in place of GSPMD's and of XLA's strings."""
+    that was given, and with sdy's shardings in place of GSPMD's and of XLA's strings. Returns whether that
+    changed it."""
     with module.context, ir.Location.unknown():
         from_xla = MARK in text.data and read_frontend_attributes(module)
         if mesh is not None:
             replace_mesh(module, mesh)
-        if b"mhlo.sharding" in text.data and not from_xla:
+        from_gspmd = b"mhlo.sharding" in text.data and not from_xla
+        if from_gspmd:
             from ..notations.gspmd.read import read_gspmd
 
             read_gspmd(module)
+    return from_xla or from_gspmd or mesh is not None
 
 
 def replace_mesh(module: ir.Module, text: str) -> None:

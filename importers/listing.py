@@ -81,14 +81,14 @@ class Listing:
         return value.type, owner.operation
 
 
-def listing_of(module: ir.Module) -> Listing:
-    """The ops of a module as arrays."""
+def listing_of(module: ir.Module, written: bytes = b"") -> Listing:
+    """The ops of a module as arrays. ``written`` is its ``bytecode``, where that is there already."""
     try:
         core: Any = importlib.import_module("..engine._core", __package__)
         read = core.read_bytecode
     except (ImportError, AttributeError):  # it is not built, or an older one
         return through_bindings(module)
-    return Listing([module.operation, *operations_in(module)], **read(bytecode(module)))
+    return Listing([module.operation, *operations_in(module)], **read(written or bytecode(module)))
 
 
 def bytecode(module: ir.Module) -> bytes:

@@ -51,15 +51,21 @@ class Program:
 
 @no_collections()
 def import_program(
-    module: ir.Module, rules: RuleBook, *, modes: Sequence[str] = (), separate_groups: bool = False
+    module: ir.Module,
+    rules: RuleBook,
+    *,
+    modes: Sequence[str] = (),
+    separate_groups: bool = False,
+    written: bytes = b"",
 ) -> Program:
     """Reads a module. ``modes``: what op rules are told of every op, see ``Options.modes``.
-    ``separate_groups``: members of a sharding group may disagree, see ``groups.py``.
+    ``separate_groups``: members of a sharding group may disagree, see ``groups.py``. ``written``: the module
+    as bytecode, see ``listing_of``.
 
     Raises ShardlogError for what cannot be propagated.
     """
     with module.context:
-        reader = Reader(module, rules, modes=modes, separate_groups=separate_groups)
+        reader = Reader(module, rules, modes=modes, separate_groups=separate_groups, written=written)
         return reader.read()
 
 
@@ -76,8 +82,9 @@ class Reader:
         *,
         modes: Sequence[str] = (),
         separate_groups: bool = False,
+        written: bytes = b"",
     ) -> None:
-        self.module, self.rules = module, rules
+        self.module, self.rules, self.written = module, rules, written
         self.together = rules.groups if separate_groups else None
         around = looks_at(rules.looks_at)
         signatures = Signatures(around, self.dynamic)
@@ -107,7 +114,7 @@ class Reader:
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:
         declared = symbols(self.module, "func.func")
         ops = {name: op for name, op in declared.items() if len(op.regions[0].blocks)}
-        bodies = Bodies(listing_of(self.module), signatures)
+        bodies = Bodies(listing_of(self.module, self.written), signatures)
         functions: dict[str, Function] = {}
         waiting = [name for name in reversed(ops) if public(ops[name])] + [main_function(ops)]
         while waiting:  # what is private and not called is not part of the program

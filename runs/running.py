@@ -45,15 +45,23 @@ def run_with(
     with text.places():
         with module.context, ir.Location.unknown():
             text, options = _asked(text, options, module)
-            to_sdy(module, text, options.mesh)
+            changed = to_sdy(module, text, options.mesh)
             options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
             apply_annotations(module, tuple(options.annotate))
         order = None if options.op_priorities is None else Path(options.op_priorities)
         book = RuleBook(options.files, order, include_from=options.include_from, limits=options.limits)
         tell("importing", 0.25)
 
+        as_given = text.written and not (changed or options.annotate or options.steps)
+
         def read() -> Program:
-            return import_program(module, book, modes=options.modes, separate_groups=options.separate_groups)
+            return import_program(
+                module,
+                book,
+                modes=options.modes,
+                separate_groups=options.separate_groups,
+                written=text.data if as_given else b"",
+            )
 
         tactics = _tactics(module, options, book, read)
         program = _without(read(), dropped)

@@ -12,7 +12,7 @@ from typing import IO
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
-from ...program.mlir.modules import bytecode_of
+from ..listing import bytecode
 from .text import BYTECODE, Text
 from .vetting import vetted, with_names
 
@@ -50,7 +50,7 @@ def given(data: bytes, name: str) -> Text:
 
 def held(module: ir.Module) -> Text:
     """A program that the caller has in memory."""
-    return Text(with_names(bytecode_of(module), "<module>"), "<module>")
+    return Text(with_names(bytecode(module), "<module>"), "<module>", written=True)
 
 
 def _check_kind(data: bytes, name: str) -> None:

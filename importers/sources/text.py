@@ -40,12 +40,14 @@ def make_context() -> ir.Context:
 @dataclass(frozen=True)
 class Text:
     """A program as it was given: MLIR text or bytecode, the name in its locations, and its interface to
-    JAX. ``after`` is the module that XLA made of it, where an XLA dump says so."""
+    JAX. ``after`` is the module that XLA made of it, where an XLA dump says so. ``written``: the data are
+    bytecode that MLIR has written in this process."""
 
     data: bytes
     name: str
     interface: Interface = field(default_factory=Interface)
     after: bytes = b""
+    written: bool = False
 
     def line(self, location: str) -> str:
         """The place that a location names: of a chain of calls the innermost one, as ``file:line``."""

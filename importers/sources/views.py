@@ -47,7 +47,7 @@ def view_of(source: Any, view: str, module: str = "") -> tuple[Text, ir.Module]:
         _name_ops(original)
     seen = _compiled(source, original, text) if view == "compiled" else None
     if seen is None:  # also where XLA has nothing to ask Shardy: the program is on one device
-        seen = replace(text, data=_round_trip(original, text))
+        seen = replace(text, data=_round_trip(original, text), written=False)
     return _with_names(seen, original)
 
 

@@ -71,7 +71,11 @@ def renumbered(numbers: Any) -> Any:
 
 
 def check(module: ir.Module) -> None:
-    ours, theirs = listing_of(module), through_bindings(module)
+    """The bytecode of a module says of what is read from it what the bindings say."""
+    written = bytecode(module)
+    with module.context:
+        module = ir.Module.parse(written)
+    ours, theirs = listing_of(module, written), through_bindings(module)
     assert ours.ops == theirs.ops
     for name in {field.name for field in fields(Listing)} - {"ops"}:
         mine, other = getattr(ours, name), getattr(theirs, name)
