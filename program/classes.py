@@ -6,7 +6,7 @@ that an addition and a multiplication of the same shape are solved once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -18,6 +18,8 @@ Facts = Mapping[str, Sequence[tuple[Any, ...]]]
 End = tuple[Literal["operand", "result", "argument", "return"], int, int]  # what, region, index
 
 
+_DESCRIBED: dict[Hashable, Facts] = {}  # facts about signatures by their wording, of all modules
+_MOST_DESCRIBED = 1 << 13
 # What the op rules say that turns use, apart from the slots and from `flows`, which depends on the stage.
 TURN_FACTS = ("factor", "maps", "elementwise")
 
@@ -46,7 +48,7 @@ class Knowledge:
     pure_inside: bool
     edges: tuple[Edge, ...]
     static: Facts  # the facts for its turns
-    # op-priority level (None: there are no op priorities) -> (factor, role)
+    # op-priority level (None: there are no op priorities) -> (factor, role); equal ones are one object
     flows: Mapping[int | None, tuple[tuple[int, str], ...]]
 
     @cached_property
@@ -87,6 +89,7 @@ def knowledge(signature: Facts, facts: Facts) -> Knowledge:
     flows: dict[int | None, list[tuple[int, str]]] = {}
     for level, f, role in facts["flows"]:
         flows.setdefault(None if level < 0 else level, []).append((f, role))
+    one = {(entries := tuple(found)): entries for found in flows.values()}
     return Knowledge(
         known=bool(facts["known"]),
         no_rule=min((reason for (reason,) in facts["no_rule"]), default=""),
@@ -103,7 +106,7 @@ def knowledge(signature: Facts, facts: Facts) -> Knowledge:
             **{name: facts[name] for name in TURN_FACTS},
             **({"conservative": [()]} if "conservative" in signature else {}),
         },
-        flows={level: tuple(entries) for level, entries in flows.items()},
+        flows={level: one[tuple(found)] for level, found in flows.items()},
     )
 
 
@@ -132,9 +135,19 @@ class Classes:
     def facts(self, signature: int) -> Facts:
         """The facts about a signature that the op rules are given."""
         if signature not in self._described:
-            found = self.describe(self.signatures.examples[signature], False)
-            self._described[signature] = {**found, **self.mode}
+            self._described[signature] = {**self._facts(signature), **self.mode}
         return self._described[signature]
+
+    def _facts(self, signature: int) -> Facts:
+        """What is the same in all modules, which is asked of MLIR once in a process."""
+        wording = self.signatures.wording(signature)
+        if wording is None:
+            return self.describe(self.signatures.examples[signature], False)
+        if wording not in _DESCRIBED:
+            if len(_DESCRIBED) >= _MOST_DESCRIBED:
+                _DESCRIBED.clear()
+            _DESCRIBED[wording] = self.describe(self.signatures.examples[signature], False)
+        return _DESCRIBED[wording]
 
     def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, Knowledge]:
         key = (signature, multiple_uses)

@@ -58,7 +58,9 @@ class Signatures:
     examples: list[Any] = field(default_factory=list)  # an op per signature
     counts: list[int] = field(default_factory=list)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _keys: list[tuple[Hashable, ...]] = field(default_factory=list)
     _data: dict[tuple[Hashable, ...], int] = field(default_factory=dict)
+    _words: dict[int, str | None] = field(default_factory=dict)  # types and attributes that text says wholly
     attribute_keys: dict[ir.Attribute, Any] = field(default_factory=dict)
 
     def type(self, type_: ir.Type, where: Any) -> int:
@@ -66,6 +68,7 @@ class Signatures:
         if number is None:
             number = self.types[type_] = len(self.shapes)
             self.shapes.append(_shape(type_, where, self.dynamic))
+            self._words[number] = str(type_)
         return number
 
     def attribute(self, attribute: ir.Attribute) -> Any:
@@ -77,21 +80,29 @@ class Signatures:
             number = len(self.attribute_keys)
             key = Elements(self.types.get(attribute.type, -2), -3 - number) if elements else -3 - number
             self.attribute_keys[attribute] = key
+            self._words[-3 - number] = None if elements else str(attribute)
         return key
 
     def data(self, told: tuple[Hashable, ...]) -> int:
         """A number for what ops have beyond their signatures."""
         return self._data.setdefault(told, len(self._data))
 
-    def number(self, key: Hashable, op: Any, count: int = 1) -> int:
+    def number(self, key: tuple[Hashable, ...], op: Any, count: int = 1) -> int:
         """The signature with a key that ``count`` more ops have, of which ``op`` is one."""
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.examples)
             self.examples.append(op)
             self.counts.append(0)
+            self._keys.append(key)
         self.counts[number] += count
         return number
+
+    def wording(self, number: int) -> tuple[Hashable, ...] | None:
+        """What a signature says, in words that are the same in all modules; None where there are none."""
+        name, *rest = self._keys[number]
+        words = [self._words.get(part, part) if isinstance(part, int) else part for part in rest]
+        return None if None in words or str(name).startswith("sdy.") else (name, *words)
 
 
 def _shape(type_: ir.Type, where: Any, dynamic: bool) -> tuple[int, ...] | None:

@@ -104,6 +104,22 @@ def test_types_are_those_of_the_values() -> None:
     assert all(of[str(listing.type_of(v)[0])] == kind for v, kind in enumerate(listing.types.tolist()))
 
 
+def test_what_a_signature_says_is_the_same_in_a_later_module() -> None:
+    """Types and attributes have other numbers there."""
+
+    def said(text: str) -> list[Any]:
+        classes = shardlog.run(text).program.classes
+        return [classes.facts(number) for number in range(len(classes.signatures.examples))]
+
+    op = "stablehlo.transpose %x, dims = {} : (tensor<4x4xf32>) -> tensor<4x4xf32>"
+    text = "func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {{\n {}\n return %0 : tensor<4x4xf32>\n}}"
+    alone, other = "%0 = " + op.format("[0, 1]"), "%1 = " + op.format("[1, 0]")
+    (first, *_), (behind, again, *_) = said(text.format(alone)), said(text.format(f"{other}\n{alone}"))
+    assert again == first
+    assert first["attribute_item"] == [("permutation", 0, 0), ("permutation", 1, 1)]
+    assert behind["attribute_item"] == [("permutation", 0, 1), ("permutation", 1, 0)]
+
+
 def test_a_value_that_comes_later_is_bad_input() -> None:
     with pytest.raises(ShardlogError, match=r"some\.op uses what comes later"):
         shardlog.run(LATER)
