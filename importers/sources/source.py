@@ -18,12 +18,34 @@ from .text import Text
 
 
 def read_source(source: Any, module: str = "") -> Text:
-    """The program of ``source``.
+    """The program of ``source``, which ``read_program`` describes."""
+    return read_program(source, module)[0]
+
+
+def read_program(source: Any, module: str = "") -> tuple[Text, ir.Module | None]:
+    """The program of ``source``, and its module where the caller has that in memory.
 
     ``source`` is a path (``-``: standard input; a folder: an XLA dump, of which ``module`` is one), MLIR text
     or bytecode, an ``ir.Module``, a ``jax.stages.Lowered`` or a ``jax.export.Exported``. Raises ShardlogError
     where it cannot be read.
     """
+    if isinstance(source, ir.Module):
+        return held(source), source
+    if isinstance(source, (str, Path, bytes, Text)):
+        return _outside(source, module), None
+    if (found := read_jax(source)) is not None:
+        program, interface = found
+        if isinstance(program, bytes):
+            return replace(given(program, "<module>"), interface=interface), None
+        return replace(held(program), interface=interface), program
+    raise ShardlogError(
+        f"cannot read a program from a {type(source).__name__}",
+        hint="give a path, MLIR text or bytecode, an ir.Module, a jax.stages.Lowered or Traced, a "
+        "jax.export.Exported, or a function with arguments for it",
+    )
+
+
+def _outside(source: str | Path | bytes | Text, module: str) -> Text:
     if isinstance(source, str):
         if source == "-":
             return read_stream(lambda: nullcontext(sys.stdin.buffer), "<stdin>", LARGEST_STREAM)
@@ -34,16 +56,4 @@ def read_source(source: Any, module: str = "") -> Text:
         return read_dump(source, module) if source.is_dir() else beside(read_file(source), source)
     if isinstance(source, bytes):
         return given(source, "<bytes>")
-    if isinstance(source, Text):
-        return source
-    if isinstance(source, ir.Module):
-        return held(source)
-    if (found := read_jax(source)) is not None:
-        program, interface = found
-        text = given(program, "<module>") if isinstance(program, bytes) else held(program)
-        return replace(text, interface=interface)
-    raise ShardlogError(
-        f"cannot read a program from a {type(source).__name__}",
-        hint="give a path, MLIR text or bytecode, an ir.Module, a jax.stages.Lowered or Traced, a "
-        "jax.export.Exported, or a function with arguments for it",
-    )
+    return source

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
 from ...program.mlir.diagnostics import explain
+from ...program.mlir.modules import copy_of
 from ...program.mlir.places import source_location
 from .jax import Interface
 
 BYTECODE = b"ML\xefR"
 DAMAGED = "the bytecode is damaged, or newer than this jaxlib can read"
+_KNOWN = ("func.func", "sdy.mesh", "stablehlo.add", "chlo.erf", "mhlo.copy")  # an op of each dialect
 _PORTABLE = b"StableHLO_v"  # producer of a StableHLO portable artifact, in the first bytes of the bytecode
 
 
@@ -85,6 +87,15 @@ def parse_module(text: Text) -> ir.Module:
     except MemoryError:
         hint = f"it has {len(text.data):,} bytes; what they say may be larger by far"
         raise ShardlogError("there is not enough memory for the module", where=text.name, hint=hint) from None
+
+
+def copied(module: ir.Module, text: Text) -> ir.Module:
+    """A copy of a module that the caller has, of which ``text`` is the bytecode; in the same context, where
+    that knows the dialects of programs. Raises ShardlogError where the module does not verify."""
+    with suppress(ir.MLIRError):  # then reading it says why
+        if all(map(module.context.is_registered_operation, _KNOWN)) and module.operation.verify():
+            return copy_of(module)
+    return parse_module(text)
 
 
 def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:

@@ -22,8 +22,8 @@ from ...program.mlir.modules import (
 from ...program.shardings import read_mesh
 from .compiling import dump, refused
 from .dumps import FLAGS, read_dump
-from .source import read_source
-from .text import Text, parse_module
+from .source import read_program
+from .text import Text, copied, parse_module
 
 _INSTALL = {
     "tpu": "pip install 'jax[tpu]', and lower it for the devices that it shall run on, as in "
@@ -39,8 +39,8 @@ def view_of(source: Any, view: str, module: str = "") -> tuple[Text, ir.Module]:
 
     ``module`` is the name of one in an XLA dump. Raises ShardlogError for what cannot be read, or compiled.
     """
-    text = read_source(source, module)
-    original = parse_module(text)
+    text, given = read_program(source, module)
+    original = parse_module(text) if given is None else copied(given, text)
     if view == "lowered" or isinstance(source, Text):  # a view already
         return text, original
     if text.interface.arguments is None:  # JAX names its ops
