@@ -13,6 +13,7 @@ from jaxlib.mlir.dialects import sdy
 from ..importers.graph.graph import Graph
 from ..program.boundaries import boundary_axes
 from ..program.classes import Classes
+from ..program.columns import among, numbers
 from ..program.function import RESULT_SHARDING, location, sharding_of
 from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Dimension, Sharding, manual_axes
@@ -71,18 +72,21 @@ class Attributes:
 
     def set_plain(self, values: npt.NDArray[np.int64], made: npt.NDArray[np.int64]) -> None:
         """The shardings of values, each of which is the only result of the op that ``made`` has for it."""
-        place, shapes = self.instance.place + self.instance.layout.place[values], self.shapes
-        held = self.written.contents[place].astype(np.int64)
-        keys = held * len(shapes) + np.asarray(self.function.types, np.int64)[values]
-        distinct, which = np.unique(keys, return_inverse=True)
-        attributes: list[ir.Attribute | None] = []
-        for content, type_ in (divmod(key, len(shapes)) for key in distinct.tolist()):
-            rank = len(shapes[type_] or ())
-            attributes.append(self.written.per_value([self.written.of(content, rank)], [rank]))
-        written = np.asarray([attribute is not None for attribute in attributes], bool)[which]
-        ops = self.ops
-        for node, at in zip(made[values][written].tolist(), which[written].tolist(), strict=True):
-            ops[node].attributes["sdy.sharding"] = attributes[at]
+        ranks = np.asarray([len(shape or ()) for shape in self.shapes], np.int32)
+        count = int(ranks.max(initial=0)) + 1
+        held = self.written.contents[self.instance.place + self.instance.layout.place[values]]
+        keys = held * count + ranks[numbers(self.function.types)[values]]
+        attributes: dict[int, ir.Attribute] = {}
+        has_one = np.zeros(keys.max(initial=0) + 1, bool)
+        for key in among(keys):
+            content, rank = divmod(key, count)
+            attribute = self.written.per_value([self.written.of(content, rank)], [rank])
+            if attribute is not None:
+                attributes[key], has_one[key] = attribute, True
+        written = has_one[keys]
+        ops = map(self.ops.__getitem__, made[values[written]].tolist())
+        for op, attribute in zip(ops, map(attributes.__getitem__, keys[written].tolist()), strict=True):
+            op.attributes["sdy.sharding"] = attribute
 
     def set_results(self, node: int) -> None:
         """The shardings of the results of an op."""
@@ -199,7 +203,8 @@ class Attributes:
         known = sharding_of(entry)
         if self.root and (known is attribute or (known and attribute and known == attribute)):
             return entry
-        kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"} if self.root else {}
+        kept = {e.name: e.attr for e in entry} if self.root else {}
+        kept.pop("sdy.sharding", None)
         if attribute is not None:
             kept["sdy.sharding"] = attribute
         return ir.DictAttr.get(kept)

@@ -45,6 +45,23 @@ def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] 
     return Signature(of(function.arguments), of(function.operands[function.terminator]))
 
 
+def boundaries(
+    instances: list[Instance], written: Written, shapes: list[tuple[int, ...] | None]
+) -> dict[int, Signature]:
+    """The boundaries of instances, by their numbers; those of a function that hold the same are looked at
+    once."""
+    found: dict[int, Signature] = {}
+    known: dict[tuple[str, bytes], Signature] = {}
+    for instance in instances:
+        function = instance.function
+        values = [*function.arguments, *function.operands[function.terminator]]
+        key = (function.name, written.contents[instance.place + instance.layout.place[values]].tobytes())
+        if written.unchanged or key not in known:
+            known[key] = boundary(instance, written, shapes)
+        found[instance.number] = known[key]
+    return found
+
+
 def choose_versions(
     graph: Graph, written: Written, shapes: list[tuple[int, ...] | None], taken: set[str]
 ) -> list[Version]:
@@ -63,7 +80,7 @@ def choose_versions(
             name, suffix = f"{instance.function.name}_{suffix}", suffix + 1
         taken.add(name)
         names[instance.number] = name
-    signatures = {i.number: boundary(i, written, shapes) for i in in_order}
+    signatures = boundaries(in_order, written, shapes)
     first: dict[tuple[str, Signature], Instance] = {}
     for caller in in_order:
         for child in caller.children.values():

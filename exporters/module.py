@@ -160,26 +160,23 @@ class Body:
         data[: len(function.data)] = function.data
         data[list(function.originals)] = data[[*function.originals.values()]]
         columns = (
-            nodes,
-            function.operands.counts[nodes],
             numbers(function.signature)[nodes],
             data[nodes],
             numbers(function.region)[nodes],
             self.written.contents[self.instance.place + held],
         )
+        alike = zip(*(column.tolist() for column in columns), strict=True)
+        offsets, made = numbers(function.operands.offsets), function.results
+        uses = zip(nodes.tolist(), offsets[nodes].tolist(), offsets[nodes + 1].tolist(), strict=True)
         first: dict[Hashable, int] = {}
-        for node, used, *alike in zip(*map(np.ndarray.tolist, columns), strict=True):
-            values = map(self.representative, function.operands[node]) if used else ()
-            other = first.setdefault((*alike, *values), node)
+        stands: dict[int, int] = {}  # for a value: that of the node with which its own is merged
+        for key, (node, start, end) in zip(alike, uses, strict=True):
+            values = function.operands.values[start:end] if start < end else ()
+            other = first.setdefault((key, *[stands.get(v, v) for v in values]) if values else key, node)
             if other != node:
                 self.same[node] = other
-
-    def representative(self, value: int) -> int:
-        """The value that stands for ``value`` after merging."""
-        node = self.function.definer[value]
-        if node not in self.same:
-            return value
-        return self.function.results[self.same[node]][value - self.function.results[node][0]]
+                for index in range(made.counts[node]):
+                    stands[made.first[node] + index] = made.first[other] + index
 
     def place_copies(self) -> None:
         """Copies that are left get ops. The last one takes that of the node, where that is not needed, or the
@@ -209,14 +206,18 @@ class Body:
             self.ops[node] = sdy.ShardingConstraintOp(value, attribute, loc=operation.location, ip=point)
 
     def rewire(self) -> None:
-        function = self.function
         for node, index, value in self.changed():
             self.ops[node].operands[index] = self.ir_value(value)
+        others: dict[int, list[Any]] = {}
         for node, other in self.same.items():
             if (op := self.ops[node]) is not None:
-                results, others = op.results, self.ops[other].results
-                for index in range(function.results.counts[node]):
-                    results[index].replace_all_uses_with(others[index])
+                if other not in others:
+                    others[other] = list(self.ops[other].results)
+                if len(others[other]) == 1:
+                    op.result.replace_all_uses_with(others[other][0])
+                    continue
+                for result, instead in zip(op.results, others[other], strict=True):
+                    result.replace_all_uses_with(instead)
 
     def changed(self) -> Iterator[tuple[int, int, int]]:
         """The operands that ops do not have already: nodes, indices, and values after merging."""

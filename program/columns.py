@@ -9,13 +9,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int32]
 Whole = npt.NDArray[np.signedinteger[Any]]  # of any width
+_Int = TypeVar("_Int", bound=np.signedinteger[Any])
 
 
 def column(numbers: Any = ()) -> array[int]:
@@ -29,7 +30,7 @@ def among(found: Ints) -> list[int]:
     return there
 
 
-def unique(found: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def unique(found: npt.NDArray[_Int]) -> npt.NDArray[_Int]:
     """The distinct ones of numbers, sorted. NumPy's own function takes long when it is first called: it
     imports what it has for masked arrays."""
     found = np.sort(found)
@@ -100,7 +101,7 @@ class Operands(Sequence[tuple[int, ...]]):
     @property
     def counts(self) -> Ints:
         """How many operands each node has."""
-        return np.diff(numbers(self.offsets))
+        return widths(numbers(self.offsets))
 
 
 class Results(Sequence[range]):
@@ -136,6 +137,11 @@ class Results(Sequence[range]):
         """The results of more nodes."""
         self.first.extend(column(first))
         self.counts.extend(column(counts))
+
+
+def widths(offsets: Ints) -> Ints:
+    """How many entries rows have that start there. NumPy's ``diff`` takes long for few of them."""
+    return offsets[1:] - offsets[:-1]
 
 
 def starts(counts: Whole) -> Ints:
