@@ -77,7 +77,7 @@ class _Propagation:
         graph = program.graph
         self.solver = rules.turn(program.shardings.meshes.facts())
         self.agenda = Agenda(self.solver, STATE, "changed", spread=["mesh"])
-        self.statics: dict[tuple[int, tuple[tuple[int, str], ...], str], int] = {}
+        self.statics: dict[tuple[int, int, str], int] = {}
         # One class more than is known: that of removed ops, which never take turns.
         self.nothing = len(program.classes.known)
         self.classes = self.nothing + 1
@@ -282,7 +282,7 @@ class _Propagation:
             flows = known.flows.get(level)
             if not flows:
                 continue
-            key = number, flows, strategy  # many levels are alike
+            key = number, id(flows), strategy  # many levels are alike
             static = self.statics.get(key)
             if static is None:
                 facts: dict[str, Any] = {**known.static, "flows": flows, "strategy": [(strategy,)]}

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ...engine.agenda.retirement import Retirement, joined
 from ...program.classes import Classes
+from ...program.columns import widths
 from ...program.function import Function
 from ..passes.structure import Structure
 from .layout import Layout, lay_out
@@ -150,8 +151,8 @@ def build_graph(
     result_items = np.arange(first_item, first_item + len(returned), dtype=np.int32)
     result_classes = np.asarray([classes.identity("func.result", 1, t) for t in types], np.int32)
     result_slots = np.column_stack([np.asarray(returned, np.int32), result_places]).ravel().astype(np.int32)
-    lengths = [np.diff(i.layout.slot_offsets) for i in instances] + [np.full(len(returned), 2, np.int32)]
-    neighbour_lengths = [np.diff(i.layout.neighbour_offsets) for i in instances]
+    lengths = [widths(i.layout.slot_offsets) for i in instances] + [np.full(len(returned), 2, np.int32)]
+    neighbour_lengths = [widths(i.layout.neighbour_offsets) for i in instances]
     neighbour_lengths.append(np.zeros(len(returned), np.int32))
     classes_of = [*(i.layout.classes for i in instances), result_classes]
     return Graph(

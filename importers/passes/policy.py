@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...program.function import Function
@@ -19,6 +19,7 @@ class Policy:
     rules: RuleBook
     meshes: Meshes
     shapes: Sequence[tuple[int, ...] | None]
+    _decided: dict[Hashable, tuple[dict[int, int], set[int]]] = field(default_factory=dict)
 
     def constraint(self, facts: Mapping[str, Any]) -> Mapping[str, Sequence[Any]]:
         """The fate of a sharding constraint; see ``rules/propagation/constraints.dl``."""
@@ -28,7 +29,10 @@ class Policy:
         """Gives siblings the shardings that ``rules/propagation/siblings.dl`` says."""
         annotations = function.annotations
         held = [annotations[v].mesh if v in annotations else None for v in values]
-        opened, lost = self.rules.siblings(when, held, self.meshes.meshes)
+        asked = (when, *held)
+        if asked not in self._decided:
+            self._decided[asked] = self.rules.siblings(when, held, self.meshes.meshes)
+        opened, lost = self._decided[asked]
         for i, mesh in opened.items():
             rank = len(self.shapes[function.types[values[i]]] or ())
             annotations[values[i]] = Sharding.open(mesh, rank)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...program.columns import Ints, Whole, among, column, numbers, spread, spread_ranges, starts, unique
+from ...program.columns import Ints, Whole, column, numbers, spread, spread_ranges, starts, unique
 from ...program.function import Function
 
 _STEPS = 20
@@ -30,11 +30,14 @@ def leave_out(
 
     It saves the rules much work in most programs, and looks only some steps far.
     """
+    asked = keeps[users] & told[users]
     for _ in range(_STEPS):
-        out = users[((makers < 0) | ~told[makers]) & keeps[users] & told[users]]
-        if not len(out):
+        users, makers = users[asked], makers[asked]
+        out = (makers < 0) | ~told[makers]
+        if not out.any():
             break
-        told[out] = False
+        told[users[out]] = False
+        asked = told[users]
 
 
 def split_constants(function: Function, constants: Ints, scalar: Sequence[bool]) -> None:
@@ -142,12 +145,13 @@ class _Splitter:
         removed, waiting = np.zeros(len(self.results), bool), self.constants
         while len(waiting):  # users before what they use
             values, which = spread_ranges(self.first_results[waiting], self.results[waiting])
-            used = np.bincount(which, uses[values], len(waiting)) > 0
-            removed[waiting[~used]] = True
-            entries, _ = spread(self.offsets, waiting[~used])
-            uses -= np.bincount(self.operands[entries], minlength=count)
-            makers = self.definer[self.operands[entries]]
-            waiting = np.asarray(among(makers[(makers >= 0) & self.is_constant[makers]]), np.int32)
+            gone = waiting[np.bincount(which, uses[values], len(waiting)) == 0]
+            removed[gone] = True
+            entries, _ = spread(self.offsets, gone)
+            used = self.operands[entries]
+            np.subtract.at(uses, used, 1)
+            makers = self.definer[used]
+            waiting = unique(makers[(makers >= 0) & self.is_constant[makers]])
         return removed
 
     def takes(self, removed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
