@@ -100,8 +100,8 @@ class Ahead:
 def ahead(program: Partitioned, text: str) -> Ahead:
     """A partitioned program compiled ahead of time for a target, as ``read_target`` reads it."""
     target = read_target(text)
-    # Operations and memory do not depend on the machine.
-    found = cost(program, machine(target.name if target.name in names() else names()[0]))
+    known = (name for name in (target.name, target.platform) if name in names())
+    found = cost(program, machine(next(known, names()[0])))
     said = compile_for(
         bytecode_of(program.module_for(target.platform)), target, program.axes.count, program.form
     )

@@ -161,9 +161,8 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
         for op in _computed(module):
             account.add(op.operation, counts.of(op) or 1)
         found = layers(account.lines, program.result.record)
-        # What goes on beside products is not there as a whole.
-        stored = inlined(program.combined) if program.windows else module
-        most = peak(stored)
+        stored = inlined(program.module_for(machine.allocation.platform))  # what is held are ops of it
+        most = peak(stored, machine.allocation)
         return Cost(machine, account.items(), found, most.bytes, account.held(most))
 
 

@@ -54,11 +54,28 @@ class Torus:
 
 
 @dataclass(frozen=True)
+class Allocation:
+    """How the compiler of a machine allocates memory. ``platform`` is its name in rules, such as "cpu".
+    Pieces of memory begin at multiples of ``alignment`` bytes; several values that belong together have an
+    ``address`` each, of so many bytes. ``breadth_first``: ops run as soon as they can, instead of in the
+    order of the program."""
+
+    platform: str = ""
+    alignment: int = 1
+    address: int = 0
+    breadth_first: bool = False
+
+    def room(self, size: int) -> int:
+        """The bytes that a piece of so many takes before the next one begins."""
+        return -(-size // self.alignment) * self.alignment
+
+
+@dataclass(frozen=True)
 class Machine:
     """A machine: operations per second, bytes of memory per second, bytes of memory, of one device; its
     links, those of some mesh axes on their own, and how devices are joined: in a torus, in groups. ``peaks``
     are the operations per second on elements of some types, ``flops`` those on all others. ``overlaps``: it
-    computes while it sends."""
+    computes while it sends. ``allocation`` is how memory is allocated there."""
 
     name: str
     flops: float
@@ -70,6 +87,7 @@ class Machine:
     torus: Torus | None = None
     peaks: Mapping[str, float] = field(default_factory=dict)
     overlaps: bool = True
+    allocation: Allocation = Allocation()
 
     def peak(self, element: str) -> float:
         """The operations per second on elements of a type, as MLIR writes it; "f8" is all of eight bits."""
@@ -141,7 +159,9 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     return found if not shape else replace(found, torus=_torus(found, name, shape, devices))
 
 
-_KEYS = ("name", "flops", "peaks", "overlaps", "memory_bandwidth", "memory", "links", "network", "torus")
+_FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps")
+_KEYS = (*_FIGURES, "peaks", "links", "network", "torus", "allocation")
+_OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first")
 _OF_LINKS = ("bandwidth", "latency", "ring")
 
 
@@ -173,9 +193,6 @@ def _read(data: Mapping[str, Any], path: Path, axes: Collection[str]) -> Machine
         if not re.fullmatch(r"(f|bf|i|ui)\d+\w*", element):
             hint = "expected as in MLIR: f32, bf16, i8, or f8 for all of eight bits"
             raise ShardlogError(f"there is no type {element}", where=str(path), hint=hint)
-    overlaps = data.get("overlaps", True)
-    if not isinstance(overlaps, bool):
-        raise ShardlogError(f"overlaps is {overlaps!r}", where=str(path), hint="expected true or false")
     return Machine(
         str(data.get("name", path.stem)),
         _number(data, "flops", path),
@@ -186,8 +203,19 @@ def _read(data: Mapping[str, Any], path: Path, axes: Collection[str]) -> Machine
         network,
         torus,
         {element: _number(peaks, element, path) for element in peaks},
-        overlaps,
+        _flag(data, "overlaps", True, path),
+        _allocation(data, path),
     )
+
+
+def _allocation(data: Mapping[str, Any], path: Path) -> Allocation:
+    if "allocation" not in data:
+        return Allocation()
+    table = _table(data, "allocation", path, f"with {', '.join(_OF_ALLOCATION)}")
+    _known(table, _OF_ALLOCATION, path)
+    alignment, address = (_count(table, key, path, "bytes") for key in ("alignment", "address"))
+    breadth_first = _flag(table, "breadth_first", False, path)
+    return Allocation(str(table.get("platform", "")), alignment, address, breadth_first)
 
 
 def _torus(found: Machine, name: str, shape: str, devices: int | None) -> Torus:
@@ -222,10 +250,17 @@ def _known(data: Iterable[str], known: Sequence[str], path: Path) -> None:
             raise ShardlogError(f"there is no {key} of a machine", where=str(path), hint=closest(key, known))
 
 
-def _count(data: Mapping[str, Any], key: str, path: Path) -> int:
+def _flag(data: Mapping[str, Any], key: str, otherwise: bool, path: Path) -> bool:
+    found = data.get(key, otherwise)
+    if not isinstance(found, bool):
+        raise ShardlogError(f"{key} is {found!r}", where=str(path), hint="expected true or false")
+    return found
+
+
+def _count(data: Mapping[str, Any], key: str, path: Path, of: str = "devices") -> int:
     found = _number(data, key, path)
     if found != int(found):
-        raise ShardlogError(f"{key} is {found}", where=str(path), hint="expected a number of devices")
+        raise ShardlogError(f"{key} is {found}", where=str(path), hint=f"expected a number of {of}")
     return int(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,9 @@ from jaxlib.mlir import ir
 from ..program.elements import size_of
 from ..program.mlir.modules import boundary_attributes, main_function, symbols
 from ..rulebook.book import lowerings
+from .layouts import Layouts
+from .machine import Allocation
+from .order import Order
 from .storing import Storing
 
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
@@ -33,12 +36,12 @@ class Peak:
         return self.arguments + self.results + sum(size for _, size in self.held)
 
 
-def peak_memory(module: ir.Module) -> int:
+def peak_memory(module: ir.Module, allocation: Allocation) -> int:
     """The most bytes that a device needs at once, as ``peak`` finds them."""
-    return peak(module).bytes
+    return peak(module, allocation).bytes
 
 
-def peak(module: ir.Module) -> Peak:
+def peak(module: ir.Module, allocation: Allocation) -> Peak:
     """What a device needs when it needs most, ops in the order of the program, which calls no function (see
     ``inlining``). Arguments and results have memory throughout; a result has that of an argument of its
     size which is donated, and before it is made others may have its memory."""
@@ -55,31 +58,39 @@ def peak(module: ir.Module) -> Peak:
         size for size, entry in zip(taken, entries, strict=True) if any(label in entry for label in _DONATED)
     )
     shared = sum((donated & Counter(given)).elements())
-    storing = Storing()
-    lives = _lives(block, storing, block.arguments)
-    returned = {storing.memory_of(value) for value in end.operands}
-    ends = len(block.operations)
+    layouts = Layouts(Storing(allocation))
+    order = Order(block, layouts.storing)
+    lives = _lives(order, layouts, block.arguments)
+    returned = {layouts.storing.memory_of(value) for value in end.operands} - set(layouts.copied(end))
     results, others = list[_Life](), list[_Life]()
     for life in lives:
-        (others if returned.isdisjoint(life.values) else results).append(life)
-    rooms = _Rooms([(result.size, result.start) for result in results], ends)
+        result = life.op == end.operation or not returned.isdisjoint(life.values)
+        (results if result else others).append(life)
+    rooms = _Rooms([(result.size, result.start) for result in results], 2 * len(order.operations))
     others.sort(key=lambda life: -life.size)
     left = [life for life in others if not rooms.take(life)]
-    _, at = _peak(block, left, storing)
-    held = [(life.values[0].owner, life.size) for life in left if life.start <= at <= life.end]
-    if inside := _inside(block.operations[at], storing):
-        held.append((block.operations[at].operation, inside))
-    return Peak(sum(taken), sum(given) - shared, tuple(held))
+    _, at = _peak(order, left, layouts)
+    room, op = allocation.room, order.operations[at // 2]
+    live = sorted((life for life in left if life.start <= at <= life.end), key=lambda life: -life.size)
+    held = [(life.op, room(life.size)) for life in live]
+    if live:  # nothing comes after the last one
+        held[-1] = held[-1][0], live[-1].size
+    if inside := _inside(op, layouts):
+        held.append((op, inside))
+    addresses = allocation.address * len(given) if len(given) > 1 else 0
+    return Peak(sum(taken), sum(given) - shared + addresses, tuple(held))
 
 
 @dataclass(eq=False)
 class _Life:
-    """A piece of memory, the numbers of the ops between which it is taken, and the values that have it, one
-    in place of the other."""
+    """A piece of memory, the times between which it is taken, the op that takes it (None: the block does),
+    and the values that have it, one in place of the other; none where it is a copy. The n-th op copies what
+    it wants in another order at the time 2 n, and runs at 2 n + 1."""
 
     size: int
     start: int
     end: int
+    op: Any
     values: list[Any]
 
 
@@ -139,80 +150,114 @@ class _Rooms:
         return node - self.leaves
 
 
-def _peak(block: Any, lives: Sequence[_Life], storing: Storing) -> tuple[int, int]:
-    """The most bytes that are live at once in a block, and the number of the op at which they are."""
-    made, freed = Counter[int](), Counter[int]()
+def _peak(order: Order, lives: Sequence[_Life], layouts: Layouts) -> tuple[int, int]:
+    """The most bytes that are live at once in a block, and the time at which they are."""
+    made, freed, room = Counter[int](), Counter[int](), layouts.storing.allocation.room
     for life in lives:
-        made[life.start] += life.size
-        freed[life.end] += life.size
+        made[life.start] += room(life.size)
+        freed[life.end] += room(life.size)
     live = made[-1]
     most = at = 0
-    for n, op in enumerate(block.operations):
-        live += made[n]
-        if (now := live + _inside(op, storing)) > most:
-            most, at = now, n
-        live -= freed[n]
+    for n, op in enumerate(order.operations):
+        for time, more in ((2 * n, 0), (2 * n + 1, _inside(op, layouts))):
+            live += made[time]
+            if (now := live + more) > most:
+                most, at = now, time
+            live -= freed[time]
     return most, at
 
 
-def _inside(op: Any, storing: Storing) -> int:
-    """What an op needs beside its operands and results: in its regions, beside their arguments."""
-    if lowerings().get(op.operation.name) not in ("loop", "branches", "body"):
-        return 0
+def _inside(op: Any, layouts: Layouts) -> int:
+    """What an op needs beside its operands and results: the addresses of several results, what the rules say,
+    and what is in its regions, beside their arguments."""
+    allocation, known = layouts.storing.allocation, layouts.of(op)
+    results = max(len(op.results), known.pieces)
+    addresses = allocation.room(allocation.address * results) if results > 1 else 0
+    more = addresses + allocation.room(known.needs)
+    if lowerings().get(op.name) not in ("loop", "branches", "body"):
+        return more
     blocks = [block for region in op.regions for block in region]
-    return max((_beside(block, storing) for block in blocks), default=0)
+    return more + max((_beside(block, layouts) for block in blocks), default=0)
 
 
-def _beside(block: Any, storing: Storing) -> int:
-    whole, _ = _peak(block, _lives(block, storing), storing)
-    return max(whole - sum(map(_size, block.arguments)), 0)
+def _beside(block: Any, layouts: Layouts) -> int:
+    """What a block needs beside its arguments; where it has none, as a branch, beside its results."""
+    storing = layouts.storing
+    order = Order(block, storing)
+    lives = _lives(order, layouts)
+    if not block.arguments:
+        given = {storing.memory_of(value) for value in order.operations[-1].operands}
+        lives = [life for life in lives if given.isdisjoint(life.values)]
+    whole, _ = _peak(order, lives, layouts)
+    return max(whole - sum(storing.allocation.room(_size(value)) for value in block.arguments), 0)
 
 
-def _lives(block: Any, storing: Storing, kept: Collection[Any] = ()) -> list[_Life]:
-    """The memory that values of a block have; its arguments too, unless they are ``kept`` throughout."""
-    kept = set(kept)
-    operations = list(block.operations)
-    numbers = {op.operation: n for n, op in enumerate(operations)}
+def _lives(order: Order, layouts: Layouts, kept: Collection[Any] = ()) -> list[_Life]:
+    """The memory that values of a block have, and copies of them; its arguments too, unless they are ``kept``
+    throughout."""
+    storing = layouts.storing
+    copied = {op: set(layouts.copied(op)) for op in order.operations}
+    last = _last_reads(order, layouts, copied)
+    found: dict[Any, _Life] = {}
+    copies, kept = list[_Life](), set(kept)
+    for argument in order.block.arguments:
+        if argument not in kept:
+            found[argument] = _Life(_size(argument), -1, max(last[argument], 0), None, [argument])
+    for n, op in enumerate(order.operations):
+        time, known = 2 * n + 1, layouts.of(op)
+        here, spent = _copies(op, time, copied[op], known.pieces), list[_Life]()
+        copies += here
+        for value in op.results:
+            how, size = storing.of(value), _size(value)
+            if not how.stored or how.apart or storing.memory_of(value) != value:
+                continue
+            places = [found[of] for of in layouts.replaced(value) if of in found]
+            places += here if known.in_place else ()
+            places = [life for life in places if life.end == time and life.size == size and life not in spent]
+            if places:
+                found[value] = place = places[0]
+                place.end = last[value]
+                place.values.append(value)
+                spent.append(place)
+            else:
+                found[value] = _Life(size, time, last[value], op, [value])
+    return list(dict.fromkeys([*found.values(), *copies]))
+
+
+def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, set[Any]]) -> dict[Any, int]:
+    """When the values of a block are read last: by what uses them, or computes what is not stored, or is the
+    same memory, from them; or else when they are made, -1 before the block."""
+    storing = layouts.storing
+    times = {op: 2 * n + 1 for n, op in enumerate(order.operations)}
     last: dict[Any, int] = {}
 
-    def number(op: Any) -> int:
-        operation = op.operation
-        while operation not in numbers:
-            operation = operation.parent.operation
-        return numbers[operation]
-
     def read(value: Any, made: int) -> int:
-        """The number of the last op that reads a value: of those that use it, or compute what is not stored,
-        or is the same memory, from it."""
         end = made
         for use in value.uses:
-            end = max(end, number(use.owner))
-            for result in use.owner.results if use.owner.operation in numbers else ():
+            user = order.user(use)
+            if user in times:
+                before = value in copied[user] or layouts.of(user).pieces > 1
+                end = max(end, times[user] - before)
+            for result in user.results if user == use.owner.operation else ():
                 how = storing.of(result)
                 if how.same == use.operand_number or (not how.stored and how.same is None):
                     end = max(end, last[result])
         return end
 
-    for n in range(len(operations) - 1, -1, -1):
-        for value in operations[n].results:
-            last[value] = read(value, n)
-    found: dict[Any, _Life] = {}
-    for argument in block.arguments:
-        if argument not in kept:
-            found[argument] = _Life(_size(argument), -1, max(read(argument, -1), 0), [argument])
-    for n, op in enumerate(operations):
+    for op in reversed(order.every):
         for value in op.results:
-            how, size = storing.of(value), _size(value)
-            if not how.stored or storing.memory_of(value) != value:
-                continue
-            dying = (found.get(operand) for operand in op.operands) if how.in_place else ()
-            if place := next((life for life in dying if life and life.end == n and life.size == size), None):
-                place.end = last[value]
-                place.values.append(value)
-                found[value] = place
-            else:
-                found[value] = _Life(size, n, last[value], [value])
-    return list(dict.fromkeys(found.values()))
+            last[value] = read(value, times.get(op, -1))
+    return last | {argument: read(argument, -1) for argument in order.block.arguments}
+
+
+def _copies(op: Any, time: int, copied: Collection[Any], pieces: int) -> list[_Life]:
+    """The memory of what an op that runs at a time copies before; of one that takes and gives pieces also
+    that of those that it gives, until they are put together."""
+    if pieces == 1:
+        return [_Life(_size(value), time - 1, time, op, []) for value in copied]
+    taken = [_Life(_size(v) // pieces, time - 1, time - 1, op, []) for v in copied for _ in range(pieces)]
+    given = [_Life(_size(v) // pieces, time - 1, time, op, []) for v in op.results for _ in range(pieces)]
+    return taken + given
 
 
 def _size(value: Any) -> int:

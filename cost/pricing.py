@@ -41,7 +41,7 @@ class Pricing:
         }
         self._solver = shipped("cost/cost").solver(shared)
         self._known: dict[Any, Price] = {}
-        self._storing = Storing()
+        self._storing = Storing(machine.allocation)
 
     def of_op(self, op: Any) -> Price:
         """The price of an op; what is not stored it neither reads nor writes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,22 +11,27 @@ from jaxlib.mlir import ir
 
 from ..rulebook.book import family, lowerings
 from ..rulebook.shipped import shipped
+from .machine import Allocation
 
 
 @dataclass(frozen=True)
 class Stored:
     """Whether a value is stored; the operand of its op that it is the ``same`` memory as, if any; whether it
-    may be written ``in_place`` of an operand."""
+    may be written ``in_place`` of an operand; whether it is part of the program, ``apart`` from other values;
+    whether it is computed in a ``loop`` over its elements."""
 
     stored: bool
     same: int | None
     in_place: bool
+    apart: bool = False
+    loop: bool = False
 
 
 class Storing:
-    """How the values of one module are stored."""
+    """How the values of one module are stored where memory is allocated so."""
 
-    def __init__(self) -> None:
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
         self._known: dict[Any, Stored] = {}
 
     def of(self, value: Any) -> Stored:
@@ -46,12 +52,35 @@ class Storing:
             value = operand
         return value
 
-    @staticmethod
-    def _of(value: Any) -> Stored:
-        maker, users = value.owner, [use.owner.operation.name for use in value.uses]
+    def inputs(self, value: Any) -> Iterator[Any]:
+        """What the op that makes a value takes, and what is taken by ops that are computed there element by
+        element, and not stored."""
+        left, seen = list(value.owner.operands), set[Any]()
+        while left:
+            operand = self.memory_of(left.pop(0))
+            if operand in seen:
+                continue
+            seen.add(operand)
+            yield operand
+            if not isinstance(operand.owner, ir.Block):
+                how = self.of(operand)
+                if how.in_place and not how.stored:
+                    left += operand.owner.operands
+
+    def _of(self, value: Any) -> Stored:
+        maker, users = value.owner, [_called(use.owner.operation) for use in value.uses]
         if lowerings().get(maker.name) == "loop" and _unchanged(maker, value.result_number):
             return Stored(True, value.result_number, False)
-        return _storing(maker.name, frozenset(users), len(users) > 1)
+        alone = next((operand for operand in maker.operands if len(list(operand.uses)) == 1), None)
+        taken = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.name
+        platform = self.allocation.platform
+        return _storing(platform, _called(maker), taken, frozenset(users), len(users) > 1)
+
+
+def _called(op: Any) -> str:
+    """The name of an op, or the function of a library that it calls."""
+    target = op.attributes.get("call_target_name")
+    return op.name if target is None else f"@{ir.StringAttr(target).value}"
 
 
 def _unchanged(loop: Any, number: int) -> bool:
@@ -62,14 +91,17 @@ def _unchanged(loop: Any, number: int) -> bool:
 
 
 @cache
-def _storing(maker: str, users: frozenset[str], several: bool) -> Stored:
+def _storing(platform: str, maker: str, taken: str, users: frozenset[str], several: bool) -> Stored:
     facts: dict[str, Any] = {
+        "on": [(platform,)],
         "made_by": [(maker,)],
+        "made_from": [(taken,)],
         "used_by": [(user,) for user in sorted(users)],
         "several_uses": [()] if several else [],
     }
     said = _rules().solve(facts)
-    return Stored(bool(said["stored"]), 0 if said["renamed"] else None, bool(said["in_place"]))
+    renamed, in_place, apart, loop = (bool(said[name]) for name in ("renamed", "in_place", "apart", "loop"))
+    return Stored(bool(said["stored"]), 0 if renamed else None, in_place, apart, loop)
 
 
 @cache

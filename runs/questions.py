@@ -129,8 +129,9 @@ class Questions:
         from ..partition.reshards.prices import Prices
 
         axes = {name for mesh in result.program.shardings.meshes.meshes for name, _ in mesh.axes}
-        given = Prices() if topology is None else prices(machine(topology, sorted(axes)))
-        return Aim(move, given, memory, lambda module: peak_memory(inlined(module)), seconds)
+        known = machine(topology or TOPOLOGY, sorted(axes))
+        given = Prices() if topology is None else prices(known)
+        return Aim(move, given, memory, lambda m: peak_memory(inlined(m), known.allocation), seconds)
 
     def windows_of(self, program: Partitioned, topology: str | None) -> list[tuple[Window, Beside]]:
         """The collectives of a partitioned program that go on beside products on a machine."""

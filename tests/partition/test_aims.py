@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import shardlog
 from shardlog.cost.inlining import inlined
+from shardlog.cost.machine import Allocation
 from shardlog.cost.memory import peak_memory
 from shardlog.errors import ShardlogError
 from shardlog.runs.result import Result
@@ -61,9 +62,9 @@ def test_work_counts_as_the_machine_does_it(tmp_path: Path) -> None:
 def test_a_bound_on_memory_holds() -> None:
     result = shardlog.run(models.text("transformer"))
     plain = result.partition(keep_shardings=False)
-    bound = int(peak_memory(inlined(plain.module)) * 0.98)
+    bound = int(peak_memory(inlined(plain.module), Allocation()) * 0.98)
     smaller = result.partition(keep_shardings=False, memory=bound)
-    assert peak_memory(inlined(smaller.module)) <= bound
+    assert peak_memory(inlined(smaller.module), Allocation()) <= bound
     moved = (sum(c.total for c in program.collectives) for program in (plain, smaller))
     assert next(moved) <= next(moved)
 

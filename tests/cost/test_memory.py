@@ -1,0 +1,150 @@
+"""Memory: what lives at once, on any machine; and what XLA's compiler for CPUs makes of some ops, beside its
+own figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+import shardlog
+from jax import lax
+
+from ..support.programs import array
+
+KIB = 1024
+
+
+def figures(function: Callable[..., Any], *arguments: Any) -> tuple[int, int]:
+    """The memory of a partitioned program beyond arguments and results on a CPU device: as we say, and as XLA
+    does."""
+    program = shardlog.run(jax.jit(function).lower(*arguments)).partition()
+    said = program.compile()._loaded.get_compiled_memory_stats()
+    ends = said.argument_size_in_bytes + said.output_size_in_bytes
+    return program.cost("cpu").peak - ends, said.temp_size_in_bytes
+
+
+def peak(text: str, topology: str = "v5e") -> float:
+    """The peak memory of a module, in KiB."""
+    found: int = shardlog.run(text).partition().cost(topology).peak
+    return found / KIB
+
+
+def plain(*shape: int) -> Any:
+    """An argument that is whole everywhere."""
+    return array(shape)
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
+    # Columns are gathered as if they were rows, and then copied; and the number of the device.
+    "gathered columns": (lambda x: jnp.sort(x, 1), [array((3, 256), None, "model")], 6 * KIB + 4),
+    "gathered rows": (lambda x: jnp.sort(x, 0), [array((256, 3), "model")], 3 * KIB + 4),
+    # With features innermost: the kernel, and the product; the image has the memory of the result until then.
+    "features in front": (
+        lambda x, w: lax.conv(x, w, (1, 1), "SAME"),
+        [plain(4, 16, 16, 16), plain(16, 16, 3, 3)],
+        (64 + 9) * KIB,
+    ),
+    "features innermost": (
+        lambda x, w: lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        ),
+        [plain(4, 16, 16, 16), plain(3, 3, 16, 16)],
+        0,
+    ),
+    # What is contracted is last in a copy of the first operand.
+    "rows of two dimensions": (
+        lambda x, y: jnp.einsum("btd,btf->df", x, y),
+        [plain(8, 32, 64), plain(8, 32, 16)],
+        64 * KIB,
+    ),
+    "columns": (lambda x, y: x.T @ y, [plain(64, 32), plain(64, 16)], 0),
+    # Both operands with the batch in front.
+    "batches inside": (
+        lambda x, y: jnp.einsum("bqhd,bkhd->bhqk", x, y),
+        [plain(8, 32, 4, 16), plain(8, 32, 4, 16)],
+        128 * KIB,
+    ),
+    # The parts that are exchanged, those that come, and what they are put together to.
+    "parts": (lambda x: lax.reshape(jnp.sort(x, 1), (64 * 64,)), [array((64, 64), None, "model")], 20 * KIB),
+    # By columns, in place; a copy is the result; beside the addresses of two results, and the second one.
+    "a library's layout": (
+        lambda x: jnp.linalg.cholesky(x, symmetrize_input=False),
+        [plain(32, 32)],
+        64 + 4 * KIB + 4,
+    ),
+    # An error function is computed once, not for each part of its result that is read.
+    "what costs much": (
+        lambda x, i: lax.dynamic_slice(lax.erf(x), (i, i), (8, 8)),
+        [plain(32, 32), jax.ShapeDtypeStruct((), jnp.int32)],  # type: ignore[no-untyped-call]
+        4 * KIB,
+    ),
+    "what costs little": (
+        lambda x, i: lax.dynamic_slice(-x, (i, i), (8, 8)),
+        [plain(32, 32), jax.ShapeDtypeStruct((), jnp.int32)],  # type: ignore[no-untyped-call]
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_stored_on_a_cpu(name: str) -> None:
+    function, arguments, expected = CASES[name]
+    ours, theirs = figures(function, *arguments)
+    assert ours == expected
+    assert theirs == pytest.approx(expected, rel=0.05, abs=64)
+
+
+PRODUCTS = """\
+func.func @main(%x: tensor<16x16xf32>) -> tensor<f32> {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  %1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %2 = stablehlo.reduce(%1 init: %z) applies stablehlo.add across dimensions = [0, 1] : (tensor<16x16xf32>, tensor<f32>) -> tensor<f32>
+  %3 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  %4 = stablehlo.reduce(%3 init: %z) applies stablehlo.add across dimensions = [0, 1] : (tensor<16x16xf32>, tensor<f32>) -> tensor<f32>
+  %5 = stablehlo.add %2, %4 : tensor<f32>
+  return %5 : tensor<f32>
+}
+"""  # noqa: E501
+
+
+def test_what_can_run_does_where_a_machine_says_so() -> None:
+    # As the program is: the argument, two products, the result. By breadth: both first products at once, and
+    # the third, before what becomes of the second.
+    assert peak(PRODUCTS) == pytest.approx(3, abs=0.1)
+    assert peak(PRODUCTS, "cpu") == pytest.approx(4, abs=0.2)
+
+
+def test_what_is_fused_is_written_in_place() -> None:
+    chain = """\
+func.func @main(%x: tensor<32x32xf32>, %y: tensor<16x32xf32>, %b: tensor<32x16xf32>) -> tensor<16x16xf32> {
+  %0 = stablehlo.dot_general %y, %x, contracting_dims = [1] x [0] : (tensor<16x32xf32>, tensor<32x32xf32>) -> tensor<16x32xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<16x32xf32>) -> tensor<32x16xf32>
+  %2 = stablehlo.negate %1 : tensor<32x16xf32>
+  %3 = stablehlo.add %2, %b : tensor<32x16xf32>
+  %4 = stablehlo.dot_general %y, %3, contracting_dims = [1] x [0] : (tensor<16x32xf32>, tensor<32x16xf32>) -> tensor<16x16xf32>
+  return %4 : tensor<16x16xf32>
+}
+"""  # noqa: E501
+    # Arguments, the result, and the first product.
+    assert peak(chain) == 4 + 2 + 2 + 1 + 2
+
+
+def test_a_branch_computes_the_result() -> None:
+    branches = """\
+func.func @main(%p: tensor<i1>, %x: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %0 = "stablehlo.if"(%p) ({
+    %1 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    stablehlo.return %1 : tensor<16x16xf32>
+  }, {
+    %1 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    stablehlo.return %1 : tensor<16x16xf32>
+  }) : (tensor<i1>) -> tensor<16x16xf32>
+  %2 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %2 : tensor<16x16xf32>
+}
+"""  # noqa: E501
+    assert peak(branches) == pytest.approx(3, abs=0.01)
