@@ -202,7 +202,7 @@ impl Work for Derive {
         let found = &mut *lock(&self.found[number].0);
         let rows = self.relations[self.rule.head.0].rows();
         let (mut values, mut scratch) = (Values::default(), Scratch::default());
-        let mut candidates = Candidates { sink: &self.sink, rows, found, looked: 0, known: 0 };
+        let mut candidates = Candidates { sink: &self.sink, rows, found, looked: 0, known: 0, next: 0 };
         let mut body =
             Body::new(&self.rule, &self.relations, &mut values, budget, &mut candidates, &mut scratch);
         let first = self.first + number * self.together;
@@ -261,24 +261,40 @@ impl Found {
         (self.count, self.many, self.rest) = (0, MANY, Sink::new(arity, false));
     }
 
+    /// Add packed tuples, one for each word. Those that follow each other are often for the same set.
     #[inline]
-    fn push(&mut self, key: u64, budget: &Budget) -> Run {
+    fn extend<W: Copy>(&mut self, mut words: &[W], key: impl Fn(W) -> u64, budget: &Budget) -> Run {
         if self.count >= self.many {
             self.shrink(budget)?;
         }
-        let part = part_of(key, self.keys.len());
-        let keys = &mut self.keys[part].0;
-        if keys.len() == keys.capacity() {
-            keys.try_reserve(1).map_err(|_| Fault::OutOfMemory)?;
+        let parts = self.keys.len();
+        while let Some(&first) = words.first() {
+            let part = part_of(key(first), parts);
+            let same = words[1..].iter().take_while(|&&word| part_of(key(word), parts) == part);
+            let (run, rest) = words.split_at(1 + same.count());
+            let keys = &mut self.keys[part].0;
+            keys.try_reserve(run.len()).map_err(|_| Fault::OutOfMemory)?;
+            keys.extend(run.iter().map(|&word| key(word)));
+            self.note(part, run.len())?;
+            words = rest;
         }
-        keys.push(key);
-        self.count += 1;
-        match self.runs.last_mut() {
-            Some((last, count)) if usize::from(*last) == part && *count < u8::MAX => *count += 1,
-            _ => {
-                self.runs.try_reserve(1).map_err(|_| Fault::OutOfMemory)?;
-                self.runs.push((part as u8, 1));
-            }
+        Ok(())
+    }
+
+    /// Write down that so many keys for a set come next.
+    #[inline]
+    fn note(&mut self, part: usize, mut count: usize) -> Run {
+        self.count += count;
+        if let Some((_, last)) = self.runs.last_mut().filter(|run| usize::from(run.0) == part) {
+            let more = count.min(usize::from(u8::MAX - *last));
+            *last += more as u8;
+            count -= more;
+        }
+        while count > 0 {
+            let run = count.min(usize::from(u8::MAX));
+            self.runs.try_reserve(1).map_err(|_| Fault::OutOfMemory)?;
+            self.runs.push((part as u8, run as u8));
+            count -= run;
         }
         Ok(())
     }
@@ -301,7 +317,7 @@ impl Found {
         once.many = usize::MAX;
         for &key in self.runs().flatten() {
             if set.insert(key)? {
-                once.push(key, budget)?;
+                once.extend(&[key], |key| key, budget)?;
             }
         }
         once.many = MANY.max(2 * once.count);
@@ -335,20 +351,37 @@ struct Candidates<'r> {
     /// How many keys it has looked for in the relation, and how many of them were there.
     looked: usize,
     known: usize,
+    /// How many keys there are when it looks for one the next time.
+    next: usize,
 }
 
 impl Candidates<'_> {
-    /// Take a packed tuple. It is looked for in the relation if most are there.
+    /// Take packed tuples, one for each word. Each is looked for in the relation if most are there.
     #[inline]
-    fn push(&mut self, key: u64, budget: &Budget) -> Run {
-        if self.looked < LOOKS || self.known * 4 >= self.looked * 3 || self.found.count % LOOK == 0 {
-            self.looked += 1;
-            if self.sink.contains_key(key) {
-                self.known += 1;
-                return Ok(());
+    fn extend<W: Copy>(&mut self, words: &[W], key: impl Fn(W) -> u64, budget: &Budget) -> Run {
+        for words in words.chunks(LOOK) {
+            if self.looked < LOOKS || self.known * 4 >= self.looked * 3 {
+                for &word in words {
+                    if !self.is_known(key(word)) {
+                        self.found.extend(&[word], &key, budget)?;
+                    }
+                }
+                continue;
             }
+            if self.found.count >= self.next {
+                self.next = self.found.count + LOOK;
+                self.is_known(key(words[0]));
+            }
+            self.found.extend(words, &key, budget)?;
         }
-        self.found.push(key, budget)
+        Ok(())
+    }
+
+    fn is_known(&mut self, key: u64) -> bool {
+        let known = self.sink.contains_key(key);
+        self.looked += 1;
+        self.known += usize::from(known);
+        known
     }
 }
 
@@ -356,7 +389,7 @@ impl Derived for Candidates<'_> {
     fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run {
         if !self.found.keys.is_empty() {
             match packed(tuple) {
-                Some(key) => return self.push(key, budget),
+                Some(key) => return self.extend(&[key], |key| key, budget),
                 None => self.found.unpack(budget)?,
             }
         }
@@ -370,11 +403,10 @@ impl Derived for Candidates<'_> {
     fn extend(&mut self, tuple: &mut [i64], column: usize, words: &[u32], budget: &mut Budget) -> Run {
         let other = if tuple.len() == 2 { narrow(tuple[1 - column]) } else { None };
         if let Some(other) = other.filter(|_| !self.found.keys.is_empty()) {
-            for &word in words {
-                let word = word as i32;
-                self.push(if column == 0 { pack(word, other) } else { pack(other, word) }, budget)?;
-            }
-            return Ok(());
+            return match column {
+                0 => Candidates::extend(self, words, |word| pack(word as i32, other), budget),
+                _ => Candidates::extend(self, words, |word| pack(other, word as i32), budget),
+            };
         }
         for &word in words {
             tuple[column] = i64::from(word as i32);
