@@ -26,9 +26,9 @@ const PIECE: f64 = 16_384.0;
 const FEW: usize = 2_048;
 /// Pieces for each thread before their tuples are added to the relation.
 const WAVE: usize = 16;
-/// Of so many keys of a piece at least it is looked whether the relation has them, and of each `LOOK`th after them.
-const LOOKS: usize = 16;
-const LOOK: usize = 64;
+/// So many keys are put away at a time. Of each `LOOK`th it is looked whether the relation has it.
+const BLOCK: usize = 1 << 10;
+const LOOK: usize = 1 << 6;
 /// An index that fewer rows are to be added to is not worth the threads.
 const ROWS: usize = 1 << 12;
 /// Of more keys those are kept once that are there several times.
@@ -202,12 +202,14 @@ impl Work for Derive {
         let found = &mut *lock(&self.found[number].0);
         let rows = self.relations[self.rule.head.0].rows();
         let (mut values, mut scratch) = (Values::default(), Scratch::default());
-        let mut candidates = Candidates { sink: &self.sink, rows, found, looked: 0, known: 0, next: 0 };
+        let last = Vec::with_capacity(BLOCK);
+        let mut candidates = Candidates { sink: &self.sink, rows, found, last };
         let mut body =
             Body::new(&self.rule, &self.relations, &mut values, budget, &mut candidates, &mut scratch);
         let first = self.first + number * self.together;
         body.take_parts(first..self.pieces.min(first + self.together), self.pieces);
-        body.run(&self.rule.steps).map(|_| ())
+        body.run(&self.rule.steps)?;
+        candidates.put_away(budget)
     }
 }
 
@@ -261,22 +263,21 @@ impl Found {
         (self.count, self.many, self.rest) = (0, MANY, Sink::new(arity, false));
     }
 
-    /// Add packed tuples, one for each word. Those that follow each other are often for the same set.
-    #[inline]
-    fn extend<W: Copy>(&mut self, mut words: &[W], key: impl Fn(W) -> u64, budget: &Budget) -> Run {
+    /// Add packed tuples. Those that follow each other are often for the same set.
+    fn extend(&mut self, mut keys: &[u64], budget: &Budget) -> Run {
         if self.count >= self.many {
             self.shrink(budget)?;
         }
         let parts = self.keys.len();
-        while let Some(&first) = words.first() {
-            let part = part_of(key(first), parts);
-            let same = words[1..].iter().take_while(|&&word| part_of(key(word), parts) == part);
-            let (run, rest) = words.split_at(1 + same.count());
-            let keys = &mut self.keys[part].0;
-            keys.try_reserve(run.len()).map_err(|_| Fault::OutOfMemory)?;
-            keys.extend(run.iter().map(|&word| key(word)));
+        while let Some(&first) = keys.first() {
+            let part = part_of(first, parts);
+            let same = keys[1..].iter().take_while(|&&key| part_of(key, parts) == part);
+            let (run, rest) = keys.split_at(1 + same.count());
+            let found = &mut self.keys[part].0;
+            found.try_reserve(run.len()).map_err(|_| Fault::OutOfMemory)?;
+            found.extend_from_slice(run);
             self.note(part, run.len())?;
-            words = rest;
+            keys = rest;
         }
         Ok(())
     }
@@ -317,7 +318,7 @@ impl Found {
         once.many = usize::MAX;
         for &key in self.runs().flatten() {
             if set.insert(key)? {
-                once.extend(&[key], |key| key, budget)?;
+                once.extend(&[key], budget)?;
             }
         }
         once.many = MANY.max(2 * once.count);
@@ -348,40 +349,33 @@ struct Candidates<'r> {
     sink: &'r Sink,
     rows: &'r Rows,
     found: &'r mut Found,
-    /// How many keys it has looked for in the relation, and how many of them were there.
-    looked: usize,
-    known: usize,
-    /// How many keys there are when it looks for one the next time.
-    next: usize,
+    /// Packed tuples that are not put away yet, at most `BLOCK`.
+    last: Vec<u64>,
 }
 
 impl Candidates<'_> {
-    /// Take packed tuples, one for each word. Each is looked for in the relation if most are there.
+    /// Take packed tuples, one for each word.
     #[inline]
-    fn extend<W: Copy>(&mut self, words: &[W], key: impl Fn(W) -> u64, budget: &Budget) -> Run {
-        for words in words.chunks(LOOK) {
-            if self.looked < LOOKS || self.known * 4 >= self.looked * 3 {
-                for &word in words {
-                    if !self.is_known(key(word)) {
-                        self.found.extend(&[word], &key, budget)?;
-                    }
-                }
-                continue;
+    fn take<W: Copy>(&mut self, words: &[W], key: impl Fn(W) -> u64, budget: &Budget) -> Run {
+        for words in words.chunks(BLOCK) {
+            if self.last.len() + words.len() > BLOCK {
+                self.put_away(budget)?;
             }
-            if self.found.count >= self.next {
-                self.next = self.found.count + LOOK;
-                self.is_known(key(words[0]));
-            }
-            self.found.extend(words, &key, budget)?;
+            self.last.extend(words.iter().map(|&word| key(word)));
         }
         Ok(())
     }
 
-    fn is_known(&mut self, key: u64) -> bool {
-        let known = self.sink.contains_key(key);
-        self.looked += 1;
-        self.known += usize::from(known);
-        known
+    /// Put the last packed tuples away; where the relation has most, without those that it has.
+    fn put_away(&mut self, budget: &Budget) -> Run {
+        let looks = self.last.len().div_ceil(LOOK);
+        let known = self.last.iter().step_by(LOOK).filter(|&&key| self.sink.contains_key(key)).count();
+        if known * 4 >= looks * 3 {
+            self.last.retain(|&key| !self.sink.contains_key(key));
+        }
+        self.found.extend(&self.last, budget)?;
+        self.last.clear();
+        Ok(())
     }
 }
 
@@ -389,8 +383,11 @@ impl Derived for Candidates<'_> {
     fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run {
         if !self.found.keys.is_empty() {
             match packed(tuple) {
-                Some(key) => return self.extend(&[key], |key| key, budget),
-                None => self.found.unpack(budget)?,
+                Some(key) => return self.take(&[key], |key| key, budget),
+                None => {
+                    self.put_away(budget)?;
+                    self.found.unpack(budget)?;
+                }
             }
         }
         if self.sink.contains(self.rows, tuple) {
@@ -404,8 +401,8 @@ impl Derived for Candidates<'_> {
         let other = if tuple.len() == 2 { narrow(tuple[1 - column]) } else { None };
         if let Some(other) = other.filter(|_| !self.found.keys.is_empty()) {
             return match column {
-                0 => Candidates::extend(self, words, |word| pack(word as i32, other), budget),
-                _ => Candidates::extend(self, words, |word| pack(other, word as i32), budget),
+                0 => self.take(words, |word| pack(word as i32, other), budget),
+                _ => self.take(words, |word| pack(other, word as i32), budget),
             };
         }
         for &word in words {
