@@ -225,11 +225,12 @@ class Body:
         first, definer, order = map(numbers, (function.results.first, function.definer, function.order))
         values, offsets = numbers(function.operands.values), numbers(function.operands.offsets)
         given, nodes = numbers(function.given), np.arange(len(function.ops), dtype=np.int32)
+        same = np.fromiter(self.same, np.int32, len(self.same))
 
         def instead(values: Ints, other: Mapping[int, int]) -> Ints:
             """The values where some nodes are others."""
             node = nodes.copy()
-            node[list(other)] = [*other.values()]
+            node[np.fromiter(other, np.int32, len(other))] = np.fromiter(other.values(), np.int32, len(other))
             makers = definer[values]
             return np.where(makers < 0, values, first[node[makers]] + values - first[makers])
 
@@ -239,12 +240,14 @@ class Body:
         # That in place of what ops use: all uses of what is merged are replaced at last.
         used = np.arange(len(definer), dtype=np.int32)
         replaced = np.zeros(len(nodes), bool)
-        replaced[[node for node in self.same if self.ops[node] is not None]] = True
+        replaced[same] = True
+        replaced[[node for node in function.originals if self.ops[node] is None]] = False
+        replaced[[node for node in self.homes.values() if self.ops[node] is None]] = False
         used = np.where((definer >= 0) & replaced[definer], final, used)
         # Copies have the operands of what they are copied from.
         source, merged = nodes.copy(), np.zeros(len(nodes), bool)
         source[list(function.originals)] = [*function.originals.values()]
-        merged[list(self.same)] = True
+        merged[same] = True
         order = order[~merged[order]]
         entries, rows = spread(offsets, order)
         before = offsets[source[order]][rows] + entries - offsets[order][rows]
