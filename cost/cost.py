@@ -57,7 +57,7 @@ class Item:
 
     def as_json(self) -> dict[str, Any]:
         """The fields by name."""
-        return {**asdict(self), "causes": list(self.causes)}
+        return {**vars(self), "causes": list(self.causes)}
 
 
 @dataclass(frozen=True)

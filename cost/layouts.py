@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 
 from ..program.signature import Told, describe
 from ..rulebook.shipped import shipped
-from .storing import Storing
+from .storing import Storing, used_once
 
 Dims = tuple[int, ...] | None  # dimensions in memory, outermost first; None is their own order
 _TOLD = ("op", "slot", "dim", "attribute_number", "attribute_item", "attribute_symbol")
@@ -78,7 +78,7 @@ class Layouts:
             value = storing.memory_of(operand)
             wanted = known.orders.get(number)
             computed = not isinstance(value.owner, ir.Block) and storing.of(value).loop
-            if computed and value == operand and len(list(value.uses)) == 1:
+            if computed and value == operand and used_once(value):
                 continue  # as it is wanted
             has = None if computed else self.result(value)
             if has != wanted or (has and value != operand) or known.pieces > 1:

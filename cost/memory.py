@@ -228,25 +228,24 @@ def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, set[Any]]) 
     """When the values of a block are read last: by what uses them, or computes what is not stored, or is the
     same memory, from them; or else when they are made, -1 before the block."""
     storing = layouts.storing
-    times = {op: 2 * n + 1 for n, op in enumerate(order.operations)}
+    times, copies = order.times, [copied.get(op, ()) for op in order.every]
+    pieces = [layouts.of(op).pieces for op in order.every]
     last: dict[Any, int] = {}
 
     def read(value: Any, made: int) -> int:
         end = made
-        for use in value.uses:
-            user = order.user(use)
+        for user, operand in order.uses.get(value, ()):
             if user in times:
-                before = value in copied[user] or layouts.of(user).pieces > 1
-                end = max(end, times[user] - before)
-            for result in user.results if user == use.owner.operation else ():
+                end = max(end, times[user] - (value in copies[user] or pieces[user] > 1))
+            for result in order.every[user].results if operand >= 0 else ():
                 how = storing.of(result)
-                if how.same == use.operand_number or (not how.stored and how.same is None):
+                if how.same == operand or (not how.stored and how.same is None):
                     end = max(end, last[result])
         return end
 
-    for op in reversed(order.every):
-        for value in op.results:
-            last[value] = read(value, times.get(op, -1))
+    for n in reversed(range(len(order.every))):
+        for value in order.every[n].results:
+            last[value] = read(value, times.get(n, -1))
     return last | {argument: read(argument, -1) for argument in order.block.arguments}
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
+from ..program.mlir.modules import operations_in
 from .storing import Storing
 
 
@@ -18,28 +19,38 @@ class Order:
     def __init__(self, block: Any, storing: Storing) -> None:
         self.block = block
         self.every = [op.operation for op in block.operations]
-        self._places = {op: n for n, op in enumerate(self.every)}
-        self._alone = {
-            op for op in self.every if not op.results or any(storing.of(v).stored for v in op.results)
-        }
-        self.operations = [op for op in self.every if op in self._alone]
+        alone = [not op.results or any(storing.of(v).stored for v in op.results) for op in self.every]
+        self._alone = [n for n, own in enumerate(alone) if own]
         if storing.allocation.breadth_first:
-            self.operations = self._by_breadth()
+            self._alone = self._by_breadth(alone)
+        self.operations = [self.every[n] for n in self._alone]
 
-    def user(self, use: Any) -> Any:
-        """The op of the block that uses a value, itself or in its regions."""
-        operation = use.owner.operation
-        while operation not in self._places:
-            operation = operation.parent.operation
-        return operation
+    @cached_property
+    def times(self) -> dict[int, int]:
+        """When ops run on their own, by their numbers among ``every``: the n-th at 2 n + 1."""
+        return {number: 2 * n + 1 for n, number in enumerate(self._alone)}
 
-    def _by_breadth(self) -> list[Any]:
+    @cached_property
+    def uses(self) -> dict[Any, list[tuple[int, int]]]:
+        """The ops that use a value, by their numbers among ``every``, and as which operand; -1: in their
+        regions."""
+        # Not by ``value.uses``, whose owners would be looked up: the hash of an op is that of all its operands.
+        found = defaultdict[Any, list[tuple[int, int]]](list)
+        for n, op in enumerate(self.every):
+            for number, value in enumerate(op.operands):
+                found[value].append((n, number))
+            for inner in operations_in(op) if op.regions else ():
+                for value in inner.operands:
+                    found[value].append((n, -1))
+        return found
+
+    def _by_breadth(self, alone: Sequence[bool]) -> list[int]:
         """First what needs nothing, then what has become ready by each of these in turn, and so on."""
-        *_, end = self.every
-        needs = self._needs
+        end, first = len(self.every) - 1, len(self.block.arguments)
+        needs = self._needs(alone)
         pending = Counter(op for ops in needs.values() for op in ops)
-        ready = deque([*self.block.arguments, *(op for op in self.operations if not pending[op])])
-        found = list[Any]()
+        ready = deque([*range(-first, 0), *(op for op in self._alone if not pending[op])])
+        found = list[int]()
         while ready:
             node = ready.popleft()
             found.append(node)
@@ -47,21 +58,19 @@ class Order:
                 pending[op] -= 1
                 if not pending[op]:
                     ready.append(op)
-        first = len(self.block.arguments)
         return [op for op in found[first:] if op != end] + [end]
 
-    @cached_property
-    def _needs(self) -> dict[Any, list[Any]]:
-        """The ops that run on their own and need an op, or an argument of the block, in the order of the
-        program; through what is not stored too."""
-        found: dict[Any, list[Any]] = {}
+    def _needs(self, alone: Sequence[bool]) -> dict[int, list[int]]:
+        """The ops that run on their own and need an op, or an argument of the block (below zero), in the order
+        of the program; through what is not stored too."""
+        found: dict[int, list[int]] = {}
 
-        def needing(values: Iterable[Any]) -> list[Any]:
-            users = {self.user(use) for value in values for use in value.uses}
-            ops = {op for user in users for op in ([user] if user in self._alone else found[user])}
-            return sorted(ops, key=self._places.__getitem__)
+        def needing(values: Iterable[Any]) -> list[int]:
+            users = {user for value in values for user, _ in self.uses.get(value, ())}
+            return sorted({op for user in users for op in ([user] if alone[user] else found[user])})
 
-        for op in reversed(self.every):
-            found[op] = needing(op.results)
-        alone = {op: ops for op, ops in found.items() if op in self._alone}
-        return alone | {argument: needing([argument]) for argument in self.block.arguments}
+        for n in reversed(range(len(self.every))):
+            found[n] = needing(self.every[n].results)
+        first = len(self.block.arguments)
+        given = {n - first: needing([value]) for n, value in enumerate(self.block.arguments)}
+        return given | {n: found[n] for n in self._alone}

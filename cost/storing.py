@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -71,10 +72,15 @@ class Storing:
         maker, users = value.owner, [_called(use.owner.operation) for use in value.uses]
         if lowerings().get(maker.name) == "loop" and _unchanged(maker, value.result_number):
             return Stored(True, value.result_number, False)
-        alone = next((operand for operand in maker.operands if len(list(operand.uses)) == 1), None)
+        alone = next(filter(used_once, maker.operands), None)
         taken = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.name
         platform = self.allocation.platform
         return _storing(platform, _called(maker), taken, frozenset(users), len(users) > 1)
+
+
+def used_once(value: Any) -> bool:
+    """Whether a value has one use; others may have thousands."""
+    return sum(1 for _ in islice(value.uses, 2)) == 1
 
 
 def _called(op: Any) -> str:

@@ -23,14 +23,13 @@ _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")
 
 
 def collect(
-    run: Run, tell: Callable[[str, float], None] = lambda what, done: None, topology: str = TOPOLOGY
+    run: Result, tell: Callable[[str, float], None] = lambda what, done: None, topology: str = TOPOLOGY
 ) -> dict[str, Any]:
     """Everything about a run that the page needs; ``run.js`` reads it. Costs are those on the machine
     ``topology``.
 
     ``tell`` is called with the fraction of the page that is done.
     """
-    tell("reading the run", 0.0)
     found = _Collector(run, tell).all()
     tell("counting costs", 0.8)
     return {**found, "cost": cost_or_none(run, topology)}

@@ -11,7 +11,7 @@ from pathlib import Path
 from ...collector import no_collections
 from ...pages import page_of
 from ...runs.options import TOPOLOGY
-from ...runs.records.record import Run, record
+from ...runs.records.record import Run, in_memory
 from .data import collect
 
 _FOLDER = Path(__file__).parent / "browser"
@@ -25,14 +25,17 @@ _SCRIPTS = (
 def report(run: Run, progress: Callable[[str, float], None] | None = None, topology: str = TOPOLOGY) -> str:
     """A run as an HTML page that needs nothing but a browser, not even a network.
 
-    ``progress`` is that of ``shardlog.run``; ``topology`` is the machine of costs (docs/cost.md).
+    ``progress`` is that of ``shardlog.run``; ``topology`` is the machine of costs (docs/cost.md). A saved run
+    is done again: the page has all of it, which look-ups in the file would take longer for.
     """
     tell = progress or (lambda what, done: None)
-    data = json.dumps(collect(run, tell, topology), separators=(",", ":"), ensure_ascii=False).encode()
+    tell("reading the run", 0.0)
+    result = in_memory(run)
+    data = json.dumps(collect(result, tell, topology), separators=(",", ":"), ensure_ascii=False).encode()
     tell("writing", 0.95)
     return page_of(
         _FOLDER / "page.html.j2",
-        title=Path(record(run).name).name,
+        title=Path(result.record.name).name,
         data=base64.b64encode(zlib.compress(data, 9)).decode(),
         style=_read("page.css"),
         scripts=[_read(f"{name}.js") for name in _SCRIPTS],

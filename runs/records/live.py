@@ -121,11 +121,11 @@ class Live(LiveTurns):
         found = {name: numbers for name, numbers in found.items() if tensors.issuperset(numbers)}
         for number in self._tensors:
             same = found.setdefault(self._name(number), [])
-            if number not in same:
+            if same[:1] != [number]:  # it may be there by its path; thousands share a name
                 same.append(number)
         return found
 
-    @property
+    @cached_property
     def _returned(self) -> tuple[int, ...]:
         function = self._graph.main.function
         return function.operands[function.terminator]
