@@ -178,6 +178,7 @@ class _Account:
         self._sent: dict[int, tuple[int, Price]] = {}
         self._done: dict[tuple[str, str], list[float]] = {}  # times, seconds, operations, bytes
         self._limits: dict[tuple[str, str], str] = {}
+        self._places: dict[str, str] = {}  # by location
 
     def add(self, op: Any, times: int) -> None:
         """Adds an op of the program that runs so often."""
@@ -191,7 +192,7 @@ class _Account:
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
             price = self.pricing.of_op(op)
-            key = op.name, self._place(op)
+            key = op.name, self._place(op, where)
             row = self._done.setdefault(key, [0.0] * 4)
             for i, amount in enumerate((1, price.seconds, price.flops, price.bytes)):
                 row[i] += amount * times
@@ -216,7 +217,7 @@ class _Account:
         """What is held when most is, by op and place."""
         found: dict[tuple[str, str], tuple[int, int]] = {}
         for op, size in most.held:
-            key = op.name, self._place(op.operation)
+            key = op.name, self._place(op, location(op))
             count, before = found.get(key, (0, 0))
             found[key] = count + 1, before + size
         ends = (("arguments", most.arguments), ("results", most.results))
@@ -236,15 +237,17 @@ class _Account:
                     if not _computes(op):
                         continue
                     parts = prod(sizes.get(axis, 1) for axis in _manual_around(op.operation))
-                    key = op.operation.name, self._place(op.operation)
+                    key = op.operation.name, self._place(op.operation, location(op.operation))
                     flops = self.pricing.flops(op.operation) * (counts.of(op) or 1)
                     found[key] = found.get(key, 0.0) + flops * parts / axes.count
         return found
 
-    def _place(self, op: Any) -> str:
-        """The place of an op in the user's source; empty where nothing says it."""
-        where = location(op)
-        return "" if where == f"op {op.name}" else self._source.place(source_location(where) or where)
+    def _place(self, op: Any, where: str) -> str:
+        """The place of an op in the user's source, by its location; empty where nothing says it."""
+        if where not in self._places:
+            unknown = where == f"op {op.operation.name}"
+            self._places[where] = "" if unknown else self._source.place(source_location(where) or where)
+        return self._places[where]
 
 
 def _manual_around(op: Any) -> list[str]:

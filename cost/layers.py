@@ -11,8 +11,7 @@ import numpy as np
 
 from ..program.folding import REPEAT, Group
 from ..program.ids import Item
-from ..runs.groups import groups_of, in_order
-from ..runs.records.record import Record
+from ..runs.records.live import Live
 
 LIMITS = ("compute", "links", "memory")
 _LEAST = 0.01  # of the whole time, for a layer to be named
@@ -52,11 +51,9 @@ class Layer:
         return {**own, "limited": {**self.limited}, "parts": [part.as_json() for part in self.parts]}
 
 
-def layers(lines: Sequence[Line], record: Record) -> tuple[Layer, ...]:
+def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
     """The layers of a run's program, in its order; ``lines`` are what a device runs."""
-    ops = dict(record.ops())
-    items = list(in_order(record, ops))
-    groups = groups_of(record, items, ops)
+    items, groups = record.ordered.items, record.ordered.groups
     seconds = np.zeros((len(LIMITS), len(items) + 1))
     for line, at in zip(lines, _followed(lines, items, record), strict=True):
         seconds[LIMITS.index(line.limited), at + 1] += line.seconds
@@ -85,7 +82,7 @@ def layers(lines: Sequence[Line], record: Record) -> tuple[Layer, ...]:
     return read(groups, 0, 1)
 
 
-def _followed(lines: Sequence[Line], items: Sequence[Item], record: Record) -> list[int]:
+def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> list[int]:
     """For each op that was written the op that it was written for, among ``items``. The partitioner follows
     the order of the program; between collectives, which say what they are for, ops are known by their
     locations."""

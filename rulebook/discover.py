@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "shardlog.rules"
 
@@ -31,6 +34,8 @@ class Package:
 def discovered() -> tuple[Package, ...]:
     """The packages with rules that are installed, by entry point. None of their code is run, nor that of a
     package around them."""
+    from importlib.metadata import entry_points  # which explanations of saved runs need not
+
     entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
     return tuple(map(_package, entries))
 

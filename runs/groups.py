@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..program.folding import PART, Group, fold, scope
 from ..program.ids import Item
@@ -11,6 +12,22 @@ from .records.record import Op, Record
 
 _FEW = 8  # results that need no group of their own
 _CALLED = re.compile(r"@([^:#]+)")  # what stands before the names of values in functions that are called
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The ops of a run that are still there, its items in the order of the program, and their groups."""
+
+    ops: Mapping[Item, Op]
+    items: Sequence[Item]
+    groups: Sequence[Group]
+
+
+def ordered(record: Record) -> Ordered:
+    """The program of a run in the order of its ops."""
+    ops = dict(record.ops())
+    items = list(in_order(record, ops))
+    return Ordered(ops, items, groups_of(record, items, ops))
 
 
 def in_order(record: Record, ops: Mapping[Item, Op]) -> Iterator[Item]:

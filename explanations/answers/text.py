@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from ...engine.provenance.proof import Proof
 from ...runs.records.record import Annotation, Stage
 from ..explanation import Before, Explanation, Reason, Site, Step, WhyNot, rule_place, tuple_text
-from ..questions.conflicts import Conflict
 from .alike import groups, left_out, others
+
+if TYPE_CHECKING:
+    from ..questions.conflicts import Conflict
 
 _WIDTH = 100
 _MOST_STEPS = 6

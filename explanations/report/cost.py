@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...cost.cost import Cost, Item
 from ...errors import ShardlogError
-from ...runs.records.record import Run, in_memory
+
+if TYPE_CHECKING:
+    from ...runs.result import Result
 
 _MOST = 100  # rows of a table
 
 
-def cost_or_none(run: Run, topology: str) -> dict[str, Any] | None:
+def cost_or_none(run: Result, topology: str) -> dict[str, Any] | None:
     """The cost of a run's program on a machine as the page has it; None where it cannot be partitioned."""
-    result = in_memory(run)
     try:
-        program = result.asked
+        program = run.asked
     except ShardlogError:
         return None
     return _page(program.cost(topology))

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...program.elements import size_of
 from ...program.folding import stands_for
-from ...program.ids import Content, Item
+from ...program.ids import Content
 from ...program.meshes import axis_text
-from ...runs.groups import groups_of, in_order
 from ...runs.options import TOPOLOGY
-from ...runs.records.record import Op, Run, Value
+from ...runs.records.record import Value
 from ..questions.conflicts import Conflict, conflicts_or_error
 from .cost import cost_or_none
 from .steps import Kinds
+
+if TYPE_CHECKING:
+    from ...runs.result import Result
 
 _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")  # of a conflict
 
@@ -46,10 +48,11 @@ class _Numbers:
 
 
 class _Collector:
-    def __init__(self, run: Run, tell: Callable[[str, float], None]) -> None:
+    def __init__(self, run: Result, tell: Callable[[str, float], None]) -> None:
         self.tell = tell
-        self.run, self.explainer = run, run._explainer
-        self.record, self.history = self.explainer.record, self.explainer.history
+        self.run, self.explainer, self.record = run, run._explainer, run.record
+        self.history = self.explainer.history
+        self.history.keep(self.record.log())
         self.meshes = self.record.meshes
         self.string, self.roles, self.content = _Numbers(), _Numbers(), _Numbers()
         self.sizes = {axis: size for mesh in self.meshes.meshes for axis, size in mesh.axes}
@@ -57,22 +60,19 @@ class _Collector:
         self.manual(())
         self.tensor = _Numbers()  # by the number of the value
         self.item = _Numbers()
-        self.ops_there = dict(self.record.ops())
-        self.values_there = {value.number: value for value in self.record.values()}
 
     def all(self) -> dict[str, Any]:
         record = self.record
-        for number in self.values_there:
-            self.tensor(number)
+        for value in record.values():
+            self.tensor(value.number)
         shown = len(self.tensor.of)
-        for item in in_order(record, self.ops_there):
+        for item in record.ordered.items:
             self.item(item)
-        program = len(self.item.of)
-        log = self.log()  # which may have ops that are not there any more
+        program, groups = len(self.item.of), record.ordered.groups
+        log = self.log()  # which may have ops and tensors that are not there any more
         ops = self.ops()
         tensors = self.tensors()
         self.tell("looking for conflicts", 0.65)
-        groups = groups_of(record, list(self.item.of)[:program], self.ops_there)
         return {
             "version": __version__,
             "module": record.name,
@@ -95,16 +95,10 @@ class _Collector:
             "strings": list(self.string.of),
         }
 
-    def op(self, item: Item) -> Op:
-        return self.ops_there.get(item) or self.record.op(item)  # which may be an annotation
-
-    def value(self, number: int) -> Value:
-        return self.values_there.get(number) or self.record.value(number)  # which may have been removed
-
     # ---- Tables -----------------------------------------------------------------------------------------
 
     def tensors(self) -> dict[str, list[Any]]:
-        values = [self.value(number) for number in self.tensor.of]
+        values = [self.record.value(number) for number in self.tensor.of]
         cells = [self.record.cell(value.place) for value in values]
         return {
             "name": [value.name for value in values],
@@ -121,7 +115,7 @@ class _Collector:
         return prod(self.sizes[axis] for axis, _ in value.manual)
 
     def ops(self) -> dict[str, list[Any]]:
-        found = [self.op(item) for item in self.item.of]
+        found = [self.record.op(item) for item in self.item.of]
         return {
             "name": [self.string(op.name) for op in found],
             "where": [self.string(op.where) for op in found],
@@ -138,7 +132,7 @@ class _Collector:
 
     def log(self) -> dict[str, Any]:
         """The changes by column: stage, first change of the turn, op and kind."""
-        history, kinds = self.history, Kinds(self.explainer)
+        history, kinds = self.history, Kinds(self.explainer, self.record)
         stage, start, op, kind = [], [], [], []
         for number in range(history.end):
             if number % 256 == 0:

@@ -16,6 +16,7 @@ from ...program.factors import factor_name
 from ...program.ids import Item
 from ...rulebook.columns import SLOT, Loses
 from ...runs.records.history import Event
+from ...runs.records.live import Live
 from ..explanation import rule_place
 from ..questions.why import Explainer, factor_along, given
 
@@ -30,8 +31,8 @@ class Kinds:
     Sentences have ``{0}`` for the name of slot 0.
     """
 
-    def __init__(self, explainer: Explainer) -> None:
-        self.explainer, self.history, self.record = explainer, explainer.history, explainer.record
+    def __init__(self, explainer: Explainer, record: Live) -> None:
+        self.explainer, self.history, self.record = explainer, explainer.history, record
         self.meshes = explainer.meshes
         self.rows: list[dict[str, Any]] = []
         self.steps: list[tuple[Any, ...]] = []
@@ -42,9 +43,7 @@ class Kinds:
             lambda class_: taken.setdefault(tuple(self.record.statics(class_).items()), len(taken))
         )
         self._besides = cache(lambda item: tuple(self._what_else(item)))
-        self._prioritised = cache(
-            lambda cell: any(item >= self.record.items for item, _ in self.record.turns(cell))
-        )
+        self._prioritised = frozenset(record.prioritised)
 
     def number(self, event: Event) -> int:
         """The kind of a change."""
@@ -71,7 +70,7 @@ class Kinds:
         priorities."""
         yield self._statics(self.record.class_of(item))
         cells = map(self.history.cell, self.history.slots(item))
-        yield tuple(cell for cell in cells if self._prioritised(cell))
+        yield tuple(cell for cell in cells if cell in self._prioritised)
 
     def _step(self, event: Event, dim: int, atom: int, axes: Mapping[int, str]) -> int:
         proof = self.explainer.proof(event, dim, atom)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from ...engine import Solver
 from ...engine.provenance.proof import Derivations, Proof
 from ...engine.provenance.proof_check import Checker
 from ...program.ids import Cell, Content, Item, Place
-from .record import Facts, Key, Record, Row, Stage
+from .record import Change, Facts, Key, Record, Row, Stage
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """A change: the ``number``-th of the log, by the turn of an item that gave a slot new content."""
 
     number: int
@@ -87,12 +86,24 @@ class History:
     def event(self, number: int) -> Event:
         """A change of the log."""
         if number not in self._events:
-            change = self.record.change(number)
-            stage = self.record.stage_of[change.turns]
-            self._events[number] = Event(
-                number, change.turns, stage, change.item, change.slot, change.cell, change.old, change.new
-            )
+            self._events[number] = self._event(number, self.record.change(number))
         return self._events[number]
+
+    def _event(self, number: int, change: Change) -> Event:
+        stage = self.record.stage_of[change.turns]
+        return Event(
+            number, change.turns, stage, change.item, change.slot, change.cell, change.old, change.new
+        )
+
+    def keep(self, log: Iterable[tuple[Key, Change]]) -> None:
+        """Keeps all changes of the run, each with its neighbourhood, for those who ask about most of them."""
+        turn, start = None, 0
+        for number, (key, change) in enumerate(log):
+            if (change.turns, change.item) != turn:
+                turn, start = (change.turns, change.item), number
+                self._around[start] = key
+            self._starts[number] = start
+            self._events[number] = self._event(number, change)
 
     def start(self, event: Event) -> int:
         """The first change of the turn that made a change."""

@@ -347,7 +347,7 @@ class Live(LiveTurns):
 
     # ---- The agenda -------------------------------------------------------------------------------------
 
-    def op(self, item: Item) -> Op:
+    def _read_op(self, item: Item) -> Op:
         places = self.slots(item)
         if item >= self.items:
             value = self.value(places[0])

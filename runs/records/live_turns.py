@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +12,15 @@ import numpy.typing as npt
 
 from ...program.ids import Cell, Content, Item, Place
 from ...propagation.fixpoint import STATE, Fixpoint
-from .record import Change, Facts, Key, Record
+from ..groups import Ordered, ordered
+from .record import Change, Facts, Key, Op, Record
 
 if TYPE_CHECKING:
     from ...rulebook.book import RuleBook
 
 
 class LiveTurns(Record):
-    """The part of a run's record that follows from the fixpoint alone."""
+    """The part of a run's record that follows from the fixpoint alone, and the program in its order."""
 
     def __init__(self, fixpoint: Fixpoint, book: RuleBook, items: int) -> None:
         self._fixpoint, self._book, self.items = fixpoint, book, items  # annotations come after the items
@@ -28,6 +30,21 @@ class LiveTurns(Record):
         self._classes = fixpoint.graph.settled
         self._statics: dict[int, Mapping[int, int]] = {}
         self.end = len(self._log.item)
+        self._ops: dict[Item, Op] = {}
+
+    @abstractmethod
+    def _read_op(self, item: Item) -> Op:
+        """What takes turns as ``item``."""
+
+    def op(self, item: Item) -> Op:
+        if item not in self._ops:
+            self._ops[item] = self._read_op(item)
+        return self._ops[item]
+
+    @cached_property
+    def ordered(self) -> Ordered:
+        """The ops in the order of the program, and their groups."""
+        return ordered(self)
 
     def slots(self, item: Item) -> list[Place]:
         offsets, places = self._agenda.slots
@@ -47,6 +64,13 @@ class LiveTurns(Record):
         cells, items, slots = self._by_cell
         low, high = _run(cells, cell)
         return list(zip(items[low:high].tolist(), slots[low:high].tolist(), strict=True))
+
+    @property
+    def prioritised(self) -> list[Cell]:
+        """The cells of annotations with priorities, which take turns too."""
+        offsets, places = self._agenda.slots
+        found: list[Cell] = self._agenda.place_cell[places[offsets[self.items] :]].tolist()
+        return found
 
     def cell(self, place: Place) -> Cell:
         return Cell(int(self._agenda.place_cell[place]))
@@ -102,20 +126,37 @@ class LiveTurns(Record):
                 yield Item(item), (statics[item], *held[ends[item] : ends[item + 1]])
 
     @cached_property
-    def _changes(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        cells = self._agenda.place_cell[self._log.place] if self.end else np.zeros(0, np.int32)
-        order = np.argsort(cells, kind="stable")
-        return cells[order], order
-
-    def changes(self, cell: Cell) -> list[int]:
-        cells, order = self._changes
-        low, high = _run(cells, cell)
-        found: list[int] = order[low:high].tolist()
+    def _changes(self) -> dict[Cell, list[int]]:
+        found: dict[Cell, list[int]] = {}
+        for number, cell in enumerate(self._log_cells):
+            found.setdefault(cell, []).append(number)
         return found
+
+    @property
+    def _log_cells(self) -> list[Cell]:
+        """The cells that changed, in the order of the log."""
+        found: list[Cell] = self._agenda.place_cell[self._log.place].tolist() if self.end else []
+        return found
+
+    def changes(self, cell: Cell) -> Sequence[int]:
+        return self._changes.get(cell, ())
 
     def change(self, number: int) -> Change:
         turns, item, slot, place, old, new = (int(column[number]) for column in self._log)
         return Change(turns, Item(item), slot, self.cell(Place(place)), Content(old), Content(new))
+
+    def log(self) -> Iterator[tuple[Key, Change]]:
+        """The changes in order, with the neighbourhoods in which they were made."""
+        turns, items, slots, _, old, new = (column.tolist() for column in self._log)
+        contents, places = self._fixpoint.initial.tolist(), self._agenda.place_cell
+        last, key = (-1, -1), tuple[int, ...]()
+        for change in map(Change, turns, items, slots, self._log_cells, old, new):
+            if (change.turns, change.item) != last:
+                last = change.turns, change.item
+                held = (contents[cell] for cell in places[self.slots(change.item)].tolist())
+                key = (self.static(change.item, change.turns), *held)
+            contents[change.cell] = change.new
+            yield key, change
 
 
 def _run(cells: npt.NDArray[Any], cell: Cell) -> Any:

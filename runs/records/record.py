@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from posixpath import normpath
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from ...engine import Program
 from ...engine.plan.plan import Source
@@ -63,8 +63,7 @@ class Annotation:
         return f"{self.by} of the shard_map{at}" if self.spec else f"the annotation of {self.value}{at}"
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A tensor: its number and name, the place that holds its sharding, its type and dimensions.
 
     ``where`` is where the tensor comes from: a line of the user's program or of the module, or a JAX path.
@@ -81,8 +80,7 @@ class Value:
     manual: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Op:
+class Op(NamedTuple):
     """An item of the agenda: its name, its source location, and the values in its slots."""
 
     name: str
@@ -92,8 +90,7 @@ class Op:
     roles: tuple[str, ...]  # "operand 0", "result"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """An entry of the log: the turn of an item in a pass gave the cell of a slot new content."""
 
     turns: int  # the number of the pass

@@ -33,6 +33,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
+from functools import lru_cache
 from itertools import count, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,14 +43,14 @@ from ...engine.plan.plan import Source
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...outputs import output
-from ...program.ids import Cell, Content, Item
+from ...program.ids import Item
 from ...program.mlir.places import frames
 from ...propagation.schedules.tactics import schedule_text
 from ...rulebook.notations.priorities import compile_priorities
 from .history import History
 from .live import Live
 from .obstacles import Obstacles
-from .record import Change, Key, Row, rule_file
+from .record import Key, Row, rule_file
 from .saved_file import APPLICATION, FORMAT, INDICES, TABLES, seal
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ class _Tables:
         self.history = History(self.record)
         self.sources: dict[str, int] = {}
         self.known: dict[Item, int] = {}
+        log = list(self.record.log())
+        self.history.keep(log)
+        self.keys, self.changes = [key for key, _ in log], [change for _, change in log]
 
     def all(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
         """The rows of every table."""
@@ -132,7 +136,7 @@ class _Tables:
         numbers = {source: i for i, source in enumerate(plan.sources)}
         yield "proof", self.proofs(numbers)
         lost, kinds = self.lost(numbers)
-        yield "change", ((n, *columns, lost.get(n)) for n, columns in enumerate(self.changes()))
+        yield "change", ((n, *change, lost.get(n)) for n, change in enumerate(self.changes))
         yield "loss", ((number, steps) for steps, number in kinds.items())
 
     def rule_files(self) -> Iterator[tuple[str, str]]:
@@ -154,18 +158,18 @@ class _Tables:
         tensors = {value.number for value in record.values()}
         for number in range(int(self.result.program.graph.places)):
             value, op = record.value(number), record.definer(number)
-            sharding = _json(record.axes(number)) if number in tensors else None
+            sharding = _short(record.axes(number)) if number in tensors else None
             yield (
                 number,
                 value.name,
                 value.place,
                 record.cell(value.place),
                 value.type,
-                _json(value.shape),
+                _short(value.shape),
                 value.where,
                 None if op < 0 else op,
                 sharding,
-                _json(value.manual) if value.manual else None,
+                _short(value.manual) if value.manual else None,
             )
 
     def items(self) -> Iterator[Item]:
@@ -221,9 +225,9 @@ class _Tables:
     def proofs(self, rules: Mapping[Source, int]) -> Iterator[tuple[str, str]]:
         """Of every neighbourhood in which something changed, the proofs of what slots gained."""
         gained: dict[Key, dict[Row, int]] = {}
-        for number, key, change in self.turns():
+        for number, change in enumerate(self.changes):
             held = {(d, x) for d, _, x in self.history.facts(change.old).get("sharded", ())}
-            rows = gained.setdefault(key, {})
+            rows = gained.setdefault(self.keys[number], {})
             for d, p, x in self.history.facts(change.new).get("sharded", ()):
                 if (d, x) not in held:
                     rows[change.slot, d, p, x] = number
@@ -236,11 +240,10 @@ class _Tables:
         obstacles, graph = Obstacles(self.history), self.result.fixpoint.graph
         classes, prioritised = graph.classes.tolist(), len(graph.classes) > self.record.items
         found, kinds, by_turn = dict[int, int](), dict[str, int](), dict[Any, str]()
-        for number, key, change in self.turns():
+        for number, change in enumerate(self.changes):
             # Annotations with priorities of the tensors matter too.
-            turn = (
-                number if prioritised else (key, change.slot, classes[change.item], self.known[change.item])
-            )
+            alike = self.keys[number], change.slot, classes[change.item], self.known[change.item]
+            turn = number if prioritised else alike
             if turn not in by_turn:
                 losses = obstacles.losses(self.history.event(number))
                 rows = [(row, rules[says.source], says.bindings) for row, says in losses if says.source]
@@ -248,29 +251,6 @@ class _Tables:
             if by_turn[turn]:
                 found[number] = kinds.setdefault(by_turn[turn], len(kinds))
         return found, kinds
-
-    def changes(self) -> Iterator[tuple[int, Item, int, Cell, Content, Content]]:
-        """The log: the columns of ``Change``."""
-        turns, items, slots, places, old, new = (
-            column.tolist() for column in self.result.fixpoint.outcome.log
-        )
-        cells = self.result.fixpoint.graph.place_cell[places].tolist() if places else []
-        return zip(turns, items, slots, cells, old, new, strict=True)
-
-    def turns(self) -> Iterator[tuple[int, Key, Change]]:
-        """The changes by number, with the neighbourhoods in which they were made."""
-        fixpoint = self.result.fixpoint
-        contents, places = fixpoint.initial.tolist(), fixpoint.graph.place_cell
-        last, key = (-1, -1), tuple[int, ...]()
-        for number, columns in enumerate(self.changes()):
-            change = Change(*columns)
-            if (change.turns, change.item) != last:
-                last = change.turns, change.item
-                slots = self.record.slots(change.item)
-                held = (contents[cell] for cell in places[slots].tolist())
-                key = (self.record.static(change.item, change.turns), *held)
-            contents[change.cell] = change.new
-            yield number, key, change
 
 
 def _steps(proofs: dict[Row, Proof], rules: Mapping[Source, int]) -> dict[str, Any]:
@@ -291,3 +271,4 @@ def _steps(proofs: dict[Row, Proof], rules: Mapping[Source, int]) -> dict[str, A
 
 
 _json = json.JSONEncoder(separators=(",", ":")).encode
+_short = lru_cache(maxsize=1 << 12)(_json)  # of tuples, which are many a value's

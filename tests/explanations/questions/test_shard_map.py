@@ -118,7 +118,7 @@ def test_summary_counts_manual_axes() -> None:
 
 
 def test_report_counts_manual_axes(run: Record) -> None:
-    data = collect(run)
+    data = collect(run.result)
     tensors = data["tensors"]
     found = {
         name: (size, data["manual"][manual])
