@@ -243,7 +243,7 @@ def test_other_tables(file: Path, tmp_path: Path, change: str, capsys: pytest.Ca
         ("why {} %0", "UPDATE proof SET steps = '[]'"),
         ("why {} %0", "UPDATE content SET facts = '{\"sharded\": [[0]]}'"),
         ("why {} %0", "UPDATE value SET shape = 'x'"),
-        ("report {} -o report.html", "DELETE FROM value WHERE number = 0"),
+        ("report {} -o report.html", "UPDATE change SET slot = 9 WHERE number = 0"),
         ("what-if {} --drop %arg0", "UPDATE module SET options = '[]'"),
         ("what-if {} --drop %arg0", "UPDATE module SET data = x'00'"),
         ("diff {} {}", "UPDATE value SET sharding = 'x'"),
