@@ -34,7 +34,7 @@ class Order:
     def uses(self) -> dict[Any, list[tuple[int, int]]]:
         """The ops that use a value, by their numbers among ``every``, and as which operand; -1: in their
         regions."""
-        # Not by ``value.uses``, whose owners would be looked up: the hash of an op is that of all its operands.
+        # The owners of ``value.uses`` would have to be looked up: an op's hash goes over all its operands.
         found = defaultdict[Any, list[tuple[int, int]]](list)
         for n, op in enumerate(self.every):
             for number, value in enumerate(op.operands):
@@ -61,8 +61,8 @@ class Order:
         return [op for op in found[first:] if op != end] + [end]
 
     def _needs(self, alone: Sequence[bool]) -> dict[int, list[int]]:
-        """The ops that run on their own and need an op, or an argument of the block (below zero), in the order
-        of the program; through what is not stored too."""
+        """The ops that run on their own and need such an op, or an argument of the block (below zero), in the
+        order of the program; through what is not stored too."""
         found: dict[int, list[int]] = {}
 
         def needing(values: Iterable[Any]) -> list[int]:
