@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from ...engine.language.lexer import KEYWORDS
 from ...engine.language.terms import CASTS, DEEPEST
@@ -166,8 +167,10 @@ class _Statement:
 
     def read(self) -> None:
         kind = self.statement.kind
-        if kind in (".decl", ".type", ".functor", ".lattice"):
-            self.declaration("type" if kind in (".type", ".lattice") else "relation")
+        if kind in (".decl", ".type", ".functor"):
+            self.declaration("type" if kind == ".type" else "relation")
+        elif kind == ".lattice":
+            self.lattice()
         elif kind in (".comp", ".init"):
             self.component(kind)
         elif kind in _LOADS:
@@ -211,6 +214,12 @@ class _Statement:
                 self.add("column", piece)
         for name in declared:
             self.declare(name, tuple(columns))
+
+    def lattice(self) -> None:
+        """``.lattice t<> { Bottom -> $b(), ... }``: the names of a type and of branches."""
+        for before, piece in pairwise(self.pieces):
+            if piece.kind == "identifier" and before.kind in (".lattice", "$"):
+                self.add("branch" if before.kind == "$" else "type", piece)
 
     def declare(self, name: Name, columns: tuple[tuple[str, str], ...] = ()) -> None:
         self.names.declarations.append(Declaration(name, self.written, self.comment, columns))

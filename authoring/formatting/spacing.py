@@ -14,7 +14,7 @@ _WORDS = frozenset(["band", "bnot", "bor", "bshl", "bshr", "bshru", "bxor", "lan
 _LOADS = frozenset([".input", ".output", ".printsize", ".limitsize"])  # with options, as in (IO=file)
 # A colon belongs to what it follows.
 _NAMES_TYPES = frozenset([".decl", ".functor", ".lattice", ".plan", ".type"])
-_INSTANCES = frozenset([".comp", ".init", ".override"])  # angle brackets hold parameters
+_ANGLED = frozenset([".comp", ".decl", ".init", ".lattice", ".override"])  # < and > are brackets
 _TARGETED = frozenset(
     ["max", "mean", "min", "sum"]
 )  # max(x, y) is a functor, max (x + y) : { ... } an aggregate
@@ -105,7 +105,7 @@ class _Gaps:
             return False
         if "=" in (kind, last):
             return not (self.open and self.directive in _LOADS)
-        if self.directive in _INSTANCES:
+        if self.directive in _ANGLED:
             return not (kind in ("<", ">") or last == "<")
         return True
 

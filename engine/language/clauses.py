@@ -23,7 +23,7 @@ from .terms import CASTS, DEEPEST, STRENGTH, TermParser
 from .walk import parts, terms
 
 _COMPARISONS = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}  # and their negations
-_MOST_ALTERNATIVES = 10_000
+MOST_ALTERNATIVES = 10_000  # of the body of a rule
 _MOST_LITERALS = 1_000  # of a rule: a rule that runs is as many calls deep
 
 
@@ -54,7 +54,7 @@ class ClauseParser(TermParser):
             self.take(".", "`,` or `.` after the literal")
         else:
             self.take(".", "`:-` or `.` after the head")
-        if len(bodies) > 1 and len(heads) * len(bodies) > _MOST_ALTERNATIVES:
+        if len(bodies) > 1 and len(heads) * len(bodies) > MOST_ALTERNATIVES:
             self.too_many_alternatives(start)
         if self.i - first > DEEPEST:
             self.check_size(heads, bodies, start)
@@ -87,7 +87,7 @@ class ClauseParser(TermParser):
 
     def check_size(self, heads: list[Atom], bodies: list[list[Literal]], at: int) -> None:
         """Report a clause that is too long or too deep for what works on it."""
-        if max(map(len, bodies)) > _MOST_LITERALS or len(bodies) * len(bodies[0]) > 10 * _MOST_ALTERNATIVES:
+        if max(map(len, bodies)) > _MOST_LITERALS or len(bodies) * len(bodies[0]) > 10 * MOST_ALTERNATIVES:
             self.error(
                 "E0107",
                 at,
@@ -103,7 +103,7 @@ class ClauseParser(TermParser):
             terms_left += [(part, depth + 1) for part in parts(term)]
 
     def too_many_alternatives(self, at: int) -> NoReturn:
-        what = f"the disjunctions of this rule have more than {_MOST_ALTERNATIVES} combinations"
+        what = f"the disjunctions of this rule have more than {MOST_ALTERNATIVES} combinations"
         self.error("E0107", at, what, "give some of them a relation of their own")
 
     def disjunction(self) -> list[list[Literal]]:
@@ -111,7 +111,7 @@ class ClauseParser(TermParser):
         bodies = self.conjunction()
         while self.accept(";"):
             bodies += self.conjunction()
-            if len(bodies) > _MOST_ALTERNATIVES:
+            if len(bodies) > MOST_ALTERNATIVES:
                 self.too_many_alternatives(self.places[self.i])
         self.depth -= 1
         return bodies
@@ -123,7 +123,7 @@ class ClauseParser(TermParser):
             if len(bodies) == 1 == len(more):
                 bodies[0] += more[0]
             else:
-                if len(bodies) * len(more) > _MOST_ALTERNATIVES:
+                if len(bodies) * len(more) > MOST_ALTERNATIVES:
                     self.too_many_alternatives(self.places[self.i])
                 bodies = [a + b for a in bodies for b in more]
         return bodies
@@ -139,7 +139,7 @@ class ClauseParser(TermParser):
                 return [[Negation(self.atom(), at)]]
             self.deeper()
             bodies = self.term()
-            if prod(map(len, bodies)) > _MOST_ALTERNATIVES:
+            if prod(map(len, bodies)) > MOST_ALTERNATIVES:
                 self.too_many_alternatives(at)
             self.depth -= 1
             return negated(bodies)

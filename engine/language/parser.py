@@ -19,8 +19,11 @@ from .syntax import (
     ComponentType,
     Directive,
     Instance,
+    Lattice,
     Module,
     RelationDeclaration,
+    Term,
+    Text,
     TypeDeclaration,
 )
 from .terms import DEEPEST
@@ -37,6 +40,7 @@ _STORAGE = frozenset(["brie", "btree", "btree_delete", "eqrel"])
 _REPEATED = frozenset(  # options that may stand several times
     ["include-dir", "libraries", "library-dir", "macro", "pragma", "show", "warn", "wno"]
 )
+BOUNDS = "max(_, _), min(_, _), _ bor _ or _ band _"  # of lattices
 _DIRECTIVE_KINDS = frozenset(f".{name}" for name in DIRECTIVES)
 
 Include = Callable[[str, int, Module], None]
@@ -122,19 +126,28 @@ class _Parser(ClauseParser):
         self.error("E0102", at, f"unknown directive `.{word}`", did_you_mean(word, DIRECTIVES))
 
     def lattice(self) -> None:
-        """Report a lattice, and go on behind it."""
-        self.no_lattices(self.places[self.i])
+        start = self.places[self.i]
         self.i += 1
-        self.take("identifier", "the name of a type")
+        at = self.places[self.i]
+        name = self.take("identifier", "the name of a type")
         for kind in ("<", ">", "{"):
             self.take(kind, f"`{kind}`")
-        self.i = self.closing(self.i - 1)
-        self.take("}", "the end of the lattice")
+        operators = [self.lattice_operator()]
+        while self.accept(","):
+            operators.append(self.lattice_operator())
+        self.take("}", "`,` or `}`")
+        text = Text(start, self.places[self.i - 1] + 1, "")
+        self.module.lattices.append(Lattice(name, tuple(operators), at, text))
 
-    def no_lattices(self, at: int) -> None:
-        message = "lattices are not supported: their operations are user functors in C++"
-        hint = "subsumption keeps the greatest of numbers and texts: r(x, a) <= r(x, b) :- a <= b."
-        self.reporter.error("E0105", at, message, hint)
+    def lattice_operator(self) -> tuple[str, Term, int]:
+        at = self.places[self.i]
+        name = self.take("identifier", "Bottom, Top, Lub or Glb")
+        self.take("->", "`->` and what the operator is")
+        if self.kinds[self.i] == "@":
+            message = "user functors are not supported"
+            self.error("E0105", self.places[self.i], message, f"a bound may be {BOUNDS}")
+        self.nested, self.depth = False, 0
+        return name, self.expression(), at
 
     def recover(self) -> None:
         """Go on behind the next end of a clause, at the next directive, or at the end of the component."""
@@ -334,11 +347,11 @@ class _Parser(ClauseParser):
             at = self.places[self.i]
             name = self.take("identifier", "the name of a column")
             self.take(":", "`:` and the type of the column")
-            columns.append(ColumnDeclaration(name, self.qualified("a type")[0], at))
-            if self.kinds[self.i] == "<":
-                self.no_lattices(self.places[self.i])
-                self.i += 1
+            type_name = self.qualified("a type")[0]
+            lattice = self.accept("<")
+            if lattice:
                 self.take(">", "`>`")
+            columns.append(ColumnDeclaration(name, type_name, at, lattice))
         return tuple(columns)
 
     def directive(self) -> None:

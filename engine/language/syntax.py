@@ -151,9 +151,12 @@ class Clause(NamedTuple):
 
 
 class ColumnDeclaration(NamedTuple):
+    """``lattice``: tuples that differ in such columns only become one, which has their least upper bound."""
+
     name: str
     type_name: str
     at: int
+    lattice: bool = False
 
 
 class BranchDeclaration(NamedTuple):
@@ -172,6 +175,15 @@ class TypeDeclaration(NamedTuple):
     columns: tuple[ColumnDeclaration, ...]
     at: int
     branches: tuple[BranchDeclaration, ...] = ()
+
+
+class Lattice(NamedTuple):
+    """``.lattice name<> { Lub -> term, ... }``: the operators with their terms and places."""
+
+    name: str
+    operators: tuple[tuple[str, Term, int], ...]
+    at: int
+    text: Text
 
 
 class RelationDeclaration(NamedTuple):
@@ -230,6 +242,7 @@ class Module:
     """
 
     types: list[TypeDeclaration] = field(default_factory=list)
+    lattices: list[Lattice] = field(default_factory=list)
     relations: list[RelationDeclaration] = field(default_factory=list)
     directives: list[Directive] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)

@@ -27,6 +27,7 @@ from ..transform.branches import lower_branches
 from ..transform.components import instantiate
 from ..transform.heights import by_height, computed
 from ..transform.inlining import inline
+from ..transform.lattices import lower_lattices
 from ..transform.magic import ask
 from ..transform.numbers import number_solutions, uncounted
 from ..transform.records import fold_records
@@ -170,13 +171,13 @@ class _Compiler:
         return self.assembled(relations, clauses, groups, types)
 
     def flattened(self) -> Types:
-        """The types of the module, in which nothing stands for something else any more: components and
-        inlined relations are replaced."""
+        """The types of the module, in which nothing stands for something else any more: components,
+        lattices and inlined relations are replaced."""
         if not instantiate(self.module, self.reporter):
             self.reporter.finish()
         if not self.module.unread:
             warn(self.module, self.reporter)
-        if not inline(self.module, self.reporter):
+        if not lower_lattices(self.module, self.reporter) or not inline(self.module, self.reporter):
             self.reporter.finish()
         types = declared_types(self.module.types, self.reporter)
         if self.key is not None and self.key not in types.kinds:

@@ -19,12 +19,14 @@ from ..language.syntax import (
     Component,
     ComponentType,
     Instance,
+    Lattice,
     Module,
     RelationDeclaration,
     Term,
+    Text,
     TypeDeclaration,
 )
-from ..language.walk import rewrite_clause
+from ..language.walk import rewrite_clause, rewrite_term
 
 DEEPEST = 100  # instances within instances
 
@@ -192,6 +194,7 @@ class _Instantiation:
             self._collect(parent, bound, found, orphans, overridden | component.overrides.keys(), depth)
         body = component.body
         found.types += [_bound_type(t, binding) for t in body.types]
+        found.lattices += [x._replace(name=binding.get(x.name) or x.name) for x in body.lattices]
         for relation in body.relations:
             columns = tuple(_bound_column(column, binding) for column in relation.columns)
             found.relations.append(relation._replace(columns=columns))
@@ -208,6 +211,7 @@ class _Instantiation:
 
 def _add(to: Module, other: Module) -> None:
     to.types += other.types
+    to.lattices += other.lattices
     to.relations += other.relations
     to.directives += other.directives
     to.clauses += other.clauses
@@ -264,10 +268,13 @@ def _renamed(found: Module, instance: str, orphans: list[Clause]) -> Module:
         name = relations.get(written.name)
         return written if name is None else written._replace(name=name)
 
+    def text(written: Text) -> Text:
+        inside = f".{written.instance}" if written.instance else ""
+        return written._replace(instance=instance + inside)
+
     def clause(written: Clause) -> Clause:
         new = rewrite_clause(written, change, atom)
-        inside = f".{new.text.instance}" if new.text.instance else ""
-        return new._replace(text=new.text._replace(instance=instance + inside))
+        return new._replace(text=text(new.text))
 
     def relation(declared: RelationDeclaration) -> RelationDeclaration:
         columns = tuple(_bound_column(column, types) for column in declared.columns)
@@ -281,9 +288,14 @@ def _renamed(found: Module, instance: str, orphans: list[Clause]) -> Module:
         )
         return new._replace(branches=renamed)
 
+    def lattice(declared: Lattice) -> Lattice:
+        operators = tuple((name, rewrite_term(term, change), at) for name, term, at in declared.operators)
+        return Lattice(types.get(declared.name, declared.name), operators, declared.at, text(declared.text))
+
     orphans[:] = [clause(orphan) for orphan in orphans]
     return Module(
         [type_(t) for t in found.types],
+        [lattice(x) for x in found.lattices],
         [relation(r) for r in found.relations],
         [d._replace(name=relations.get(d.name, d.name)) for d in found.directives],
         [clause(c) for c in found.clauses],

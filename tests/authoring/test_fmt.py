@@ -42,6 +42,10 @@ LAYOUTS = {
         ".comp A<T> : B<T> {\n    .decl r(x: T)\n    r(x) :-\n        s(x).\n}\n"
         ".init a = A<number>\np(x) :- a.r(x).",
     ),
+    "lattices": (
+        ".lattice L < > {Lub->max( _,_ ),Bottom -> $None()}\n.decl r(x:number,l:L < >)",
+        ".lattice L<> { Lub -> max(_, _), Bottom -> $None() }\n.decl r(x: number, l: L<>)",
+    ),
     "algebraic types": (
         ".type E=V{x:number}|N{}\na($V( 1 ), $N()).",
         ".type E = V { x: number } | N {}\na($V(1), $N()).",

@@ -121,3 +121,17 @@ def test_a_statement_that_is_an_annotation_alone(library: Library) -> None:
     library.opened[PATH] = text
     (only,) = spots(library, PATH, text.index("r(x"))
     assert only.name.declares
+
+
+def test_a_lattice_names_a_type_and_branches() -> None:
+    library = Library()
+    library.opened[PATH] = text = """\
+.type Bits = None {} | Some {x: number}
+.lattice Bits<> { Lub -> max(_, _),
+    Bottom -> $None() }
+.decl r(b: Bits<>)
+r($None()).
+"""
+    for name, expected in ("Bits", [1, 2, 4]), ("None", [1, 3, 5]):
+        found = spots(library, PATH, text.index(name))
+        assert [text.count("\n", 0, spot.name.start) + 1 for spot in found] == expected

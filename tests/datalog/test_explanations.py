@@ -231,6 +231,12 @@ FEATURES = {
         ".decl s(x: number)\ns(n) :- d(_, n).",
         "s(3)",
     ),
+    "lattices": (
+        ".type N <: number\n.lattice N<> { Lub -> max(_, _), Glb -> min(_, _), Bottom -> 0 }\n"
+        ".decl s(x: number, n: N<>)\ns(1, 1). s(1, 6).\ns(x + 1, n) :- s(x, n), x < 3.\n"
+        ".decl t(n: N)\nt(n) :- s(3, n), s(2, 4), !s(4, 1).",
+        "t(6)",
+    ),
     "counters": (A + ".decl i(x: number, n: number)\ni(x, $) :- a(x).", "i(5, 1)"),
     "disjunctions": (A + ".decl b(x: number)\nb(x) :- (x = 2, a(1); a(x)), true.", "b(2)"),
     "aggregates": (A + ".decl s(n: number)\ns(n) :- n = sum x : { a(x) }.", "s(6)"),

@@ -147,6 +147,82 @@ ERRORS = {
                         ^
         """,
     ),
+    "lattices": (
+        """
+        .type N <: number
+        .lattice N<> { Lub -> max(_, _), Lub -> min(_, _), Best -> 1 }
+        .lattice Q<> { Glb -> cat(_, _), Bottom -> 1 }
+        .decl r(n: N<>, x: number) eqrel
+        .decl s(m: number<>)
+        .decl t(x: number, n: N<>)
+        t(x, a) <= t(x, b) :- a < b.
+        """,
+        """
+        t.dl:2:34: error[E0202]: `Lub` stands here twice
+            .lattice N<> { Lub -> max(_, _), Lub -> min(_, _), Best -> 1 }
+                                             ^
+        t.dl:2:52: error[E0201]: unknown operator `Best` of a lattice
+            .lattice N<> { Lub -> max(_, _), Lub -> min(_, _), Best -> 1 }
+                                                               ^
+          hint: it is one of Bottom, Top, Lub, Glb
+        t.dl:3:10: error[E0201]: unknown type `Q`
+            .lattice Q<> { Glb -> cat(_, _), Bottom -> 1 }
+                     ^
+        t.dl:3:10: error[E0303]: the lattice `Q<>` has no `Lub`
+            .lattice Q<> { Glb -> cat(_, _), Bottom -> 1 }
+                     ^
+          hint: as in .lattice Q<> { Lub -> max(_, _) }
+        t.dl:3:16: error[E0105]: `Glb` is a functor that is not supported here
+            .lattice Q<> { Glb -> cat(_, _), Bottom -> 1 }
+                           ^
+          hint: it may be max(_, _), min(_, _), _ bor _ or _ band _
+        t.dl:4:7: error[E0303]: `r` has lattices, and cannot be eqrel
+            .decl r(n: N<>, x: number) eqrel
+                  ^
+        t.dl:4:17: error[E0303]: the column `x` stands behind those of lattices
+            .decl r(n: N<>, x: number) eqrel
+                            ^
+        t.dl:5:9: error[E0201]: there is no lattice for the type `number`
+            .decl s(m: number<>)
+                    ^
+        t.dl:7:1: error[E0303]: tuples of `t` have lattices, which say what is left
+            t(x, a) <= t(x, b) :- a < b.
+            ^
+        """,
+    ),
+    "lattices in rules": (
+        """
+        .type N <: number
+        .lattice N<> { Lub -> max(_, _), Glb -> min(_, _), Bottom -> 0 }
+        .decl r(x: number, n: N<>)
+        .decl s(n: N)
+        s(n) :- r(1, n), r(2, n), n > 5.
+        s(n) :- r(n, m + 1).
+        """,
+        """
+        t.dl:5:29: error[E0401]: `n` is the bound of what several atoms have: only the head may use it
+            s(n) :- r(1, n), r(2, n), n > 5.
+                                        ^
+        t.dl:6:16: error[E0401]: this has no value with which that of the lattice could be compared
+            s(n) :- r(n, m + 1).
+                           ^
+        """,
+    ),
+    "rules that deny too much of lattices": (
+        """
+        .type N <: number
+        .lattice N<> { Lub -> max(_, _), Glb -> min(_, _), Bottom -> 0 }
+        .decl r(x: number, n: N<>)
+        .decl s(n: N)
+        s(1) :- !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2).
+        """,
+        """
+        t.dl:5:1: error[E0107]: this rule denies too much of lattices
+            s(1) :- !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r(1, 2), !r
+            ^
+          hint: give some of them a relation of their own
+        """,
+    ),
     "what needs code or the rounds of evaluation": (
         """
         .type N = Least {} | Of {x: number}
@@ -157,14 +233,10 @@ ERRORS = {
         r(2, n) :- n = recursive_iteration_cnt().
         """,
         """
-        t.dl:2:1: error[E0105]: lattices are not supported: their operations are user functors in C++
+        t.dl:2:43: error[E0105]: user functors are not supported
             .lattice N<> { Bottom -> $Least(), Lub -> @lub(_, _), Glb -> @glb(_, _) }
-            ^
-          hint: subsumption keeps the greatest of numbers and texts: r(x, a) <= r(x, b) :- a <= b.
-        t.dl:3:24: error[E0105]: lattices are not supported: their operations are user functors in C++
-            .decl r(x: number, n: N<>)
-                                   ^
-          hint: subsumption keeps the greatest of numbers and texts: r(x, a) <= r(x, b) :- a <= b.
+                                                      ^
+          hint: a bound may be max(_, _), min(_, _), _ bor _ or _ band _
         t.dl:4:11: error[E0105]: `debug_delta` is not supported
             .decl d = debug_delta(r)
                       ^

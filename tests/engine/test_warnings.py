@@ -43,6 +43,15 @@ WARNINGS = {
         """,
         ["4:21 W0404 `_y` stands in several places: its name says that any value will do"],
     ),
+    "lattices of which little is known": (
+        """
+        .type N <: number
+        .lattice N<> { Lub -> max(_, _) }
+        .decl r(n: N<>)
+        r(1).
+        """,
+        ["2:10 W0405 the lattice `N<>` has no `Glb` and no `Bottom`: what is below a value is not known"],
+    ),
     "relations that stay empty": (
         """
         .decl nothing(x: number)
