@@ -17,10 +17,11 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
+from sqlite3 import connect
 from tempfile import mkdtemp
 
 from shardlog.datalog import Limits, Program
@@ -113,8 +114,21 @@ def evaluated(case: Case, program: Program) -> tuple[str, str]:
     return compared(case)
 
 
+def queried(case: Case) -> None:
+    """Write what queries beside the expected files give of the databases written, as Soufflé's tests do:
+    ``a.sqlite.output.script`` is for ``a.csv``."""
+    for script in case.expected.glob("*.sqlite.output.script"):
+        written = Path(script.name.removesuffix(".script"))
+        if written.is_file():
+            with closing(connect(written)) as database:
+                rows = database.execute(script.read_text()).fetchall()
+            texts = ("\t".join(map(str, row)) + "\n" for row in rows)
+            Path(script.name.split(".")[0] + ".csv").write_text("".join(texts))
+
+
 def compared(case: Case) -> tuple[str, str]:
     """Whether the files that were written have the lines of those that are expected."""
+    queried(case)
     expected = {file.name: file for file in case.expected.glob("*.csv")}
     found = {file.name: file for file in Path().glob("*.csv")}
     for name, file in sorted(expected.items()):
