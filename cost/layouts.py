@@ -1,4 +1,4 @@
-"""What ops copy because they want it in another order in memory, as ``rules/cost/layouts.dl`` says."""
+"""What ops copy because they want it in another form in memory, as ``rules/cost/layouts.dl`` says."""
 
 from __future__ import annotations
 
@@ -6,35 +6,43 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from ..program.elements import size_of
 from ..program.signature import Told, describe
 from ..rulebook.shipped import shipped
 from .storing import Storing, used_once
 
-Dims = tuple[int, ...] | None  # dimensions in memory, outermost first; None is their own order
-_TOLD = ("op", "slot", "dim", "attribute_number", "attribute_item", "attribute_symbol")
+_TOLD = ("op", "slot", "dim", "element", "attribute_number", "attribute_item", "attribute_symbol")
+
+
+class Form(NamedTuple):
+    """How a value lies in memory: its dimensions, outermost first (none: in their own order), and how many
+    times as wide as its type its elements are."""
+
+    dims: tuple[int, ...] = ()
+    wide: int = 1
 
 
 @dataclass(frozen=True)
 class Ordering:
-    """The orders that an op wants of its operands and has its results in, by slot, where they are not their
-    own; the ``pieces`` that it takes and gives apart; the bytes that it ``needs`` besides; whether it writes
+    """The forms that an op wants of its operands and has its results in, by slot, where they are not plain;
+    the ``pieces`` that it takes and gives apart; the bytes that it ``needs`` besides; whether it writes
     results ``in_place`` of operands."""
 
-    orders: Mapping[int, tuple[int, ...]]
+    forms: Mapping[int, Form]
     pieces: int = 1
     needs: int = 0
     in_place: bool = False
 
 
-_PLAIN = Ordering({})
+_PLAIN, _OWN = Ordering({}), Form()
 
 
 class Layouts:
-    """The orders of the values of one module."""
+    """The forms of the values of one module."""
 
     def __init__(self, storing: Storing) -> None:
         self.storing = storing
@@ -52,11 +60,30 @@ class Layouts:
             self._known[op] = _ordering(self._platform, told)
         return self._known[op]
 
-    def result(self, value: Any) -> Dims:
-        """The order that a value has when it is made."""
+    def form(self, value: Any) -> Form:
+        """How a value lies in memory; what is computed for one op alone as that wants it."""
         if isinstance(value.owner, ir.Block):
-            return None
-        return self.of(value.owner).orders.get(len(value.owner.operands) + value.result_number)
+            return _OWN
+        if not self.storing.of(value).loop:
+            slot = len(value.owner.operands) + value.result_number
+            return self.of(value.owner).forms.get(slot, _OWN)
+        use = self._only_use(value)
+        return self.of(use.owner.operation).forms.get(use.operand_number, _OWN) if use else _OWN
+
+    def _only_use(self, value: Any) -> Any:
+        """The use of a value that has one, also under another type; None where there are others."""
+        while True:
+            if not used_once(value):
+                return None
+            use = next(iter(value.uses))
+            user = use.owner.operation
+            if not user.results or self.storing.of(user.results[0]).same != use.operand_number:
+                return use
+            value = user.results[0]
+
+    def size(self, value: Any) -> int:
+        """The bytes of a value as it lies in memory."""
+        return size_of(str(value.type)) * self.form(value).wide
 
     def replaced(self, value: Any) -> Iterator[Any]:
         """The values of which one may be written over by what an op makes, if it has its size and is not read
@@ -64,25 +91,25 @@ class Layouts:
         if self.of(value.owner).in_place:
             yield from map(self.storing.memory_of, value.owner.operands)
         elif self.storing.of(value).in_place:
-            yield from (taken for taken in self.storing.inputs(value) if self.result(taken) is None)
+            yield from (taken for taken in self.storing.inputs(value) if not self.form(taken).dims)
 
-    def copied(self, op: Any) -> Iterator[Any]:
-        """The operands that an op copies, as the values whose memory they are."""
-        if not self._platform:
+    def copied(self, op: Any) -> Iterator[tuple[Any, int]]:
+        """The operands that an op copies, as the values whose memory they are, and the bytes of copies."""
+        if not self._platform or any(self.storing.of(v).loop for v in op.results):
             return
-        known, storing = self.of(op), self.storing
-        any_order = _asked(self._platform, op.name)[1] or any(storing.of(v).loop for v in op.results)
-        if any_order and known.pieces == 1:
-            return
+        known, any_order = self.of(op), _asked(self._platform, op.name)[1]
         for number, operand in enumerate(op.operands):
-            value = storing.memory_of(operand)
-            wanted = known.orders.get(number)
-            computed = not isinstance(value.owner, ir.Block) and storing.of(value).loop
-            if computed and value == operand and used_once(value):
-                continue  # as it is wanted
-            has = None if computed else self.result(value)
-            if has != wanted or (has and value != operand) or known.pieces > 1:
-                yield value
+            value = self.storing.memory_of(operand)
+            has, wanted = self.form(value), known.forms.get(number, _OWN)
+            if (
+                not isinstance(value.owner, ir.Block)
+                and self.storing.of(value).loop
+                and self._only_use(value)
+            ):
+                continue  # computed as it is wanted
+            dims = has.dims if any_order else wanted.dims
+            if has != (dims, wanted.wide) or (has.dims and value != operand) or known.pieces > 1:
+                yield value, size_of(str(value.type)) * wanted.wide
 
 
 @cache
@@ -97,20 +124,23 @@ def _ordering(platform: str, told: tuple[tuple[str, Any], ...]) -> Ordering:
     facts = dict(told)
     said = _rules(platform).solve(facts)
     sizes = {(slot, dim): size for slot, dim, size in facts["dim"]}
+    bits = {slot: width for slot, _, width in facts["element"]}
+    wide = {slot: width // bits[slot] for slot, width in said["widened"]}
     places: dict[int, list[tuple[int, int]]] = {}
     for slot, place, dim in said["placed"]:
         if sizes[slot, dim] > 1:
             places.setdefault(slot, []).append((place, dim))
-    orders = {}
-    for slot, found in places.items():
-        order = tuple(dim for _, dim in sorted(found))
-        if list(order) != sorted(order):
-            orders[slot] = order
+    forms = {}
+    for slot, *_ in facts["slot"]:
+        dims = tuple(dim for _, dim in sorted(places.get(slot, ())))
+        form = Form(dims if list(dims) != sorted(dims) else (), wide.get(slot, 1))
+        if form != _OWN:
+            forms[slot] = form
     needs = sum(
         width * prod(size for (of, _), size in sizes.items() if of == slot) for slot, width in said["needs"]
     )
     ((pieces,),) = said["pieces"] or [(1,)]
-    return Ordering(orders, pieces, needs, bool(said["aliased"]))
+    return Ordering(forms, pieces, needs, bool(said["aliased"]))
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -61,7 +61,7 @@ def peak(module: ir.Module, allocation: Allocation) -> Peak:
     layouts = Layouts(Storing(allocation))
     order = Order(block, layouts.storing)
     lives = _lives(order, layouts, block.arguments)
-    returned = {layouts.storing.memory_of(value) for value in end.operands} - set(layouts.copied(end))
+    returned = {layouts.storing.memory_of(value) for value in end.operands} - set(dict(layouts.copied(end)))
     results, others = list[_Life](), list[_Life]()
     for life in lives:
         result = life.op == end.operation or not returned.isdisjoint(life.values)
@@ -85,7 +85,7 @@ def peak(module: ir.Module, allocation: Allocation) -> Peak:
 class _Life:
     """A piece of memory, the times between which it is taken, the op that takes it (None: the block does),
     and the values that have it, one in place of the other; none where it is a copy. The n-th op copies what
-    it wants in another order at the time 2 n, and runs at 2 n + 1."""
+    it wants in another form at the time 2 n, and runs at 2 n + 1."""
 
     size: int
     start: int
@@ -196,7 +196,7 @@ def _lives(order: Order, layouts: Layouts, kept: Collection[Any] = ()) -> list[_
     """The memory that values of a block have, and copies of them; its arguments too, unless they are ``kept``
     throughout."""
     storing = layouts.storing
-    copied = {op: set(layouts.copied(op)) for op in order.operations}
+    copied = {op: dict(layouts.copied(op)) for op in order.operations}
     last = _last_reads(order, layouts, copied)
     found: dict[Any, _Life] = {}
     copies, kept = list[_Life](), set(kept)
@@ -205,10 +205,11 @@ def _lives(order: Order, layouts: Layouts, kept: Collection[Any] = ()) -> list[_
             found[argument] = _Life(_size(argument), -1, max(last[argument], 0), None, [argument])
     for n, op in enumerate(order.operations):
         time, known = 2 * n + 1, layouts.of(op)
-        here, spent = _copies(op, time, copied[op], known.pieces), list[_Life]()
+        first = 0 if storing.allocation.breadth_first else time - 1  # when arguments are copied
+        here, spent = _copies(op, (first, time), copied[op], known.pieces), list[_Life]()
         copies += here
         for value in op.results:
-            how, size = storing.of(value), _size(value)
+            how, size = storing.of(value), layouts.size(value)
             if not how.stored or how.apart or storing.memory_of(value) != value:
                 continue
             places = [found[of] for of in layouts.replaced(value) if of in found]
@@ -224,7 +225,7 @@ def _lives(order: Order, layouts: Layouts, kept: Collection[Any] = ()) -> list[_
     return list(dict.fromkeys([*found.values(), *copies]))
 
 
-def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, set[Any]]) -> dict[Any, int]:
+def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any, int]]) -> dict[Any, int]:
     """When the values of a block are read last: by what uses them, or computes what is not stored, or is the
     same memory, from them; or else when they are made, -1 before the block."""
     storing = layouts.storing
@@ -249,14 +250,16 @@ def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, set[Any]]) 
     return last | {argument: read(argument, -1) for argument in order.block.arguments}
 
 
-def _copies(op: Any, time: int, copied: Collection[Any], pieces: int) -> list[_Life]:
-    """The memory of what an op that runs at a time copies before; of one that takes and gives pieces also
-    that of those that it gives, until they are put together."""
+def _copies(op: Any, times: tuple[int, int], copied: Mapping[Any, int], pieces: int) -> list[_Life]:
+    """The memory of what an op copies, arguments at the first of two times, before it runs at the second; of
+    one that takes and gives pieces also that of those that it gives, until they are put together."""
+    first, time = times
     if pieces == 1:
-        return [_Life(_size(value), time - 1, time, op, []) for value in copied]
-    taken = [_Life(_size(v) // pieces, time - 1, time - 1, op, []) for v in copied for _ in range(pieces)]
-    given = [_Life(_size(v) // pieces, time - 1, time, op, []) for v in op.results for _ in range(pieces)]
-    return taken + given
+        starts = [first if isinstance(value.owner, ir.Block) else time - 1 for value in copied]
+        return [_Life(size, at, time, op, []) for at, size in zip(starts, copied.values(), strict=True)]
+    taken = [_Life(size // pieces, time - 1, time - 1, op, []) for size in copied.values()]
+    given = [_Life(_size(value) // pieces, time - 1, time, op, []) for value in op.results]
+    return [replace(life) for life in taken + given for _ in range(pieces)]
 
 
 def _size(value: Any) -> int:

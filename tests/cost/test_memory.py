@@ -75,6 +75,13 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
         [plain(32, 32)],
         64 + 4 * KIB + 4,
     ),
+    # Operands and products of narrow elements are of 32 bits; the arguments are copied first: 16, 64 and
+    # 64 KiB, and the product.
+    "narrow elements": (
+        lambda x, y, z: jnp.tanh(x @ y) @ z,
+        [jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in ((32, 128), (128, 128), (128, 128))],  # type: ignore[no-untyped-call]
+        (16 + 64 + 64 + 16) * KIB,
+    ),
     # An error function is computed once, not for each part of its result that is read.
     "what costs much": (
         lambda x, i: lax.dynamic_slice(lax.erf(x), (i, i), (8, 8)),
