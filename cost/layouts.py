@@ -101,12 +101,9 @@ class Layouts:
         for number, operand in enumerate(op.operands):
             value = self.storing.memory_of(operand)
             has, wanted = self.form(value), known.forms.get(number, _OWN)
-            if (
-                not isinstance(value.owner, ir.Block)
-                and self.storing.of(value).loop
-                and self._only_use(value)
-            ):
-                continue  # computed as it is wanted
+            computed = not isinstance(value.owner, ir.Block) and self.storing.of(value).loop
+            if computed and self._only_use(value):
+                continue  # as it is wanted
             dims = has.dims if any_order else wanted.dims
             if has != (dims, wanted.wide) or (has.dims and value != operand) or known.pieces > 1:
                 yield value, size_of(str(value.type)) * wanted.wide
