@@ -9,6 +9,7 @@ not installed are left out; `--python` names an interpreter that has them, `--so
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import random
@@ -21,7 +22,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 Pairs = list[tuple[int, int]]
@@ -135,9 +136,10 @@ def _timed(run: Callable[[], int]) -> tuple[float, int]:
     return process_time() - start, count
 
 
-def _shardlog(program: Program, threads: int = 1) -> tuple[float, int]:
+def _prepared(program: Program) -> Callable[[int], int]:
+    """What runs a program on so many threads and returns the number of tuples."""
     import numpy as np
-    from shardlog.engine import load
+    from shardlog.engine import Limits, load
 
     declarations = "".join(
         f".decl {name}({', '.join(f'c{i}: number' for i in range(arity))})\n"
@@ -146,7 +148,13 @@ def _shardlog(program: Program, threads: int = 1) -> tuple[float, int]:
     count = f".decl size(n: number)\n.output size\nsize(n) :- n = count : {{ {_anything(program)} }}.\n"
     loaded = load(texts={"program.dl": declarations + program.rules + count})
     facts = {name: np.array(rows, np.int64) for name, rows in program.facts().items()}
-    return _timed(lambda: int(loaded.evaluate(facts, backend="core")["size"][0][0]))
+    evaluate = functools.partial(loaded.evaluate, facts, backend="core")
+    return lambda threads: int(evaluate(limits=Limits(threads=threads))["size"][0][0])
+
+
+def _shardlog(program: Program) -> tuple[float, int]:
+    run = _prepared(program)
+    return _timed(lambda: run(1))
 
 
 def _anything(program: Program) -> str:
@@ -324,6 +332,20 @@ def measure(engine: str, name: str, python: str, souffle: str) -> tuple[float, i
     return seconds, count, peak
 
 
+def _scale(most: int, repetitions: int) -> None:
+    """Prints what the engine takes by the clock on one thread up to `most`, in turn in one process."""
+    print(f"{'':12}" + "".join(f"{threads:>12}" for threads in range(1, most + 1)))
+    for name, program in PROGRAMS.items():
+        run = _prepared(program)
+        best = [float("inf")] * most
+        for _ in range(repetitions):
+            for threads in range(most):
+                start = perf_counter()
+                run(threads + 1)
+                best[threads] = min(best[threads], perf_counter() - start)
+        print(f"{name:12}" + "".join(f"{seconds:10.3f} s" for seconds in best), flush=True)
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -331,8 +353,12 @@ def main() -> None:
     parser.add_argument("--souffle", default=shutil.which("souffle") or "", help="the program `souffle`")
     parser.add_argument("--engine", action="append", help="only this engine")
     parser.add_argument("--repetitions", type=int, default=1, help="the best of so many runs")
+    parser.add_argument("--threads", type=int, help="only the engine, by the clock, on up to so many")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.threads:
+        _scale(arguments.threads, arguments.repetitions)
+        return
     if arguments.one:
         engine, name = arguments.one
         if engine.startswith("souffle="):
