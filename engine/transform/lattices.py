@@ -3,8 +3,9 @@
 That is said with rules and subsumption. With ``.lattice Set<> { Lub -> _ bor _, ... }`` the relation
 ``r(x: number, s: Set<>)`` gets
 
-    r(x, a bor b) :- r(x, a), r(x, b).
     r(x, a) <= r(x, b) :- b = a bor b.
+    r(x, a bor b) :- r@joined(x, a, b).
+    r@joined(x, a, b) :- r(x, a), r(x, b), a != a bor b, b != a bor b.
 
 In the bodies of rules an atom holds for all that is not above what its tuple has, where the lattice says its
 greatest lower bound and its least value: ``r(x, 5)`` is ``r(x, s), s band 5 = 5``; a variable that two atoms
@@ -86,9 +87,9 @@ class _Lowering:
         if len(self._reporter) > errors:
             return
         module.clauses = [new for clause in module.clauses for new in self._clause(clause)]
-        for relation in module.relations:
+        for relation in list(module.relations):
             if self._columns.get(relation.name):
-                module.clauses += self._joined(relation, self._columns[relation.name])
+                module.clauses += self._rules(relation, self._columns[relation.name])
         plain = [tuple(c._replace(lattice=False) for c in r.columns) for r in module.relations]
         module.relations = [
             r._replace(columns=columns) for r, columns in zip(module.relations, plain, strict=True)
@@ -145,7 +146,7 @@ class _Lowering:
                 error("E0303", clause.head.at, f"tuples of `{name}` have lattices, which say what is left")
         self._columns[name] = orders
 
-    def _joined(self, relation: RelationDeclaration, orders: Mapping[int, _Order]) -> list[Clause]:
+    def _rules(self, relation: RelationDeclaration, orders: Mapping[int, _Order]) -> list[Clause]:
         """The rules that leave one tuple of those that agree in the other columns of a relation."""
         at, columns = relation.at, relation.columns
         text = next(iter(orders.values())).text
@@ -154,10 +155,31 @@ class _Lowering:
         before, after = Atom(relation.name, one, at), Atom(relation.name, other, at)
         above = tuple(Comparison("=", other[i], bound, columns[i].at) for i, bound in bounds.items())
         found = [Clause(before, (before, after, *above), text, subsumes=True)]
-        if len(orders) > 1 or any(order.lub not in _CHOOSING for order in orders.values()):
-            head = before._replace(args=tuple(bounds.get(i, term) for i, term in enumerate(one)))
-            found.append(Clause(head, (before, after), text))
-        return found
+        if len(orders) == 1 and all(order.lub in _CHOOSING for order in orders.values()):
+            return found
+        joined = self._pairs(relation, one, other)
+        for i, j in product(bounds, bounds):  # neither is above the other
+            apart = (Comparison("!=", row[k], bounds[k], columns[k].at) for row, k in ((one, i), (other, j)))
+            found.append(Clause(joined, (before, after, *apart), text))
+        head = before._replace(args=tuple(bounds.get(i, term) for i, term in enumerate(one)))
+        return [*found, Clause(head, (joined,), text)]
+
+    def _pairs(self, relation: RelationDeclaration, one: tuple[Term, ...], other: tuple[Term, ...]) -> Atom:
+        """An atom of a relation of the tuples to join. Each is joined with one other: half as many are left
+        then, where all pairs would give all joins of so many tuples."""
+        columns = relation.columns
+        shared = tuple(column for column in columns if not column.lattice)
+        halves = [
+            tuple(column._replace(name=f"{column.name}@{which}") for column in columns if column.lattice)
+            for which in "ab"
+        ]
+        choices = tuple((tuple(c.name for c in (*shared, *half)), relation.at) for half in halves)
+        name = f"{relation.name}@joined"
+        declared = RelationDeclaration(
+            name, (*shared, *halves[0], *halves[1]), frozenset(), relation.at, choices
+        )
+        self._module.relations.append(declared)
+        return Atom(name, (*one, *other[len(shared) :]), relation.at)
 
     # ---- Bodies -----------------------------------------------------------------------------------------
 
