@@ -46,7 +46,7 @@ from ..language.syntax import (
 from ..language.walk import terms
 
 _OPERATORS = ("Bottom", "Top", "Lub", "Glb")
-_CHOOSING = ("max", "min")  # give one of two values
+_CHOOSING = {"max": "<=", "min": ">="}  # give one of two values: the second where these are so
 _FUNCTORS = (*_CHOOSING, "bor", "band")
 
 
@@ -153,7 +153,12 @@ class _Lowering:
         one, other = (_row(columns, orders, which) for which in "ab")
         bounds = {i: Call(order.lub, (one[i], other[i]), columns[i].at) for i, order in orders.items()}
         before, after = Atom(relation.name, one, at), Atom(relation.name, other, at)
-        above = tuple(Comparison("=", other[i], bound, columns[i].at) for i, bound in bounds.items())
+        above = tuple(
+            Comparison(_CHOOSING[order.lub], one[i], other[i], columns[i].at)
+            if order.lub in _CHOOSING
+            else Comparison("=", other[i], bounds[i], columns[i].at)
+            for i, order in orders.items()
+        )
         found = [Clause(before, (before, after, *above), text, subsumes=True)]
         if len(orders) == 1 and all(order.lub in _CHOOSING for order in orders.values()):
             return found
