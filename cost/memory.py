@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -203,25 +204,31 @@ def _lives(order: Order, layouts: Layouts, kept: Collection[Any] = ()) -> list[_
     for argument in order.block.arguments:
         if argument not in kept:
             found[argument] = _Life(_size(argument), -1, max(last[argument], 0), None, [argument])
+    dying = Counter((life.end, life.size) for life in found.values())
     for n, op in enumerate(order.operations):
         time, known = 2 * n + 1, layouts.of(op)
         first = 0 if storing.allocation.breadth_first else time - 1  # when arguments are copied
         here, spent = _copies(op, (first, time), copied[op], known.pieces), list[_Life]()
         copies += here
+        dying.update((life.end, life.size) for life in here)
         for value in op.results:
             how, size = storing.of(value), layouts.size(value)
             if not how.stored or how.apart or storing.memory_of(value) != value:
                 continue
-            places = [found[of] for of in layouts.replaced(value) if of in found]
-            places += here if known.in_place else ()
-            places = [life for life in places if life.end == time and life.size == size and life not in spent]
-            if places:
-                found[value] = place = places[0]
+            place = None
+            if dying[time, size]:  # for others, all that is taken is not looked through, which may be much
+                taken = (found[of] for of in layouts.replaced(value) if of in found)
+                places = chain(taken, here if known.in_place else ())
+                place = next((p for p in places if p.end == time and p.size == size and p not in spent), None)
+            if place is None:
+                place = _Life(size, time, last[value], op, [value])
+            else:
+                dying[time, size] -= 1
                 place.end = last[value]
                 place.values.append(value)
                 spent.append(place)
-            else:
-                found[value] = _Life(size, time, last[value], op, [value])
+            found[value] = place
+            dying[place.end, size] += 1
     return list(dict.fromkeys([*found.values(), *copies]))
 
 
