@@ -17,7 +17,7 @@ from ..program.elements import bytes_text
 from ..program.function import location
 from ..program.shardings import Sharding
 from .building import Sent, bytes_of, element_of
-from .choice.homes import NOTHING, Found, Homes, Spot
+from .choice.homes import NOTHING, Found, Homes
 from .executions import Executions
 from .program import Partitioner
 from .reshards.prices import Prices
@@ -81,7 +81,12 @@ class Improving:
 
     def _check_pins(self, first: Partitioner) -> None:
         """Raises ShardlogError for pins of values that are not chosen."""
-        chosen = {value for op, *_ in first.spots for value in op.results} if self.aim.pins else set()
+        chosen = {
+            value
+            for _, spot in first.spots
+            for value, role in zip(spot.values, spot.known.roles, strict=True)
+            if role == "result"
+        }
         for value in self.aim.pins:
             if value not in chosen:
                 message = f"how the result of {value.owner.name} is sharded is not chosen"
@@ -116,13 +121,9 @@ class Improving:
         def often(op: Any) -> float:
             return _often(counts, op)
 
-        spots = [
-            Spot(known, (*op.operands, *op.results), held, free, often(op))
-            for op, known, held, free in first.spots
-        ]
-        spots += [replace(spot, weight=often(op)) for op, spot in first.handed]
+        spots = [replace(spot, weight=often(op)) for op, spot in first.spots]
         needs = [replace(need, weight=often(op)) for op, need in first.needs]
-        return Homes(first.chooser, first.planner, spots, needs, self.aim.pins)
+        return Homes(first.chooser, first.planner, spots, needs, self.aim.pins, first.carried)
 
     def _with(self, found: Found, *, again: bool = False) -> Program:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it

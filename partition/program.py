@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,12 +15,13 @@ from ..program.mlir.modules import boundary_attributes, children, main_function,
 from ..program.shardings import Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent
 from .choice.choosing import Chooser, Way
+from .choice.homes import Spot
 from .choice.knowledge import Knowledge
 from .choice.purposes import Purpose, purpose_of
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
 from .local import alone
-from .local.flow import FLOW, spread_scalar
+from .local.flow import FLOW, empty, spread_scalar
 from .local.local import COMPUTED, Site
 from .local.windows import WINDOWS
 from .reading import Reading, attribute_or_none
@@ -53,11 +54,11 @@ class Partitioner(Values):
         self.moved = moved or {}  # values that live elsewhere than the module says
         self.ways = ways or {}  # to compute ops, by their first results
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
-        self.spots: list[tuple[Any, Knowledge, tuple[Layout, ...], frozenset[int]]] = []
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
         self.written: dict[str, Any] = {}
+        self.ends: dict[str, tuple[list[Layout], list[Any], list[Layout]]] = {}  # of the other functions
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
         self.refuses = True
@@ -79,7 +80,7 @@ class Partitioner(Values):
         replicas = self.form == "replica"
         made.operation.attributes["mhlo.num_partitions"] = one if replicas else count
         made.operation.attributes["mhlo.num_replicas"] = count if replicas else one
-        self.function(self.functions[self.main])
+        self._entry(self.functions[self.main])
         return made, self._alive()
 
     def _alive(self) -> list[Sent]:
@@ -109,31 +110,20 @@ class Partitioner(Values):
 
     # ---- Functions --------------------------------------------------------------------------------------
 
-    def function(self, func: Any) -> Any:
-        """The function that devices run in place of one of the module, written when it is first asked for."""
-        name = ir.StringAttr(func.attributes["sym_name"]).value
-        if name in self.written:
-            return self.written[name]
-        entry = name == self.main
-        around = entry and self.form == "sdy-manual" and self.axes.main >= 0
-        arguments, results = self.reading.boundary(func)
-        if entry:
-            self.boundary = arguments, results
+    def _entry(self, func: Any) -> None:
+        """Writes the main function, of whole tensors or of parts."""
+        around = self.form == "sdy-manual" and self.axes.main >= 0
+        self.boundary = arguments, results = self.reading.boundary(func)
         type_ = func.type
         if around:
             arguments, results = self._entering(arguments), self._entering(results)
         else:
             ends = (type_.inputs, arguments), (type_.results, results)
             type_ = ir.FunctionType.get(*([*map(self.local, *end)] for end in ends))
-        self.written[name] = made = func.operation.clone(ir.InsertionPoint(self.module.body)).operation
-        for label in list(made.attributes):
-            if label not in ("sym_name", "sym_visibility"):
-                del made.attributes[label]
+        made, ops = self._opened(func)
         made.attributes["function_type"] = ir.TypeAttr.get(type_)
-        if entry:
-            self._name_boundary(func, made, self.boundary if around else None)
-        (ops,) = self.open(self.kinds.listing.functions[name], made)
-        outer, builder, block = self.builder.scope, self.builder, made.regions[0].blocks[0]
+        self._name_boundary(func, made, self.boundary if around else None)
+        builder, block = self.builder, made.regions[0].blocks[0]
         if around:
             whole = block.create_before(*type_.inputs, arg_locs=[func.location] * len(arguments))
             builder.scope = Scope(whole)
@@ -152,8 +142,36 @@ class Partitioner(Values):
             builder.scope = Scope(whole)
             returned = list(manual.results)
         builder.op("func.return", returned, [])
-        builder.scope = outer
-        return made
+
+    def function(self, func: Any) -> tuple[list[Layout], list[Any], list[Layout]]:
+        """Writes the function that devices run in place of one of the module, when it is first asked for.
+        Returns the layouts of its arguments, what it returns, and the layouts of that: those it has."""
+        name = ir.StringAttr(func.attributes["sym_name"]).value
+        if name not in self.ends:
+            made, ops = self._opened(func)
+            block, outer = made.regions[0].blocks[0], self.builder.scope
+            arguments = self.settled(func.arguments, self.reading.boundary(func)[0])
+            self.builder.scope = Scope(block)
+            self.arguments(ops, block, arguments)
+            returned = self.block(ops)
+            self.builder.loc = func.location
+            self.builder.op("func.return", returned, [])
+            self.builder.scope = outer
+            type_ = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
+            made.attributes["function_type"] = ir.TypeAttr.get(type_)
+            results = [self.tensors[value].home for value in self.kinds.operands(ops[-1])]
+            self.ends[name] = arguments, list(self.kinds.ops[ops[-1]].operands), results
+        return self.ends[name]
+
+    def _opened(self, func: Any) -> tuple[Any, list[int]]:
+        """A copy of a function, in which the program is written, and its ops."""
+        name = ir.StringAttr(func.attributes["sym_name"]).value
+        self.written[name] = made = func.operation.clone(ir.InsertionPoint(self.module.body)).operation
+        for label in list(made.attributes):
+            if label not in ("sym_name", "sym_visibility", "function_type"):
+                del made.attributes[label]
+        (ops,) = self.open(self.kinds.listing.functions[name], made)
+        return made, ops
 
     def open(self, number: int, copy: Any = None) -> list[list[int]]:
         """The ops in each block of an op, of which there is a copy; theirs are taken down."""
@@ -207,17 +225,26 @@ class Partitioner(Values):
 
     def arguments(self, ops: Sequence[int], block: Any, layouts: Sequence[Layout]) -> None:
         """Makes the arguments of a copy of the block with these ops parts of what that takes."""
-        for value, local, layout in zip(self.kinds.arguments(ops), block.arguments, layouts, strict=True):
-            type_ = local.type
-            local.set_type(self.local(type_, layout))
+        types = [argument.type for argument in block.arguments]
+        ends = self.kinds.arguments(ops), types, layouts, self.parts(block, layouts)
+        for value, type_, layout, local in zip(*ends, strict=True):
             self.define(value, type_, layout, local, kept=True)
+
+    def parts(self, block: Any, layouts: Sequence[Layout]) -> list[Any]:
+        """The arguments of a copy of a block, made parts of what that takes."""
+        for local, layout in zip(block.arguments, layouts, strict=True):
+            local.set_type(self.local(local.type, layout))
+        return list(block.arguments)
 
     def homes(self, op: Any) -> list[Layout]:
         """The layouts of what an op hands on: as all ops together say, or as the module says."""
-        homes = self.reading.homes(op)
+        return self.settled(op.results, self.reading.homes(op))
+
+    def settled(self, values: Iterable[Any], layouts: Sequence[Layout]) -> list[Layout]:
+        """The layouts of values that are handed on: as all ops together say, or these."""
         if not self.moved:
-            return homes
-        return [self.moved.get(value, home) for value, home in zip(op.results, homes, strict=True)]
+            return list(layouts)
+        return [self.moved.get(value, layout) for value, layout in zip(values, layouts, strict=True)]
 
     def entering(
         self, number: int, layouts: Sequence[Layout], to: Sequence[Any] = (), *, chosen: bool = False
@@ -230,10 +257,28 @@ class Partitioner(Values):
             for i, (value, layout) in enumerate(zip(self.kinds.operands(number), layouts, strict=True))
         ]
 
-    def block(self, ops: Sequence[int], results: Sequence[Layout], to: Sequence[Any] = ()) -> list[Any]:
-        """Writes the ops of a block, and returns the operands of its terminator in the given layouts, which
-        become results of an op (``to``) where a block is one of its branches. What is no op of the device
-        program goes from the copy of the block."""
+    def received(
+        self,
+        op: Any,
+        values: Sequence[Any],
+        numbers: Sequence[int],
+        given: tuple[Sequence[Any], Sequence[Any], Sequence[Layout]],
+        homes: Sequence[Layout],
+    ) -> None:
+        """Takes values that an op hands on to their homes. ``given``: what becomes of which they are, the
+        local values, and their layouts."""
+        homes = self.settled(values, homes)
+        for value, number, home, source, local, layout in zip(values, numbers, homes, *given, strict=True):
+            self.define(number, value.type, layout, local, home)
+            purpose = Purpose(op, len(op.operands), source, start=layout, to=value, chosen=True)
+            self.get(number, home, purpose)
+
+    def block(
+        self, ops: Sequence[int], results: Sequence[Layout] | None = None, to: Sequence[Any] = ()
+    ) -> list[Any]:
+        """Writes the ops of a block, and returns the operands of its terminator in the given layouts, or at
+        home; they become results of an op, or what its next turn takes (``to``), where a block is a branch
+        or the body of a loop. What is no op of the device program goes from the copy of the block."""
         scope, reader, copies, gone = self.builder.scope, self.chooser.reader, self.copies, list[Any]()
         *computed, last = ops
         for number in computed:
@@ -243,7 +288,10 @@ class Partitioner(Values):
         gone.append(copies[last])
         scope.move(gone[-1])
         self.builder.loc = self.kinds.ops[last].location
-        returned = self.entering(last, results, to, chosen=bool(to))
+        if results is None:
+            returned = [self.get(value, self.tensors[value].home) for value in self.kinds.operands(last)]
+        else:
+            returned = self.entering(last, results, to, chosen=bool(to))
         for copy in reversed(gone):
             copy.erase()
         scope.move(None)
@@ -273,6 +321,8 @@ class Partitioner(Values):
         is its copy."""
         if known.expands and spread_scalar(self, number, known):
             return False
+        if known.gives_nothing:
+            return empty(self, number)
         kind, op = self.kinds.of(number, self.chooser.reader), self.kinds.ops[number]
         operands = self.kinds.operands(number)
         chosen = self._chosen(op) if self.ways or self.moved else None
@@ -314,7 +364,8 @@ class Partitioner(Values):
     def _note(self, op: Any, recipe: Recipe) -> None:
         """Takes down how an op lies and is computed, where that is asked."""
         if self.recording:
-            self.spots.append((op, recipe.known, recipe.held, recipe.free))
+            values = *op.operands, *op.results
+            self.spots.append((op, Spot(recipe.known, values, recipe.held, recipe.free)))
         if self.planner.prices.all_work:
             self.computed_as.append((op, recipe.known, recipe.choice.taken.factors))
 

@@ -38,7 +38,8 @@ class Values:
         self.copies: dict[int, Any] = {}  # of the ops of functions that are written
         self.kept: set[int] = set()  # the ops whose copies are theirs, at home
         self.needs: list[tuple[Any, Need]] = []
-        self.handed: list[tuple[Any, Spot]] = []  # values that are handed on
+        self.spots: list[tuple[Any, Spot]] = []  # ops that are computed, and values that are handed on
+        self.carried: set[Any] = set()  # those that loops carry
         self.clock = 0  # ops so far
         self._made_at: dict[tuple[int, Layout], int] = {}
         self._types: dict[tuple[Any, Layout], Any] = {}
@@ -139,8 +140,8 @@ class Values:
             return
         known = handing_on(tensor.shape, bytes_of(element_of(purpose.value)))
         free = frozenset([0] if value in self.makes else [])
-        spot = Spot(known, (purpose.value, purpose.to), (tensor.home, layout), free)
-        self.handed.append((purpose.op, spot))
+        spot = Spot(known, (purpose.value, purpose.to), (purpose.start or tensor.home, layout), free)
+        self.spots.append((purpose.op, spot))
 
     def _stale(self, value: int, layout: Layout) -> bool:
         """Whether a value was gathered so long ago that it is gathered again."""

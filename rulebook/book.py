@@ -69,7 +69,7 @@ def lowerings() -> dict[str, str]:
 LOCAL = (
     *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
     *("combined_by_region", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
-    *("reads", "reads_backwards", "passes_partial", "looks_up"),
+    *("reads", "reads_backwards", "passes_partial", "looks_up", "gives_nothing"),
 )
 
 

@@ -89,7 +89,7 @@ class Chooser:
         self._shared = shared  # what choices start from: in the facts of each, for proofs
         self._choices: dict[Any, Choice] = planner.kept.choices
         self._work: dict[Any, float] = {}
-        self._ways: dict[Any, tuple[list[dict[int, Pieces]], int]] = planner.kept.ways
+        self._ways: dict[Any, tuple[list[Way], int]] = planner.kept.ways
 
     # ---- Choices ----------------------------------------------------------------------------------------
 
@@ -119,8 +119,8 @@ class Chooser:
         """The choice, of those with spare axes if something ``moves``, and its price with what each
         collective costs besides its bytes. What there is ``also`` is taken."""
         ways, parts_if_stays = self.ways(known, held, moves)
-        if also is not None and also not in map(way_of, ways):
-            ways = [*ways, dict(also)]
+        if also is not None and also not in ways:
+            ways = [*ways, also]
         candidates = [self._candidate(known, held, free, way) for way in ways]
         counts = [count for _, count in candidates]
         found = self._cheapest(known, [c for c, _ in candidates], counts, parts_if_stays)
@@ -129,9 +129,7 @@ class Chooser:
         number = found.candidates.index(found.taken)
         return found, found.costs[number] + self.planner.prices.once * counts[number]
 
-    def ways(
-        self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False
-    ) -> tuple[list[dict[int, Pieces]], int]:
+    def ways(self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False) -> tuple[list[Way], int]:
         """The ways to compute an op whose slots have these layouts: the pieces that each factor is split
         on. And in how many parts it would be computed if every tensor stayed as it is. With ``moves``, as
         something must be sent, also the ways on axes that are to spare."""
@@ -140,24 +138,21 @@ class Chooser:
             self._ways[key] = self._find_ways(known, held, moves)
         return self._ways[key]
 
-    def _find_ways(
-        self, known: Knowledge, held: tuple[Layout, ...], moves: bool
-    ) -> tuple[list[dict[int, Pieces]], int]:
+    def _find_ways(self, known: Knowledge, held: tuple[Layout, ...], moves: bool) -> tuple[list[Way], int]:
         sharded = [
             (t, d, position, piece)
             for t, layout in enumerate(held)
             for d, pieces in enumerate(layout.dims)
             for position, piece in enumerate(pieces)
         ]
-        hollow = any(0 in (shape or ()) for shape in known.shapes)  # there is nothing to split
         held_partial = [
             (t, position, piece)
             for t, layout in enumerate(held)
             if layout.combine == SUM
             for position, piece in enumerate(layout.partial)
         ]
-        if hollow or not ((sharded and known.splits) or (held_partial and known.passes)):
-            return [{}], 1
+        if not ((sharded and known.splits) or (held_partial and known.passes)):
+            return [()], 1
         facts: dict[str, Rows] = {
             "tensor": list(enumerate(known.roles)),
             "maps": [
@@ -177,13 +172,14 @@ class Chooser:
         axes: dict[tuple[int, int], list[int]] = {}
         for factor, option, _, piece in found["option_axis"]:
             axes.setdefault((factor, option), []).append(piece)
-        ways = [_factors(choice, axes) for (choice,) in found["candidate"]] or [{}]
+        ways = [_factors(choice, axes) for (choice,) in found["candidate"]] or [()]
         return ways, self.axes.product(piece for _, _, piece in found["stays"])
 
     def layouts(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: dict[int, Pieces]
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], factors: Way
     ) -> list[Layout]:
         """The layouts in which a way to compute an op needs its operands and gives its results."""
+        way = dict(factors)
         loose = tuple(sorted(chain.from_iterable(p for f, p in way.items() if f in known.partial)))
         passed: Pieces = ()
         passing = frozenset[int]()
@@ -210,7 +206,7 @@ class Chooser:
         return found
 
     def _candidate(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: dict[int, Pieces]
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: Way
     ) -> tuple[Candidate, int]:
         """A candidate, and how many collectives it takes."""
         layouts, sends, count = self.layouts(known, held, free, way), list[float](), 0
@@ -232,11 +228,11 @@ class Chooser:
             plan = self.planner.plan(shape, *ends)
             sends[-1] += self.planner.total(plan, known.widths[t])
             count += plan.sends
-        return Candidate(way_of(way), tuple(layouts), tuple(sends)), count
+        return Candidate(way, tuple(layouts), tuple(sends)), count
 
     def exchanged(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int]:
         """The price in bytes of what a device sends so that others have the stretches they need of an
-        operand, and how often it sends."""
+        operand, and how often it sends: each time is a collective of its own."""
         if not known.reads:
             return 0.0, 0
         rows, rounds = self._exchanged(known, slot, layout.dims)
@@ -247,11 +243,11 @@ class Chooser:
         """The price of what each device does to compute an op in a way, in bytes."""
         key = known, way
         if key not in self._work:
-            ((_, self._work[key]),) = self._choice.solve(self._facts(known, [dict(way)], 1), ["does"])["does"]
+            ((_, self._work[key]),) = self._choice.solve(self._facts(known, [way], 1), ["does"])["does"]
         return self._work[key]
 
     def excess(
-        self, known: Knowledge, held: tuple[Layout, ...], ways: Sequence[dict[int, Pieces]]
+        self, known: Knowledge, held: tuple[Layout, ...], ways: Sequence[Way]
     ) -> npt.NDArray[np.float64]:
         """The price of redundant work in bytes, for each way to compute an op; with a machine of all work."""
         facts = self._facts(known, ways, self.ways(known, held)[1])
@@ -285,7 +281,7 @@ class Chooser:
         if len(candidates) == 1:
             return Choice(candidates[0], tuple(candidates), (sum(candidates[0].sends),))
         numbers = range(len(candidates))
-        facts = self._facts(known, [dict(candidate.factors) for candidate in candidates], parts_if_stays)
+        facts = self._facts(known, [candidate.factors for candidate in candidates], parts_if_stays)
         facts["sends"] = [(n, t, cost) for n in numbers for t, cost in enumerate(candidates[n].sends)]
         facts["collectives"] = [(n, counts[n]) for n in numbers]
         found = self._choice.solve(facts)
@@ -295,17 +291,14 @@ class Chooser:
             candidates[number], tuple(candidates), tuple(costs[n] for n in numbers), facts | self._shared
         )
 
-    def _facts(
-        self, known: Knowledge, ways: Sequence[dict[int, Pieces]], parts_if_stays: int
-    ) -> dict[str, Rows]:
+    def _facts(self, known: Knowledge, ways: Sequence[Way], parts_if_stays: int) -> dict[str, Rows]:
         """The facts about work that ``rules/partition/choice.dl`` takes, for ways to compute an op."""
         touched = sum(w * prod(s or ()) for w, s in zip(known.widths, known.shapes, strict=True))
         prices = self.planner.prices
         return {
             "exchange": [(prices.multiplications(known.element), prices.touched)],
             "parts": [
-                (n, self.axes.product(chain(*(p for f, p in way.items() if f >= 0))))
-                for n, way in enumerate(ways)
+                (n, self.axes.product(chain(*(p for f, p in way if f >= 0)))) for n, way in enumerate(ways)
             ],
             "parts_if_stays": [(parts_if_stays,)],
             "touched": [(float(touched),)],
@@ -313,16 +306,11 @@ class Chooser:
         }
 
 
-def way_of(factors: Mapping[int, Pieces]) -> Way:
-    """A way to compute an op, by the pieces that each factor is split on."""
-    return tuple(sorted((f, p) for f, p in factors.items() if p))
-
-
-def _factors(choice: Any, axes: Mapping[tuple[int, int], list[int]]) -> dict[int, Pieces]:
+def _factors(choice: Any, axes: Mapping[tuple[int, int], list[int]]) -> Way:
     """The pieces of each factor by a choice as the rules write it: [factor, option, before]."""
     found: dict[int, Pieces] = {}
     while choice is not None:
         factor, option, choice = choice
         if option:
             found[factor] = tuple(axes[factor, option])
-    return found
+    return tuple(sorted((f, p) for f, p in found.items() if p))

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..layouts import Layout, Shape
+from ..layouts import Axes, Layout, Shape
 from ..reshards.planning import Planner
-from .choosing import SUM, Chooser, Way, way_of
+from .choosing import SUM, Chooser, Way
 from .folding import classes
 from .knowledge import Knowledge
 from .least import FAR, Floats, Integers, Sum, Terms
@@ -33,7 +33,8 @@ _MOST_LAYOUTS = 12  # of a value
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
-_SWEEPS = 20
+_SWEEPS = 30
+_SHARING = 10  # sweeps that share what is said
 _BOUNDING = 60  # sweeps for the bound
 
 
@@ -82,13 +83,19 @@ def never() -> bool:
 
 class Kind(NamedTuple):
     """What values that are decided as one have in common: the shape, the bytes of an element, the home;
-    whether an op makes them, so that they may have another home; whether several ops use them."""
+    whether an op makes them, so that they may have another home; whether several ops use them, and whether a
+    loop carries them."""
 
     shape: Shape
     width: int
     home: Layout
     made: bool
     shared: bool
+    carried: bool
+
+    def held(self, home: Layout, axes: Axes) -> int:
+        """The bytes that a device holds of such a value."""
+        return self.width * prod(axes.local(self.shape, home.dims))
 
 
 def _used(spot: Spot) -> Iterator[Any]:
@@ -99,7 +106,8 @@ def _used(spot: Spot) -> Iterator[Any]:
 
 
 class Homes:
-    """Finds homes for the results of ops."""
+    """Finds homes for the results of ops, and for what goes into functions and around in loops
+    (``carried``)."""
 
     def __init__(
         self,
@@ -108,6 +116,7 @@ class Homes:
         spots: Sequence[Spot],
         needs: Sequence[Need],
         pinned: Collection[Any] = (),
+        carried: Collection[Any] = (),
     ) -> None:
         self.chooser, self.planner = chooser, planner
         number: dict[Any, int] = {}
@@ -121,7 +130,8 @@ class Homes:
                 shape, several = spot.known.shapes[t], uses[value] > 1
                 if shape and value not in number and (value in made or (t not in spot.free and several)):
                     number[value] = len(kinds)
-                    kinds.append(Kind(shape, spot.known.widths[t], spot.held[t], value in made, several))
+                    width, home, goes_around = spot.known.widths[t], spot.held[t], value in carried
+                    kinds.append(Kind(shape, width, home, value in made, several, goes_around))
         wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
         for need in needs:
             if (n := number.get(need.value)) is not None:
@@ -164,6 +174,7 @@ class Homes:
             for s in spots
         ]
         self._ways: dict[Any, tuple[Way, ...]] = {}
+        self._layouts: dict[tuple[int, Way], list[Layout]] = {}
         self._wanted: dict[Any, tuple[tuple[int, tuple[Layout, ...]], ...]] = {}
         self._costs: dict[Any, list[float]] = {}
         self._sum: Sum | None = None
@@ -193,15 +204,13 @@ class Homes:
         domains = self.domains
         best = np.zeros(len(domains), np.int64)
         least = total.energy(best)
-        beliefs = total.pass_messages(_SWEEPS, shared=False, stop=stop)
-        for start in (beliefs.argmin(axis=1), best):
+        told = total.pass_messages(_SWEEPS, shared=False, stop=stop)
+        shared = total.pass_messages(_BOUNDING if bound else _SHARING, shared=True, stop=stop)
+        for start in (told, shared, best):
             found, energy = total.improve(start.copy(), stop)
             if energy < least * (1 - 1e-9):
                 best, least = found, energy
-        lowest = 0.0
-        if bound:
-            total.pass_messages(_BOUNDING, shared=True, stop=stop)
-            lowest = min(self._bound(total), least)
+        lowest = min(self._bound(total), least) if bound else 0.0
         more = total.gains(best)
         homes, others = {}, {}
         for value, n in zip(self.values, self.of.tolist(), strict=True):
@@ -271,7 +280,7 @@ class Homes:
         if key not in self._wanted:
             wanted: dict[int, dict[Layout, None]] = {}
             for way in self._ways_of(number):
-                for t, layout in enumerate(self.chooser.layouts(spot.known, spot.held, spot.free, dict(way))):
+                for t, layout in enumerate(self._layouts_by(number, way)):
                     if spot.known.shapes[t]:
                         wanted.setdefault(t, {})[layout.complete] = None
                         if layout.combine in ("", SUM):
@@ -292,13 +301,18 @@ class Homes:
                 homes = dict.fromkeys(home for home, *_ in places if home != spot.held[t])
                 held += [(*spot.held[:t], home, *spot.held[t + 1 :]) for home in homes]
             for each in held:
-                for way in self.chooser.ways(spot.known, each)[0]:
-                    found[way_of(way)] = None
+                found.update(dict.fromkeys(self.chooser.ways(spot.known, each)[0]))
             if any(self.chooser.choose(spot.known, spot.held, spot.free).taken.sends):
-                for way in self.chooser.ways(spot.known, spot.held, True)[0]:
-                    found[way_of(way)] = None
+                found.update(dict.fromkeys(self.chooser.ways(spot.known, spot.held, True)[0]))
             self._ways[key] = tuple(found)[:_MOST_WAYS]
         return self._ways[key]
+
+    def _layouts_by(self, number: int, way: Way) -> list[Layout]:
+        """The layouts of an op's slots in a way to compute it."""
+        spot, key = self.spots[number], (self._kind[number], way)
+        if key not in self._layouts:
+            self._layouts[key] = self.chooser.layouts(spot.known, spot.held, spot.free, way)
+        return self._layouts[key]
 
     # ---- Costs ------------------------------------------------------------------------------------------
 
@@ -332,17 +346,18 @@ class Homes:
     ) -> tuple[Floats, list[Floats]]:
         spot, ways = self.spots[number], self._ways_of(number)
         known = spot.known
-        base = self.chooser.excess(known, spot.held, [dict(way) for way in ways])
+        base = self.chooser.excess(known, spot.held, ways)
         widths = [len(self._listed[domain]) for domain in domains]
         tables = {t: np.zeros((len(ways), widths[t])) for t in sorted(set(same) - {-1})}
         for w, way in enumerate(ways):
-            needed = self.chooser.layouts(known, spot.held, spot.free, dict(way))
+            needed = self._layouts_by(number, way)
             for t, (shape, layout) in enumerate(zip(known.shapes, needed, strict=True)):
                 if shape is None or t in spot.free:
                     continue
                 result = known.roles[t] == "result"
                 if not result:
-                    base[w] += self.chooser.exchanged(known, t, layout)[0]
+                    exchanged, rounds = self.chooser.exchanged(known, t, layout)
+                    base[w] += exchanged + self.planner.prices.once * rounds
                 costs = self._prices(shape, known.widths[t], layout, domains[t], result)
                 if same[t] < 0:
                     base[w] += costs[0]
@@ -369,12 +384,13 @@ class Homes:
 
     def _alone(self, memory: float) -> Floats:
         """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
-        it takes."""
-        domains = self.domains
+        it takes. What a loop carries is there all the time: a byte more than propagation gave it costs a byte
+        sent, so that what is gathered part by part is not gathered as a whole before."""
+        domains, axes = self.domains, self.planner.axes
         most = max(map(len, domains), default=1)
         found = np.full((len(domains), most), FAR)
-        for n, ((shape, width, *_), domain) in enumerate(zip(self.kinds, domains, strict=True)):
-            weight = self.weights[n]
+        for n, (kind, domain) in enumerate(zip(self.kinds, domains, strict=True)):
+            shape, width, weight = kind.shape, kind.width, self.weights[n]
             found[n, : len(domain)] = [
                 sum(self._price(shape, place[0], copy, width) for copy in place[1:]) * weight
                 for place in domain
@@ -382,11 +398,11 @@ class Homes:
             for (layout, weight), count in self.wanted[n].items():
                 prices = self._prices(shape, width, layout, self.domain_of[n], False)
                 found[n, : len(domain)] += np.asarray(prices) * weight * count
+            if kind.carried:
+                more = np.asarray([kind.held(home, axes) for home, *_ in domain]) - kind.held(kind.home, axes)
+                found[n, : len(domain)] += np.maximum(more, 0)
             if memory:
-                held = [
-                    sum(width * prod(self.planner.axes.local(shape, each.dims)) for each in place)
-                    for place in domain
-                ]
+                held = [sum(kind.held(each, axes) for each in place) for place in domain]
                 found[n, : len(domain)] += memory * np.asarray(held)
         return found
 

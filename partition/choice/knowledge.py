@@ -63,6 +63,7 @@ class Knowledge:
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
     looks_up: bool  # operand 0 is read at places that are known only at run time
     expands: bool  # its operand, if that is a scalar
+    gives_nothing: bool  # its results have no elements
     facts: Mapping[str, Rows]
     signature: Mapping[str, Rows]  # what the rules were told
 
@@ -116,6 +117,7 @@ def handing_on(shape: Shape, width: int) -> Knowledge:
         starts=frozenset(),
         looks_up=False,
         expands=False,
+        gives_nothing=False,
         facts=nothing,
         signature=nothing,
     )
@@ -201,6 +203,7 @@ class Reader:
             starts=frozenset(said["starts"]),
             looks_up=bool(said["looks_up"]),
             expands=bool(said["expands_scalar"]),
+            gives_nothing=bool(said["gives_nothing"]),
             facts=said,
             signature=facts,
         )

@@ -19,6 +19,7 @@ Integers = npt.NDArray[np.int64]
 
 FAR = 1e18  # more than anything costs
 _MOVES = 40
+_REPEATS = 32  # at most, of what is said in a sweep
 _SETTLED = 4  # sweeps after which the same values are best
 
 
@@ -26,13 +27,15 @@ _SETTLED = 4  # sweeps after which the same values are best
 class Terms:
     """Terms with equal tables: the cost of each way (``base``), for each slot the cost of each value of its
     variable (``tables``, way by value), the variables of each row (``index``), and how many terms a row
-    stands for."""
+    stands for (``count``). ``alike`` is, by row and slot, how many of these share the variable: they tell it
+    the same at once, and so each changes what it says by as much less, and more often."""
 
     base: Floats
     tables: list[Floats]
     index: Integers
     count: Floats
     messages: Floats = field(default_factory=lambda: np.zeros(0))
+    alike: Floats = field(default_factory=lambda: np.ones(0))
 
     def costs(self, chosen: Integers) -> Floats:
         """The cost of each way of each row for a choice of values."""
@@ -56,6 +59,7 @@ class Sum:
         for term in terms:
             widest = max(table.shape[1] for table in term.tables)
             term.messages = np.zeros((*term.index.shape, widest))
+            term.alike = np.maximum(term.count[:, None] / size[term.index], 1.0)
 
     def energy(self, chosen: Integers) -> float:
         """The sum for a choice of values."""
@@ -77,28 +81,35 @@ class Sum:
         often = term.count / self.size[index]
         np.add.at(beliefs, (index[:, None], np.arange(messages.shape[1])[None]), messages * often[:, None])
 
-    def pass_messages(self, sweeps: int, *, shared: bool, stop: Callable[[], bool]) -> Floats:
-        """The beliefs after so many sweeps of messages from terms to variables, or fewer if ``stop`` says
-        so.
+    def pass_messages(self, sweeps: int, *, shared: bool, stop: Callable[[], bool]) -> Integers:
+        """The best choice of values that was seen in so many sweeps of messages from terms to variables, or
+        fewer if ``stop`` says so.
 
         A term says what the best of its ways costs for each value of a variable, given what the other terms
         say. Min-sum says all of it: that is exact on trees, and good elsewhere. ``shared``, it is divided
         among the variables (MPLP): the bound rises.
         """
-        beliefs, settled, before = self.beliefs(), 0, np.zeros(0)
+        beliefs, settled = self.beliefs(), 0
+        before = best = beliefs.argmin(axis=1)
+        least = self.energy(best)
         for sweep in range(sweeps):
             if stop() or settled == _SETTLED:
                 break
-            if not shared:
-                now = beliefs.argmin(axis=1)
-                settled = settled + 1 if np.array_equal(now, before) else 0
-                before = now
             for term in self.terms if sweep % 2 == 0 else reversed(self.terms):
-                self._tell(term, beliefs, shared)
-        return beliefs
+                for _ in range(min(int(term.alike.max()), _REPEATS) if shared else 1):
+                    self._tell(term, beliefs, shared)
+            now = beliefs.argmin(axis=1)
+            if not np.array_equal(now, before):
+                settled, before, energy = 0, now, self.energy(now)
+                if energy < least:
+                    best, least = now, energy
+            elif not shared:
+                settled += 1
+        found: Integers = best
+        return found
 
     def _tell(self, term: Terms, beliefs: Floats, shared: bool) -> None:
-        index, count = term.index, len(term.tables)
+        index, count, alike = term.index, len(term.tables), term.alike
         widths = [table.shape[1] for table in term.tables]
         heard = [beliefs[index[:, s], :n] - term.messages[:, s, :n] for s, n in enumerate(widths)]
         best = [(t[None] + h[:, None, :]).min(axis=2) for t, h in zip(term.tables, heard, strict=True)]
@@ -109,7 +120,7 @@ class Sum:
                 said = (said + heard[s]) / count - heard[s]
             else:
                 said = np.minimum(said - said.min(axis=1, keepdims=True), FAR / 1e3)
-            more = 0.5 * (said - term.messages[:, s, :width])
+            more = 0.5 / alike[:, s, None] * (said - term.messages[:, s, :width])
             self._add(beliefs, term, s, more)
             term.messages[:, s, :width] += more
 

@@ -7,7 +7,9 @@ copy of the op.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
@@ -45,6 +47,20 @@ def spread_scalar(walk: Partitioner, number: int, known: Knowledge) -> bool:
 
 
 # ---- What takes no data ----------------------------------------------------------------------------------
+
+
+def empty(walk: Partitioner, number: int) -> bool:
+    """Makes results without elements wherever they are used; they are no copies of the op's."""
+    op, builder = walk.kinds.ops[number], walk.builder
+
+    def make(type_: Any, layout: Layout) -> Any:
+        value = ir.Attribute.parse(f"dense<> : {walk.local(type_, layout)}")
+        return builder.one("stablehlo.constant", [], walk.local(type_, layout), {"value": value})
+
+    ends = walk.kinds.results(number), op.results.types, walk.homes(op)
+    for result, type_, home in zip(*ends, strict=True):
+        walk.define_made(result, static_shape(type_) or (), home, partial(make, type_))
+    return False
 
 
 def _result(walk: Partitioner, number: int) -> tuple[Any, int, Layout]:
@@ -127,15 +143,25 @@ def _pass(walk: Partitioner, number: int, known: Knowledge) -> None:
 
 def _loop(walk: Partitioner, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
-    homes = walk.reading.homes(op)
-    values = walk.entering(number, homes, list(op.results))
+    asked, carried = (list(region.blocks[0].arguments) for region in op.regions)
+    propagated = walk.reading.homes(op)
+    homes = walk.settled(carried, propagated)
+    walk.carried.update(carried)
+    values = walk.entering(number, homes, carried, chosen=True)
     types = [value.type for value in values]
     walk.builder.loc = op.location
     made = walk.builder.op(op.name, values, types, _plain(op), regions=len(op.regions))
     test, body = walk.open(number)
-    _region(walk, number, 0, made, test, homes, [replicated(0)])
-    _region(walk, number, 1, made, body, homes, homes)
-    _define(walk, number, homes, made.results)
+    with _region(walk, number, 0, made) as block:
+        walk.builder.scope.move(walk.copies[test[0]])
+        given = carried, walk.parts(block, homes), homes
+        walk.received(op, asked, walk.kinds.arguments(test), given, propagated)
+        _return(walk, walk.block(test, [replicated(0)]))
+    with _region(walk, number, 1, made) as block:
+        walk.arguments(body, block, homes)
+        _return(walk, walk.block(body, homes, carried))
+    given = carried, list(made.results), homes
+    walk.received(op, list(op.results), walk.kinds.results(number), given, propagated)
 
 
 def _branches(walk: Partitioner, number: int, known: Knowledge) -> None:
@@ -146,29 +172,24 @@ def _branches(walk: Partitioner, number: int, known: Knowledge) -> None:
     walk.builder.loc = op.location
     made = walk.builder.op(op.name, [which], types, _plain(op), regions=len(op.regions))
     for i, ops in enumerate(walk.open(number)):
-        _region(walk, number, i, made, ops, [], homes, list(op.results))
+        with _region(walk, number, i, made):
+            _return(walk, walk.block(ops, homes, list(op.results)))
     _define(walk, number, homes, made.results)
 
 
-def _region(
-    walk: Partitioner,
-    number: int,
-    i: int,
-    made: Any,
-    ops: Sequence[int],
-    arguments: Sequence[Layout],
-    results: Sequence[Layout],
-    to: Sequence[Any] = (),
-) -> None:
-    """Writes region ``i`` of an op, which has these ops, in the op that was made for it; what a branch
-    returns becomes results of the op (``to``)."""
+@contextmanager
+def _region(walk: Partitioner, number: int, i: int, made: Any) -> Iterator[Any]:
+    """The block of region ``i`` of an op, in the op that was made for it: there is written meanwhile."""
     builder, outer, block = walk.builder, walk.builder.scope, walk.copies[number].regions[i].blocks[0]
     block.append_to(made.regions[i])
     builder.scope = Scope(block, outer)
-    walk.arguments(ops, block, arguments)
-    builder.op("stablehlo.return", walk.block(ops, results, to), [])
+    yield block
     builder.scope = outer
     builder.loc = walk.kinds.ops[number].location
+
+
+def _return(walk: Partitioner, values: Sequence[Any]) -> None:
+    walk.builder.op("stablehlo.return", values, [])
 
 
 def _call(walk: Partitioner, number: int, known: Knowledge) -> None:
@@ -182,18 +203,14 @@ def _composite(walk: Partitioner, number: int, known: Knowledge) -> None:
 def _calls(walk: Partitioner, number: int, callee: Any) -> None:
     op, name = walk.kinds.ops[number], ir.FlatSymbolRefAttr(callee).value
     func = walk.functions[name]
-    inputs, outputs = walk.reading.boundary(func)
-    values = walk.entering(number, inputs)
-    walk.function(func)
+    takes, returned, layouts = walk.function(func)
+    values = walk.entering(number, takes, list(func.arguments), chosen=True)
     walk.builder.loc = op.location
-    types = [walk.local(t, layout) for t, layout in zip(func.type.results, outputs, strict=True)]
+    types = [walk.local(t, layout) for t, layout in zip(func.type.results, layouts, strict=True)]
     made = walk.builder.op("func.call", values, types, {"callee": callee})
-    homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else outputs
-    results = walk.kinds.results(number)
-    for i, (result, local, layout) in enumerate(zip(results, made.results, outputs, strict=True)):
-        walk.define(result, op.results[i].type, layout, local, homes[i])
-        if layout != homes[i]:
-            walk.get(result, homes[i], Purpose(op, len(op.operands) + i, op.results[i]))
+    homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else layouts
+    given = returned, list(made.results), layouts
+    walk.received(op, list(op.results), walk.kinds.results(number), given, homes)
 
 
 def _boundary(op: Any, label: str, count: int) -> Sequence[Any]:

@@ -7,11 +7,11 @@ collective-permute. Slicing out of what a device has is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 from ..layouts import Axes, Dims, Layout, Pieces, Shape
 
@@ -45,26 +45,34 @@ class Moves:
         self._of_mesh: dict[int, list[int]] = {}
         self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
         self._permuted: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}
+        self._steps: dict[tuple[Any, ...], tuple[Step, ...]] = {}
 
-    def steps(self, shape: Shape, layout: Layout, goal: Layout, *, direct: bool = False) -> Iterator[Step]:
+    def steps(self, shape: Shape, layout: Layout, goal: Layout, *, direct: bool = False) -> Iterable[Step]:
         """The steps that can be taken from a layout on the way to a goal; ``direct``: those that bring
         pieces to where the goal has them."""
-        for step in self._all_steps(shape, layout, goal):
-            after, dims = step.after, layout.dims
-            if not direct or all(
-                new == held or set(new) <= {*held, *wanted}
-                for new, held, wanted in zip(after.dims, dims, goal.dims, strict=True)
-            ):
-                yield step
+        # Where nothing is padded, what pieces the goal cuts at once can be cut one by one.
+        even = all(size % self.axes.count == 0 for size in shape)
+        if direct or not even:
+            steps = self._all_steps(shape, layout, goal)
+            return [step for step in steps if not direct or _straight(step, layout, goal)]
+        pieces = self.same_mesh(layout, goal)
+        key = shape, layout, goal.partial, goal.combine, pieces[0] if pieces else -1
+        if key not in self._steps:
+            self._steps[key] = tuple(self._all_steps(shape, layout, goal._replace(dims=layout.dims), pieces))
+        return self._steps[key]
 
-    def _all_steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
+    def _all_steps(
+        self, shape: Shape, layout: Layout, goal: Layout, pieces: Sequence[int] | None = None
+    ) -> Iterator[Step]:
+        """The steps to a goal; to any on the mesh of these ``pieces``."""
+        pieces = self.same_mesh(layout, goal) if pieces is None else pieces
         yield from self._reductions(shape, layout, goal)
         key = shape, layout
         if key not in self._gathered:
             self._gathered[key] = tuple(self._gathers(shape, layout))
             self._permuted[key] = tuple(self._permutes(shape, layout))
         yield from self._gathered[key]
-        yield from self._cuts(shape, layout, goal)
+        yield from self._cuts(shape, layout, goal, pieces)
         yield from self._permuted[key]
         used = set(layout.pieces)
         masks = tuple(p for p in goal.partial if p not in used)
@@ -124,12 +132,12 @@ class Moves:
                     part = prod(axes.local(shape, with_pieces(dims, other, new))) * n
                     yield Step("all_to_all", moved, after, part * (n - 1) / n, d, other)
 
-    def _cuts(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
+    def _cuts(self, shape: Shape, layout: Layout, goal: Layout, pieces: Sequence[int]) -> Iterator[Step]:
         used, dims = set(layout.pieces), layout.dims
         for d, (held, wanted) in enumerate(zip(dims, goal.dims, strict=True)):
             # Pieces that do not nest in the parts that are there can be cut all at once only.
             together = (*held, *(q for q in wanted if q not in used))
-            for new in [together, *((*held, p) for p in self.same_mesh(layout, goal) if p not in used)]:
+            for new in [together, *((*held, p) for p in pieces if p not in used)]:
                 if len(new) > len(held) and self.fits(shape[d], new, held):
                     after = Layout(with_pieces(dims, d, new), layout.partial, layout.combine)
                     yield Step("slice", new[len(held) :], after, 0.0, d)
@@ -172,6 +180,12 @@ class Moves:
             if self.axes.sizes[p] > 1 and count % self.axes.sizes[p] == 0:
                 rest = tuple(q for q in usable if q != p)
                 yield from ((p, *more) for more in self._making(rest, count // self.axes.sizes[p]))
+
+
+def _straight(step: Step, layout: Layout, goal: Layout) -> bool:
+    """Whether a step brings pieces to where the goal has them."""
+    ends = zip(step.after.dims, layout.dims, goal.dims, strict=True)
+    return all(new == held or set(new) <= {*held, *wanted} for new, held, wanted in ends)
 
 
 def with_pieces(dims: Dims, d: int, pieces: Pieces) -> Dims:

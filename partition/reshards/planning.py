@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..layouts import Axes, Layout, Pieces, Shape
+from ..layouts import Axes, Dims, Layout, Pieces, Shape
 from .moves import Moves, Step, with_pieces
 from .prices import PLAIN, Price, Prices
 
@@ -63,6 +63,7 @@ class Planner:
         kept = kept_for(axes.key) if self.prices == Prices() else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
         self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Places, Places]] = {}
+        self._lacking: dict[tuple[Shape, Dims, Dims], float] = {}
 
     def plan(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
         """The cheapest plan for a tensor of this shape."""
@@ -301,11 +302,14 @@ class Planner:
         """A lower bound of the price: the most that any device lacks of its new part."""
         if any(p not in goal.partial for p in layout.partial):
             return float(prod(self.axes.local(shape, goal.dims)))
-        wanted = common = np.ones(1, dtype=np.int64)
-        for size, held, new in zip(shape, layout.dims, goal.dims, strict=True):
-            whole, shared = self._overlap(size, held, new)
-            wanted, common = wanted * whole, common * shared
-        return float((wanted - common).max())
+        key = shape, layout.dims, goal.dims
+        if key not in self._lacking:
+            wanted = common = np.ones(1, dtype=np.int64)
+            for size, held, new in zip(shape, layout.dims, goal.dims, strict=True):
+                whole, shared = self._overlap(size, held, new)
+                wanted, common = wanted * whole, common * shared
+            self._lacking[key] = float((wanted - common).max())
+        return self._lacking[key]
 
     def _overlap(self, size: int, held: Pieces, new: Pieces) -> tuple[Places, Places]:
         """How much of a dimension each device is to have, and how much of that it has."""

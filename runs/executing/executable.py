@@ -68,7 +68,7 @@ class Executable:
         given = [_reordered(array, self._devices) for array in placed]
         parts = self._loaded.execute_sharded(given).disassemble_into_single_device_arrays()
         found = [
-            jax.make_array_from_single_device_arrays(shape, sharding, list(arrays))
+            _array(shape, sharding, list(arrays))
             for (sharding, shape), arrays in zip(self._results, parts, strict=True)
         ]
         if interface.results is None:
@@ -77,6 +77,15 @@ class Executable:
         return interface.results.unflatten(
             [jax.random.wrap_key_data(array, impl=key) if key else array for array, key in kinds]
         )
+
+
+def _array(shape: tuple[int, ...], sharding: Any, parts: list[Any]) -> Any:
+    """The array of which devices have these parts."""
+    import jax
+
+    if 0 in shape:  # XLA takes the sharding from what has no elements
+        return jax.device_put(jax.numpy.empty(shape, parts[0].dtype), sharding)
+    return jax.make_array_from_single_device_arrays(shape, sharding, parts)
 
 
 def compiled(

@@ -10,7 +10,7 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 from shardlog.partition.choice.choosing import Chooser
-from shardlog.partition.choice.homes import Homes, Spot
+from shardlog.partition.choice.homes import Homes
 from shardlog.partition.device_program import _used
 from shardlog.partition.kinds import Kinds
 from shardlog.partition.layouts import Axes
@@ -186,7 +186,7 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         homes = Homes(
             chooser,
             planner,
-            [Spot(k, (*op.operands, *op.results), h, f) for op, k, h, f in first.spots],
+            [spot for _, spot in first.spots],
             [need for _, need in first.needs],
         )
         found = homes.find(bound=True)

@@ -1,0 +1,116 @@
+"""What functions take and give, and what loops carry, lies where all ops together want it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import shardlog
+
+# Both functions need all of %a, of which devices have parts.
+CALLS = """\
+sdy.mesh @mesh = <["x"=4]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #columns}) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %0 = call @lower(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = call @upper(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+func.func private @lower(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.cholesky %a, lower = true : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+func.func private @upper(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.cholesky %a, lower = false : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+"""
+
+
+def test_functions_share_what_is_gathered() -> None:
+    program = shardlog.run(CALLS).partition(keep_shardings=False)
+    (only,) = program.collectives
+    assert (only.kind, only.bytes) == ("all-gather", 3 * 8 * 2 * 4)
+    a = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    lower, upper = program.compile()(a := a @ a.T + 8 * np.eye(8, dtype=np.float32))
+    np.testing.assert_allclose(np.tril(lower), np.linalg.cholesky(a), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.triu(upper).T, np.linalg.cholesky(a), rtol=1e-4, atol=1e-4)
+
+
+# Sums of what a function gives are summed once.
+GIVES = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                %b: tensor<16x8xf32> {sdy.sharding = #rows}) -> tensor<8x8xf32> {
+  %0 = call @f(%a, %b) : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = call @f(%a, %b) : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.add %0, %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+func.func private @f(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>) -> tensor<8x8xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+"""  # noqa: E501
+
+
+def test_functions_give_partial_sums() -> None:
+    program = shardlog.run(GIVES).partition(keep_shardings=False)
+    assert [c.kind for c in program.collectives] == ["all-reduce"]
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((8, 16), (16, 8)))
+    (got,) = program.compile()(a, b)
+    np.testing.assert_array_equal(got, 2 * a @ b)
+
+
+def sharding(*spec: str | None) -> jax.sharding.NamedSharding:
+    """A sharding on four devices."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")[:4]), ("x",))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))  # type: ignore[no-untyped-call]
+
+
+def test_what_every_turn_of_a_loop_needs_is_sent_before() -> None:
+    def sums(x: jax.Array) -> jax.Array:
+        def turn(total: jax.Array, n: jax.Array) -> tuple[jax.Array, None]:
+            return total + n * jnp.sort(x, 0), None
+
+        return jax.lax.scan(turn, jnp.zeros((8, 8)), jnp.arange(8.0))[0]
+
+    x = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    result = shardlog.run(jax.jit(sums, in_shardings=sharding("x")).lower(x))
+    program = result.partition(keep_shardings=False)
+    assert [c.executions for c in program.collectives] == [1] * len(program.collectives)
+    (got,) = jax.tree.leaves(program.compile()(x))
+    np.testing.assert_allclose(got, 28 * np.sort(x, 0), rtol=1e-5)
+
+
+def test_what_a_loop_needs_part_by_part_is_not_gathered_before() -> None:
+    """It would take the memory of all parts."""
+
+    def sums(matrices: jax.Array) -> jax.Array:
+        def turn(total: jax.Array, matrix: jax.Array) -> tuple[jax.Array, None]:
+            return total + jnp.sort(matrix, 0), None
+
+        return jax.lax.scan(turn, jnp.zeros((8, 8)), matrices)[0]
+
+    matrices = np.random.default_rng(0).standard_normal((6, 8, 8)).astype(np.float32)
+    result = shardlog.run(jax.jit(sums, in_shardings=sharding(None, "x")).lower(matrices))
+    program = result.partition(keep_shardings=False)
+    assert max(c.bytes for c in program.collectives) <= 3 * 2 * 8 * 4  # of one matrix
+    (got,) = jax.tree.leaves(program.compile()(matrices))
+    np.testing.assert_allclose(got, np.sort(matrices, 1).sum(0), rtol=1e-5)
+
+
+def test_what_has_no_elements_is_not_sent() -> None:
+    def sums(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.associative_scan(jnp.add, x), x[:0] * 2
+
+    x = np.random.default_rng(0).integers(-9, 9, (7, 8)).astype(np.float32)
+    for keep in (True, False):
+        result = shardlog.run(jax.jit(sums, in_shardings=sharding(None, "x")).lower(x))
+        program = result.partition(keep_shardings=keep)
+        assert not program.collectives
+        got, nothing = program.compile()(x)
+        np.testing.assert_array_equal(got, np.cumsum(x, 0))
+        assert (nothing.shape, nothing.sharding.shard_shape(nothing.shape)) == ((0, 8), (0, 2))
