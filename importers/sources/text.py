@@ -16,7 +16,7 @@ from .jax import Interface
 
 BYTECODE = b"ML\xefR"
 DAMAGED = "the bytecode is damaged, or newer than this jaxlib can read"
-_KNOWN = ("func.func", "sdy.mesh", "stablehlo.add", "chlo.erf", "mhlo.copy")  # an op of each dialect
+_DIALECTS = ("func", "sdy", "stablehlo", "chlo", "mhlo")  # of programs
 _PORTABLE = b"StableHLO_v"  # producer of a StableHLO portable artifact, in the first bytes of the bytecode
 
 
@@ -92,8 +92,8 @@ def parse_module(text: Text) -> ir.Module:
 def copied(module: ir.Module, text: Text) -> ir.Module:
     """A copy of a module that the caller has, of which ``text`` is the bytecode; in the same context, where
     that knows the dialects of programs. Raises ShardlogError where the module does not verify."""
-    with suppress(ir.MLIRError):  # then reading it says why
-        if all(map(module.context.is_registered_operation, _KNOWN)) and module.operation.verify():
+    with suppress(ir.MLIRError, ValueError):  # an unknown dialect; or reading the text says why
+        if all(map(module.context.get_dialect_descriptor, _DIALECTS)) and module.operation.verify():
             return copy_of(module)
     return parse_module(text)
 

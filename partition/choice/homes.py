@@ -205,7 +205,8 @@ class Homes:
         best = np.zeros(len(domains), np.int64)
         least = total.energy(best)
         told = total.pass_messages(_SWEEPS, shared=False, stop=stop)
-        shared = total.pass_messages(_BOUNDING if bound else _SHARING, shared=True, stop=stop)
+        sweeps = _BOUNDING if bound else _SHARING
+        shared = total.pass_messages(sweeps, shared=True, lasting=bound, stop=stop)
         for start in (told, shared, best):
             found, energy = total.improve(start.copy(), stop)
             if energy < least * (1 - 1e-9):

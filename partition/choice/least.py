@@ -27,8 +27,9 @@ _SETTLED = 4  # sweeps after which the same values are best
 class Terms:
     """Terms with equal tables: the cost of each way (``base``), for each slot the cost of each value of its
     variable (``tables``, way by value), the variables of each row (``index``), and how many terms a row
-    stands for (``count``). ``alike`` is, by row and slot, how many of these share the variable: they tell it
-    the same at once, and so each changes what it says by as much less, and more often."""
+    stands for (``count``). ``alike`` is, by row and slot, how many terms share the variable: they tell it
+    something at once, and so each changes what it says by as much less, and where one row stands for many of
+    these says it again (``repeats``)."""
 
     base: Floats
     tables: list[Floats]
@@ -36,6 +37,7 @@ class Terms:
     count: Floats
     messages: Floats = field(default_factory=lambda: np.zeros(0))
     alike: Floats = field(default_factory=lambda: np.ones(0))
+    repeats: int = 1
 
     def costs(self, chosen: Integers) -> Floats:
         """The cost of each way of each row for a choice of values."""
@@ -59,7 +61,10 @@ class Sum:
         for term in terms:
             widest = max(table.shape[1] for table in term.tables)
             term.messages = np.zeros((*term.index.shape, widest))
-            term.alike = np.maximum(term.count[:, None] / size[term.index], 1.0)
+            often = np.repeat(term.count, term.index.shape[1])
+            sharing = np.bincount(term.index.ravel(), often, len(size)) / size
+            term.alike = np.maximum(sharing[term.index], 1.0)
+            term.repeats = min(int((term.count[:, None] / size[term.index]).max()), _REPEATS)
 
     def energy(self, chosen: Integers) -> float:
         """The sum for a choice of values."""
@@ -76,12 +81,19 @@ class Sum:
                 self._add(found, term, s, term.messages[:, s, : table.shape[1]])
         return found
 
+    def _best(self, beliefs: Floats) -> Integers:
+        """The value of each variable that is best as all terms together see it."""
+        found: Integers = np.where(self.alone < FAR, beliefs, inf).argmin(axis=1)
+        return found
+
     def _add(self, beliefs: Floats, term: Terms, slot: int, messages: Floats) -> None:
         index = term.index[:, slot]
         often = term.count / self.size[index]
         np.add.at(beliefs, (index[:, None], np.arange(messages.shape[1])[None]), messages * often[:, None])
 
-    def pass_messages(self, sweeps: int, *, shared: bool, stop: Callable[[], bool]) -> Integers:
+    def pass_messages(
+        self, sweeps: int, *, shared: bool, lasting: bool = False, stop: Callable[[], bool]
+    ) -> Integers:
         """The best choice of values that was seen in so many sweeps of messages from terms to variables, or
         fewer if ``stop`` says so.
 
@@ -90,23 +102,22 @@ class Sum:
         among the variables (MPLP): the bound rises.
         """
         beliefs, settled = self.beliefs(), 0
-        before = best = beliefs.argmin(axis=1)
+        before = best = self._best(beliefs)
         least = self.energy(best)
         for sweep in range(sweeps):
             if stop() or settled == _SETTLED:
                 break
             for term in self.terms if sweep % 2 == 0 else reversed(self.terms):
-                for _ in range(min(int(term.alike.max()), _REPEATS) if shared else 1):
+                for _ in range(term.repeats if shared else 1):
                     self._tell(term, beliefs, shared)
-            now = beliefs.argmin(axis=1)
+            now = self._best(beliefs)
             if not np.array_equal(now, before):
                 settled, before, energy = 0, now, self.energy(now)
                 if energy < least:
                     best, least = now, energy
-            elif not shared:
+            elif not lasting:
                 settled += 1
-        found: Integers = best
-        return found
+        return best
 
     def _tell(self, term: Terms, beliefs: Floats, shared: bool) -> None:
         index, count, alike = term.index, len(term.tables), term.alike
