@@ -35,7 +35,7 @@ _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
 _SWEEPS = 30
 _SHARING = 10  # sweeps that share what is said
-_BOUNDING = 60  # sweeps for the bound
+_BOUNDING = 240  # sweeps for the bound
 
 
 @dataclass(frozen=True, eq=False)
