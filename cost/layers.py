@@ -54,6 +54,8 @@ class Layer:
 def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
     """The layers of a run's program, in its order; ``lines`` are what a device runs."""
     items, groups = record.ordered.items, record.ordered.groups
+    if not items:  # no result needs any op
+        return ()
     seconds = np.zeros((len(LIMITS), len(items) + 1))
     for line, at in zip(lines, _followed(lines, items, record), strict=True):
         seconds[LIMITS.index(line.limited), at + 1] += line.seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
@@ -28,6 +28,15 @@ from .reading import Reading, attribute_or_none
 from .recipes import Chosen, Recipe, Recipes
 from .reshards.planning import Planner
 from .values import Values
+
+
+class Ends(NamedTuple):
+    """How a function is called: the layouts of its arguments, the values of the module that it returns, and
+    their layouts, which are those that they have."""
+
+    takes: list[Layout]
+    returned: list[Any]
+    gives: list[Layout]
 
 
 class Partitioner(Values):
@@ -58,7 +67,7 @@ class Partitioner(Values):
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
         self.written: dict[str, Any] = {}
-        self.ends: dict[str, tuple[list[Layout], list[Any], list[Layout]]] = {}  # of the other functions
+        self.ends: dict[str, Ends] = {}  # of the other functions
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
         self.refuses = True
@@ -143,9 +152,9 @@ class Partitioner(Values):
             returned = list(manual.results)
         builder.op("func.return", returned, [])
 
-    def function(self, func: Any) -> tuple[list[Layout], list[Any], list[Layout]]:
-        """Writes the function that devices run in place of one of the module, when it is first asked for.
-        Returns the layouts of its arguments, what it returns, and the layouts of that: those it has."""
+    def function(self, func: Any) -> Ends:
+        """Writes the function that devices run in place of one of the module, when it is first asked for,
+        and returns its ends."""
         name = ir.StringAttr(func.attributes["sym_name"]).value
         if name not in self.ends:
             made, ops = self._opened(func)
@@ -160,7 +169,7 @@ class Partitioner(Values):
             type_ = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
             made.attributes["function_type"] = ir.TypeAttr.get(type_)
             results = [self.tensors[value].home for value in self.kinds.operands(ops[-1])]
-            self.ends[name] = arguments, list(self.kinds.ops[ops[-1]].operands), results
+            self.ends[name] = Ends(arguments, list(self.kinds.ops[ops[-1]].operands), results)
         return self.ends[name]
 
     def _opened(self, func: Any) -> tuple[Any, list[int]]:

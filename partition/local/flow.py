@@ -203,13 +203,13 @@ def _composite(walk: Partitioner, number: int, known: Knowledge) -> None:
 def _calls(walk: Partitioner, number: int, callee: Any) -> None:
     op, name = walk.kinds.ops[number], ir.FlatSymbolRefAttr(callee).value
     func = walk.functions[name]
-    takes, returned, layouts = walk.function(func)
-    values = walk.entering(number, takes, list(func.arguments), chosen=True)
+    ends = walk.function(func)
+    values = walk.entering(number, ends.takes, list(func.arguments), chosen=True)
     walk.builder.loc = op.location
-    types = [walk.local(t, layout) for t, layout in zip(func.type.results, layouts, strict=True)]
+    types = [walk.local(t, layout) for t, layout in zip(func.type.results, ends.gives, strict=True)]
     made = walk.builder.op("func.call", values, types, {"callee": callee})
-    homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else layouts
-    given = returned, list(made.results), layouts
+    homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else ends.gives
+    given = ends.returned, list(made.results), ends.gives
     walk.received(op, list(op.results), walk.kinds.results(number), given, homes)
 
 

@@ -167,6 +167,16 @@ func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {
     assert peaks == [2 * 4096, 4096]
 
 
+def test_a_program_of_which_nothing_is_needed_has_no_layers() -> None:
+    module = """
+        func.func @f(%0: tensor<4xf32>) {
+          %1 = "mine.op"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+          return
+        }
+    """
+    assert shardlog.run(module).partition().cost("v5e").layers == ()
+
+
 def test_layers_that_repeat_are_one() -> None:
     layers = 6
 
