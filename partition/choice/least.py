@@ -108,7 +108,7 @@ class Sum:
             if stop() or settled == _SETTLED:
                 break
             for term in self.terms if sweep % 2 == 0 else reversed(self.terms):
-                for _ in range(term.repeats if shared else 1):
+                for _ in range(term.repeats if lasting else 1):
                     self._tell(term, beliefs, shared)
             now = self._best(beliefs)
             if not np.array_equal(now, before):
