@@ -81,6 +81,8 @@ class Improving:
 
     def _check_pins(self, first: Partitioner) -> None:
         """Raises ShardlogError for pins of values that are not chosen."""
+        if not self.aim.pins:
+            return
         chosen = {
             value
             for _, spot in first.spots

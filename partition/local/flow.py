@@ -54,8 +54,10 @@ def empty(walk: Partitioner, number: int) -> bool:
     op, builder = walk.kinds.ops[number], walk.builder
 
     def make(type_: Any, layout: Layout) -> Any:
-        value = ir.Attribute.parse(f"dense<> : {walk.local(type_, layout)}")
-        return builder.one("stablehlo.constant", [], walk.local(type_, layout), {"value": value})
+        local = walk.local(type_, layout)
+        return builder.one(
+            "stablehlo.constant", [], local, {"value": ir.Attribute.parse(f"dense<> : {local}")}
+        )
 
     ends = walk.kinds.results(number), op.results.types, walk.homes(op)
     for result, type_, home in zip(*ends, strict=True):

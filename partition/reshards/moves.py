@@ -52,20 +52,17 @@ class Moves:
         pieces to where the goal has them."""
         # Where nothing is padded, what pieces the goal cuts at once can be cut one by one.
         even = all(size % self.axes.count == 0 for size in shape)
-        if direct or not even:
-            steps = self._all_steps(shape, layout, goal)
-            return [step for step in steps if not direct or _straight(step, layout, goal)]
         pieces = self.same_mesh(layout, goal)
+        if direct or not even:
+            steps = self._all_steps(shape, layout, goal, pieces)
+            return [step for step in steps if not direct or _straight(step, layout, goal)]
         key = shape, layout, goal.partial, goal.combine, pieces[0] if pieces else -1
         if key not in self._steps:
             self._steps[key] = tuple(self._all_steps(shape, layout, goal._replace(dims=layout.dims), pieces))
         return self._steps[key]
 
-    def _all_steps(
-        self, shape: Shape, layout: Layout, goal: Layout, pieces: Sequence[int] | None = None
-    ) -> Iterator[Step]:
-        """The steps to a goal; to any on the mesh of these ``pieces``."""
-        pieces = self.same_mesh(layout, goal) if pieces is None else pieces
+    def _all_steps(self, shape: Shape, layout: Layout, goal: Layout, pieces: Sequence[int]) -> Iterator[Step]:
+        """The steps on the way to a goal, on the mesh of these ``pieces``."""
         yield from self._reductions(shape, layout, goal)
         key = shape, layout
         if key not in self._gathered:
