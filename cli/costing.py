@@ -16,7 +16,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "cost", parents=[common], help="say what the partitioned program costs on a machine"
     )
-    add_topology(command)
+    add_topology(command, None, ", on which time is to be least, as for `shardlog partition`")
     add_matmul(command)
     add_choice(command)
     command.add_argument("--full", action="store_true", help="leave nothing out")
@@ -24,28 +24,29 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command.set_defaults(carry_out=_cost)
 
 
-def add_topology(parser: argparse.ArgumentParser) -> None:
+def add_topology(parser: argparse.ArgumentParser, default: str | None = TOPOLOGY, more: str = "") -> None:
     """Adds the machine of costs."""
     about = (
         "the machine: v4, v5e, v5p, v6e (with a shape, as in v5e:4x8), h100, h200, b200, cpu, or a TOML "
-        "file; default: %(default)s"
+        f"file{more}; default: {TOPOLOGY}"
     )
-    parser.add_argument("--topology", metavar="MACHINE", default=TOPOLOGY, help=about)
+    parser.add_argument("--topology", metavar="MACHINE", default=default, help=about)
 
 
 def _cost(options: argparse.Namespace) -> None:
     from ..cost.machine import machine
     from ..cost.text import cost_text
 
-    machine(options.topology)  # what is wrong with it is said before anything runs
+    topology = options.topology or TOPOLOGY
+    machine(topology)  # what is wrong with it is said before anything runs
     program = result_of(options).partition(
         keep_shardings=options.keep_shardings,
-        topology=None if options.keep_shardings and not options.collective_matmul else options.topology,
+        topology=options.topology,
         memory=options.memory,
         seconds=options.seconds,
         collective_matmul=options.collective_matmul,
     )
-    found = program.cost(options.topology)
+    found = program.cost(topology)
     if options.json:
         print_json(found.as_json())
     else:

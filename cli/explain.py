@@ -48,8 +48,11 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
         "--depth", type=int, default=0, metavar="N", help="show N levels of the proof of every step"
     )
     keep = argparse.BooleanOptionalAction
-    about = "say too why the program whose values are sharded as least moves has it otherwise; default: keep"
-    why.add_argument("--keep-shardings", action=keep, default=True, help=about)
+    about = (
+        "of a value: --no-keep-shardings says too why the program whose values are sharded as least moves has "
+        "it otherwise; of a collective: as for `shardlog partition`"
+    )
+    why.add_argument("--keep-shardings", action=keep, help=about)
     about = "the machine on which time is to be least, and not what moves"
     why.add_argument("--topology", metavar="MACHINE", help=about)
     add_matmul(why)
@@ -121,14 +124,15 @@ def _why(options: argparse.Namespace) -> None:
     found = explainer.why(options.value, options.dim, options.axis)
     verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
     otherwise: tuple[Chosen, ...] = ()
-    if not options.keep_shardings:
+    moved = options.keep_shardings is False
+    if moved:
         from ..explanations.questions.pins import chosen
 
         otherwise = chosen(explainer.record, options.value, options.topology)
     if options.json:
         said = [e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)]
         whole = {"why": said, "chosen": [each.as_json() for each in otherwise]}
-        print_json(said if options.keep_shardings else whole)
+        print_json(whole if moved else said)
         return
     if options.dot or options.mermaid:
         from ..explanations.answers.graphs import dot, mermaid
@@ -157,7 +161,7 @@ def _why_collective(options: argparse.Namespace) -> None:
     from ..explanations.answers.moved_text import moved_text
 
     program = result_of(options).partition(
-        keep_shardings=options.keep_shardings,
+        keep_shardings=bool(options.keep_shardings),
         topology=options.topology,
         collective_matmul=options.collective_matmul,
     )

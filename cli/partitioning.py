@@ -80,11 +80,11 @@ def add_matmul(parser: argparse.ArgumentParser) -> None:
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """Adds how shardings are chosen."""
     about = (
-        "shard values as propagation decided, or, between the boundary and constraints, as costs least "
-        "in all; default: keep"
+        "shard all values as propagation decided; default: between the boundary and constraints, as costs "
+        "least in all"
     )
     keep = argparse.BooleanOptionalAction
-    parser.add_argument("--keep-shardings", action=keep, default=True, help=about)
+    parser.add_argument("--keep-shardings", action=keep, default=False, help=about)
     about = "the memory that a device may need at most, as 16GiB or 500MiB"
     parser.add_argument("--memory", type=_bytes, metavar="SIZE", help=about)
     about = "take the best shardings found after so long, and say how far from a lower bound they are"

@@ -132,7 +132,7 @@ class Result(RunData, Questions):
         self,
         form: Form = "sdy-manual",
         *,
-        keep_shardings: bool = True,
+        keep_shardings: bool = False,
         topology: str | None = None,
         memory: int | None = None,
         seconds: float | None = None,
@@ -140,14 +140,15 @@ class Result(RunData, Questions):
         collective_matmul: bool = False,
         refuse: bool = True,
     ) -> Partitioned:
-        """The program that each device runs, with these shardings; see ``docs/partitioning.md``.
+        """The program that each device runs; see ``docs/partitioning.md``.
 
-        Without ``keep_shardings`` values between the boundary and constraints may be sharded otherwise, where
-        less moves then in all. With a ``topology``, a machine by its name or as a TOML file describes it,
-        what is least is time. ``memory`` are the bytes that a device may need at most. After so many
-        ``seconds`` the best shardings so far are taken. ``pins`` are the shardings that values of the module
-        have in any case, results of ops. With ``collective_matmul``, collectives go on beside the products
-        that they are for, part by part, where that is faster on the topology.
+        The shardings of the boundary and of constraints bind. Values between them may be sharded otherwise
+        than propagation decided, where less moves then in all; with ``keep_shardings`` they are not. With a
+        ``topology``, a machine by its name or as a TOML file describes it, what is least is time. ``memory``
+        are the bytes that a device may need at most. After so many ``seconds`` the best shardings so far are
+        taken. ``pins`` are the shardings that values of the module have in any case, results of ops. With
+        ``collective_matmul``, collectives go on beside the products that they are for, part by part, where
+        that is faster on the topology.
 
         ``form`` is how XLA takes it: as one manual computation, or as a program per device for its partitions
         ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device;
@@ -169,9 +170,9 @@ class Result(RunData, Questions):
 
     @cached_property
     def asked(self) -> Partitioned:
-        """The program that each device runs, for asking what it moves and costs: it may have ops that cannot
-        run there. Raises ShardlogError where it cannot be partitioned."""
-        return self.partition(refuse=False)
+        """The program that each device runs with all shardings as decided, for asking what these move and
+        cost: it may have ops that cannot run there. Raises ShardlogError where it cannot be partitioned."""
+        return self.partition(keep_shardings=True, refuse=False)
 
     def _in(self, notation: Notation, bind: Bind) -> ir.Module:
         module = self.module

@@ -90,11 +90,11 @@ def main() -> None:
     print(f"{head}{'bound':>8}")
     for name, source in programs("--all" in sys.argv):
         result = shardlog.run(source)
-        kept = result.partition()
+        kept = result.partition(keep_shardings=True)
         start = process_time()
-        least = result.partition(keep_shardings=False)
+        least = result.partition()
         took = process_time() - start
-        bound = result.partition(keep_shardings=False, seconds=60).found
+        bound = result.partition(seconds=60).found
         gap = f"{bound.cost / bound.bound - 1:8.1%}" if bound and bound.bound > 0 else f"{'':8}"
         loaded = [by_xla(result, devices), *(program.compile()._loaded for program in (kept, least))]
         xla, *ours = map(measured, loaded)

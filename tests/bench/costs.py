@@ -64,7 +64,7 @@ def sent() -> list[tuple[str, float, float]]:
         # Results are sharded as what they replace.
         annotate += [f"result[{n}][{k}]={s}" for n in range(_LAYERS) for k, s in enumerate((up, down))]
         run = shardlog.run(program, mesh=MESH, annotate=[*annotate, f"x={x}"])
-        partitioned = run.partition()
+        partitioned = run.partition(keep_shardings=True)
         found.append((name, partitioned.cost().sent, hlo_bytes(partitioned.compile().hlo)))
     return sorted(found, key=lambda row: row[1])
 
@@ -79,7 +79,7 @@ def programs() -> list[tuple[str, float, float, int, int]]:
     for name, source in programs(True):
         if "24" in name:
             continue
-        ahead = shardlog.run(source).partition().compile_ahead("cpu")
+        ahead = shardlog.run(source).partition(keep_shardings=True).compile_ahead("cpu")
         memory = ahead.memory
         flops = ahead.compiled_flops or 0.0
         found.append((name, ahead.flops, flops, memory.expected, memory.total))

@@ -18,7 +18,7 @@ from .bench import DEEP, SHALLOW, Pair, ops, paired, timed
 def partitioning(text: str, repetitions: int = 7) -> Pair:
     """Seconds to partition a module, and for the run of it."""
     result = shardlog.run(text)
-    result.partition()
+    result.partition(keep_shardings=True)
     return paired(
         lambda: timed(result.partition), lambda: timed(lambda: shardlog.run(text).text()), repetitions
     )
@@ -27,7 +27,7 @@ def partitioning(text: str, repetitions: int = 7) -> Pair:
 def writing(text: str, repetitions: int = 3) -> float:
     """Seconds to combine the collectives of a partitioned program and to print it."""
     result = shardlog.run(text)
-    return median(timed(result.partition().text) for _ in range(repetitions))
+    return median(timed(result.partition(keep_shardings=True).text) for _ in range(repetitions))
 
 
 def main() -> None:

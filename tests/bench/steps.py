@@ -20,9 +20,9 @@ from .bytes_moved import by_xla, programs
 _ROUNDS = 6
 _AT_LEAST = 0.2  # seconds of steps that are measured at once
 WAYS: dict[str, dict[str, Any]] = {
-    "as decided": {},
-    "least bytes": {"keep_shardings": False},
-    "least time": {"keep_shardings": False, "topology": "cpu"},
+    "as decided": {"keep_shardings": True},
+    "least bytes": {},
+    "least time": {"topology": "cpu"},
 }
 
 

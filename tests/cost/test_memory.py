@@ -20,7 +20,7 @@ KIB = 1024
 def figures(function: Callable[..., Any], *arguments: Any) -> tuple[int, int]:
     """The memory of a partitioned program beyond arguments and results on a CPU device: as we say, and as XLA
     does."""
-    program = shardlog.run(jax.jit(function).lower(*arguments)).partition()
+    program = shardlog.run(jax.jit(function).lower(*arguments)).partition(keep_shardings=True)
     said = program.compile()._loaded.get_compiled_memory_stats()
     ends = said.argument_size_in_bytes + said.output_size_in_bytes
     return program.cost("cpu").peak - ends, said.temp_size_in_bytes

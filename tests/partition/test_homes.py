@@ -46,7 +46,7 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #columns}, %b: tensor<16x8x
 
 def test_partial_sums_are_summed_once() -> None:
     result = shardlog.run(SUMS)
-    kept, moved = result.partition(), result.partition(keep_shardings=False)
+    kept, moved = result.partition(keep_shardings=True), result.partition()
     assert [c.kind for c in kept.collectives] == ["all-reduce", "all-reduce"]
     (only,) = moved.collectives
     assert (only.kind, 2 * only.bytes) == ("all-reduce", sends(kept))
