@@ -49,8 +49,8 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     keep = argparse.BooleanOptionalAction
     about = (
-        "of a value: --no-keep-shardings says too why the program whose values are sharded as least moves has "
-        "it otherwise; of a collective: as for `shardlog partition`"
+        "of a value: --no-keep-shardings says too why the program whose values are sharded as least moves "
+        "has it otherwise; of a collective: as for `shardlog partition`"
     )
     why.add_argument("--keep-shardings", action=keep, help=about)
     about = "the machine on which time is to be least, and not what moves"
