@@ -22,12 +22,10 @@ import numpy as np
 from ..layouts import Axes, Layout, Shape
 from ..reshards.planning import Planner
 from .choosing import SUM, Chooser, Way
+from .domains import Domain, Domains
 from .folding import classes
 from .knowledge import Knowledge
 from .least import FAR, Floats, Integers, Sum, Terms
-
-Place = tuple[Layout, ...]  # of a value: its home, and the layout of a copy that its uses share
-Domain = tuple[Place, ...]
 
 _MOST_LAYOUTS = 12  # of a value
 _MOST_COPIES = 6
@@ -151,9 +149,8 @@ class Homes:
         self.size = np.bincount(self.of).astype(np.float64)
         first = np.unique(self.of, return_index=True)[1]
         self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
-        self._numbers: dict[Domain, int] = {}
-        self._listed: list[Domain] = []
-        self.domain_of = [self._number(((kind.home,),)) for kind in self.kinds]
+        self._domains = Domains(planner)
+        self.domain_of = [self._domains.number(((kind.home,),)) for kind in self.kinds]
         self.copies: list[dict[Layout, None]] = [{} for _ in self.kinds]  # that uses of a value would like
         found, self.often = np.unique(alike, return_index=True, return_counts=True)[1:]
         order = np.argsort(found, kind="stable")  # in the order of the program
@@ -162,7 +159,7 @@ class Homes:
         self.slots = [tuple(-1 if n < 0 else int(self.of[n]) for n in slots[i]) for i in found[order]]
         kind: dict[Any, int] = {}  # by number: to look up what is nested takes long
         self._kind = [kind.setdefault((s.known, s.held, s.free), len(kind)) for s in self.spots]
-        self._fixed = [[self._number(((layout,),)) for layout in s.held] for s in self.spots]
+        self._fixed = [[self._domains.number(((layout,),)) for layout in s.held] for s in self.spots]
         self._every = slots
         self.weights = [1.0] * len(self.kinds)  # how often the uses of a value run
         for spot, variables in zip(self.spots, self.slots, strict=True):
@@ -176,20 +173,12 @@ class Homes:
         self._ways: dict[Any, tuple[Way, ...]] = {}
         self._layouts: dict[tuple[int, Way], list[Layout]] = {}
         self._wanted: dict[Any, tuple[tuple[int, tuple[Layout, ...]], ...]] = {}
-        self._costs: dict[Any, list[float]] = {}
         self._sum: Sum | None = None
-
-    def _number(self, domain: Domain) -> int:
-        """The number of a domain."""
-        number = self._numbers.setdefault(domain, len(self._listed))
-        if number == len(self._listed):
-            self._listed.append(domain)
-        return number
 
     @property
     def domains(self) -> list[Domain]:
         """The places that each value may have, the one that propagation gave it first."""
-        return [self._listed[number] for number in self.domain_of]
+        return [self._domains[number] for number in self.domain_of]
 
     def find(self, *, memory: float = 0.0, bound: bool = False, stop: Callable[[], bool] = never) -> Found:
         """The homes by which the least sum is moved, as far as ``stop`` lets it look. ``memory`` is the price
@@ -249,10 +238,12 @@ class Homes:
                 if roles[t] == "operand" and self.kinds[n].shared:
                     self.copies[n].update(dict.fromkeys(layout.complete for layout in layouts))
                 if n not in self.pinned and self.kinds[n].made:
-                    domain = self._listed[self.domain_of[n]]
+                    domain = self._domains[self.domain_of[n]]
                     new = [(layout,) for layout in layouts if (layout,) not in domain]
                     if new and len(domain) < _MOST_LAYOUTS:
-                        self.domain_of[n] = self._number((*domain, *new[: _MOST_LAYOUTS - len(domain)]))
+                        self.domain_of[n] = self._domains.number(
+                            (*domain, *new[: _MOST_LAYOUTS - len(domain)])
+                        )
 
     def _share(self) -> None:
         """Adds to the places of values those with a copy: what is resharded once serves all uses."""
@@ -262,8 +253,8 @@ class Homes:
                 copies = tuple(self.copies[n])[:_MOST_COPIES]
                 key = shape, self.domain_of[n], copies
                 if key not in known:
-                    domain = self._listed[self.domain_of[n]]
-                    known[key] = self._number(self._with_copies(shape, domain, copies))
+                    domain = self._domains[self.domain_of[n]]
+                    known[key] = self._domains.number(self._with_copies(shape, domain, copies))
                 self.domain_of[n] = known[key]
 
     def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[Layout, ...]) -> Domain:
@@ -298,8 +289,7 @@ class Homes:
             found: dict[Way, None] = {}
             held = [spot.held]
             for t, domain in enumerate(around):
-                places = self._listed[domain]
-                homes = dict.fromkeys(home for home, *_ in places if home != spot.held[t])
+                homes = [home for home in self._domains.homes(domain) if home != spot.held[t]]
                 held += [(*spot.held[:t], home, *spot.held[t + 1 :]) for home in homes]
             for each in held:
                 found.update(dict.fromkeys(self.chooser.ways(spot.known, each)[0]))
@@ -348,7 +338,7 @@ class Homes:
         spot, ways = self.spots[number], self._ways_of(number)
         known = spot.known
         base = self.chooser.excess(known, spot.held, ways)
-        widths = [len(self._listed[domain]) for domain in domains]
+        widths = [len(self._domains[domain]) for domain in domains]
         tables = {t: np.zeros((len(ways), widths[t])) for t in sorted(set(same) - {-1})}
         for w, way in enumerate(ways):
             needed = self._layouts_by(number, way)
@@ -359,29 +349,12 @@ class Homes:
                 if not result:
                     exchanged, rounds = self.chooser.exchanged(known, t, layout)
                     base[w] += exchanged + self.planner.prices.once * rounds
-                costs = self._prices(shape, known.widths[t], layout, domains[t], result)
+                prices = self._domains.prices(shape, known.widths[t], layout, domains[t], result)
                 if same[t] < 0:
-                    base[w] += costs[0]
+                    base[w] += prices[0]
                 else:
-                    tables[same[t]][w] += costs
+                    tables[same[t]][w] += prices
         return base * spot.weight, [table * spot.weight for table in tables.values()]
-
-    def _prices(self, shape: Shape, width: int, layout: Layout, number: int, result: bool) -> list[float]:
-        """The price of a slot in a layout for each home that its value may have."""
-        key = shape, width, layout, number, result
-        if key not in self._costs:
-            domain = self._listed[number]
-            if result:
-                self._costs[key] = [self._price(shape, layout, home, width) for home, *_ in domain]
-            else:
-                price = {held: self._price(shape, held, layout, width) for place in domain for held in place}
-                self._costs[key] = [min(price[held] for held in place) for place in domain]
-        return self._costs[key]
-
-    def _price(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
-        if goal.partial and start.partial and start.combine != goal.combine:
-            return FAR
-        return self.planner.cost(shape, start, goal, width)
 
     def _alone(self, memory: float) -> Floats:
         """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
@@ -393,12 +366,12 @@ class Homes:
         for n, (kind, domain) in enumerate(zip(self.kinds, domains, strict=True)):
             shape, width, weight = kind.shape, kind.width, self.weights[n]
             found[n, : len(domain)] = [
-                sum(self._price(shape, place[0], copy, width) for copy in place[1:]) * weight
+                sum(self._domains.price(shape, place[0], copy, width) for copy in place[1:]) * weight
                 for place in domain
             ]
             for (layout, weight), count in self.wanted[n].items():
-                prices = self._prices(shape, width, layout, self.domain_of[n], False)
-                found[n, : len(domain)] += np.asarray(prices) * weight * count
+                prices = self._domains.prices(shape, width, layout, self.domain_of[n], False)
+                found[n, : len(domain)] += prices * weight * count
             if kind.carried:
                 more = np.asarray([kind.held(home, axes) for home, *_ in domain]) - kind.held(kind.home, axes)
                 found[n, : len(domain)] += np.maximum(more, 0)

@@ -1,0 +1,73 @@
+"""The places that values may have, numbered by domain, and the prices of reshards from and into them."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ..layouts import Layout, Shape
+from ..reshards.planning import Planner
+from .least import FAR, Floats, Integers
+
+Place = tuple[Layout, ...]  # of a value: its home, and the layout of a copy that its uses share
+Domain = tuple[Place, ...]
+
+
+class Domains:
+    """Lists of places: equal ones have one number."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self._numbers: dict[Domain, int] = {}
+        self._listed: list[Domain] = []
+        self._parts: list[tuple[list[Layout], Integers, Integers]] = []
+        self._prices: dict[Any, Floats] = {}
+
+    def __getitem__(self, number: int) -> Domain:
+        """The domain of a number."""
+        return self._listed[number]
+
+    def number(self, domain: Domain) -> int:
+        """The number of a domain."""
+        number = self._numbers.setdefault(domain, len(self._listed))
+        if number == len(self._listed):
+            self._listed.append(domain)
+            self._parts.append(_parts(domain))
+        return number
+
+    def homes(self, number: int) -> list[Layout]:
+        """The homes of a domain, each once."""
+        layouts, homes, _ = self._parts[number]
+        return layouts[: homes.max() + 1]
+
+    def prices(self, shape: Shape, width: int, layout: Layout, number: int, result: bool) -> Floats:
+        """What each place of a domain costs an op that needs a value of this shape, with elements of so many
+        bytes, in a layout, or gives it as a ``result``."""
+        key = shape, width, layout, number, result
+        if key not in self._prices:
+            layouts, homes, copies = self._parts[number]
+            if result:
+                found = [self.price(shape, layout, home, width) for home in self.homes(number)]
+                self._prices[key] = np.asarray(found)[homes]
+            else:
+                each = np.asarray([self.price(shape, held, layout, width) for held in layouts])
+                self._prices[key] = np.minimum(each[homes], each[copies])
+        return self._prices[key]
+
+    def price(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
+        """The price of a reshard, in bytes; FAR where there is none."""
+        if goal.partial and start.partial and start.combine != goal.combine:
+            return FAR
+        return self._planner.cost(shape, start, goal, width)
+
+
+def _parts(domain: Domain) -> tuple[list[Layout], Integers, Integers]:
+    """The layouts of a domain, homes first; and for each of its places which of them is the home, and which
+    the copy, or the home again."""
+    numbers: dict[Layout, int] = {}
+    for layout in chain((place[0] for place in domain), (place[-1] for place in domain)):
+        numbers.setdefault(layout, len(numbers))
+    homes, copies = (np.asarray([numbers[place[n]] for place in domain], dtype=np.int64) for n in (0, -1))
+    return list(numbers), homes, copies
