@@ -9,7 +9,7 @@ import numpy as np
 
 from ..layouts import Layout, Shape
 from ..reshards.planning import Planner
-from .least import FAR, Floats, Integers
+from .sums import FAR, Floats, Integers
 
 Place = tuple[Layout, ...]  # of a value: its home, and the layout of a copy that its uses share
 Domain = tuple[Place, ...]

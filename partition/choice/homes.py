@@ -25,7 +25,8 @@ from .choosing import SUM, Chooser, Way
 from .domains import Domain, Domains
 from .folding import classes
 from .knowledge import Knowledge
-from .least import FAR, Floats, Integers, Sum, Terms
+from .least import improve, lower_bound, pass_messages
+from .sums import FAR, Floats, Sum, Terms, sum_of
 
 _MOST_LAYOUTS = 12  # of a value
 _MOST_COPIES = 6
@@ -173,7 +174,7 @@ class Homes:
         self._ways: dict[Any, tuple[Way, ...]] = {}
         self._layouts: dict[tuple[int, Way], list[Layout]] = {}
         self._wanted: dict[Any, tuple[tuple[int, tuple[Layout, ...]], ...]] = {}
-        self._sum: Sum | None = None
+        self._terms: list[Terms] | None = None
 
     @property
     def domains(self) -> list[Domain]:
@@ -184,23 +185,24 @@ class Homes:
         """The homes by which the least sum is moved, as far as ``stop`` lets it look. ``memory`` is the price
         in bytes sent of a byte that a device holds; with ``bound`` a lower bound is found, and else it is
         zero."""
-        if self._sum is None:
+        if self._terms is None:
             for number in range(_ROUNDS):
                 self._widen(range(len(self.spots)) if number % 2 == 0 else range(len(self.spots))[::-1])
             self._share()
             self._terms = self._made()
-        self._sum = total = Sum(self._terms, self._alone(memory), self.size)
+        terms, alone = self._terms, self._alone(memory)
+        total = sum_of(terms, alone, self.size)
         domains = self.domains
         best = np.zeros(len(domains), np.int64)
         least = total.energy(best)
-        told = total.pass_messages(_SWEEPS, shared=False, stop=stop)
+        told = pass_messages(total, _SWEEPS, shared=False, stop=stop)
         sweeps = _BOUNDING if bound else _SHARING
-        shared = total.pass_messages(sweeps, shared=True, lasting=bound, stop=stop)
+        shared = pass_messages(total, sweeps, shared=True, lasting=bound, stop=stop)
         for start in (told, shared, best):
-            found, energy = total.improve(start.copy(), stop)
+            found, energy = improve(total, terms, start, stop)
             if energy < least * (1 - 1e-9):
                 best, least = found, energy
-        lowest = min(self._bound(total), least) if bound else 0.0
+        lowest = min(self._bound(total, alone), least) if bound else 0.0
         more = total.gains(best)
         homes, others = {}, {}
         for value, n in zip(self.values, self.of.tolist(), strict=True):
@@ -212,11 +214,11 @@ class Homes:
                     if other != home:
                         rest[other] = min(rest.get(other, inf), float(more[n, i]))
                 others[value] = tuple(sorted(rest.items(), key=lambda pair: pair[1]))
-        return Found(homes, least, lowest, others, self._taken(total, best))
+        taken = [total.taken(n, best) for n in range(len(terms))]
+        return Found(homes, least, lowest, others, self._taken(taken))
 
-    def _taken(self, total: Sum, chosen: Integers) -> dict[Any, Way]:
-        """The way to compute each op, by its first result, if values have these of their layouts."""
-        taken = [term.taken(chosen) for term in total.terms]
+    def _taken(self, taken: Sequence[Sequence[int]]) -> dict[Any, Way]:
+        """The way to compute each op, by its first result; ``taken`` are those of the rows of terms."""
         ways = [
             self._ways_of(row)[taken[number][place]] if number >= 0 else None
             for row, (number, place, _) in enumerate(self._places)
@@ -380,18 +382,11 @@ class Homes:
                 found[n, : len(domain)] += memory * np.asarray(held)
         return found
 
-    def _bound(self, total: Sum) -> float:
+    def _bound(self, total: Sum, alone: Floats) -> float:
         """A lower bound of the sum over all ops, whether layers are laid out alike or not."""
-        members: list[list[tuple[int, int, list[int]]]] = [[] for _ in total.terms]
+        members: dict[int, list[tuple[int, list[int]]]] = {}
         for spot, slots in enumerate(self._every):
             number, row, used = self._places[self.row_of[spot]]
             if number >= 0:
-                members[number].append((row, spot, [slots[t] for t in used]))
-        beliefs = total.alone[self.of]
-        for term, rows in zip(total.terms, members, strict=True):
-            which = np.asarray([row for row, *_ in rows], dtype=np.int64)
-            index = np.asarray([values for *_, values in rows], dtype=np.int64)
-            for s, table in enumerate(term.tables):
-                said = term.messages[which, s, : table.shape[1]]
-                np.add.at(beliefs, (index[:, s][:, None], np.arange(table.shape[1])[None]), said)
-        return total.bound(beliefs, np.ones(len(beliefs)))
+                members.setdefault(number, []).append((row, [slots[t] for t in used]))
+        return lower_bound(total, alone[self.of], members)

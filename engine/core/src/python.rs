@@ -3,6 +3,7 @@
 mod agenda;
 mod bytecode;
 mod convert;
+mod least;
 mod order;
 mod program;
 mod store;
@@ -23,6 +24,8 @@ mod _core {
     use super::agenda::Agenda;
     #[pymodule_export]
     use super::bytecode::read_bytecode;
+    #[pymodule_export]
+    use super::least::Sum;
     #[pymodule_export]
     use super::program::{Program, Solver};
     #[pymodule_export]

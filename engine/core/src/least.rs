@@ -1,0 +1,412 @@
+//! Sums of terms over variables with a few values each, and the messages by which what is least is looked for.
+//!
+//! A term is the cheapest of its ways, each of which costs something of its own and something for what each of
+//! the term's variables is. Terms with equal tables are computed together, as rows. A row may stand for many
+//! terms, and a variable for many, where these are alike.
+
+use crate::error::Error;
+
+/// Ways are a multiple of so many, which a processor compares at once: those that are added cost infinity.
+const LANES: usize = 4;
+/// What is said by many is said again in a sweep at most so often.
+const REPEATS: usize = 32;
+/// The part of a change that is said at once.
+const STEP: f64 = 0.5;
+
+/// Rows of numbers, end to end.
+pub struct Rows<T> {
+    pub width: usize,
+    pub numbers: Vec<T>,
+}
+
+impl<T> Rows<T> {
+    pub fn row(&self, row: usize) -> &[T] {
+        &self.numbers[row * self.width..][..self.width]
+    }
+
+    fn count(&self) -> usize {
+        self.numbers.len() / self.width
+    }
+}
+
+/// Terms with equal tables as they are given: what each way costs (`base`), for each slot what each value of
+/// its variable costs (way by value), the variables of each row, and how many terms a row stands for.
+pub struct Given {
+    pub base: Vec<f64>,
+    pub tables: Vec<Rows<f64>>,
+    pub variables: Rows<usize>,
+    pub counts: Vec<f64>,
+}
+
+/// `Given` as it is computed with.
+struct Terms {
+    base: Vec<f64>,
+    /// For each slot what each way costs, value by way.
+    tables: Vec<Rows<f64>>,
+    variables: Rows<usize>,
+    counts: Vec<f64>,
+    /// By row and slot: how often a variable hears what is said, as `counts` and `size` are not the same.
+    often: Rows<f64>,
+    /// By row and slot: the part of a change that is said. Where several of these terms share a variable they
+    /// tell it something at once, and so each changes what it says by as much less.
+    part: Rows<f64>,
+    /// How often all is said in a sweep, where one row stands for many that share a variable.
+    repeats: usize,
+    /// For each slot where its messages start in those of a row.
+    starts: Vec<usize>,
+    /// What each row says to the values of its variables, slot by slot.
+    messages: Rows<f64>,
+}
+
+/// What is computed for a row.
+#[derive(Default)]
+struct Scratch {
+    /// What the values of the variables cost by all others, slot by slot.
+    heard: Vec<f64>,
+    /// What each way costs, at the best value; slot by slot.
+    best: Vec<f64>,
+    /// What each way costs.
+    total: Vec<f64>,
+    /// What all rows say more, as `messages`.
+    more: Vec<f64>,
+}
+
+impl Terms {
+    fn new(given: Given, size: &[f64], most: usize) -> Result<Self, Error> {
+        let Given { mut base, tables, variables, counts } = given;
+        let (ways, rows) = (base.len(), counts.len());
+        let fits = tables
+            .iter()
+            .all(|table| (1..=most).contains(&table.width) && table.numbers.len() == ways * table.width);
+        let known = variables.numbers.iter().all(|&variable| variable < size.len());
+        if ways == 0
+            || tables.is_empty()
+            || variables.width != tables.len()
+            || variables.numbers.len() != rows * tables.len()
+        {
+            return Err(Error::Input(
+                "a term needs ways, a table for each slot and a count for each row".into(),
+            ));
+        }
+        if !fits || !known {
+            return Err(Error::Input("a term has values or variables that there are not".into()));
+        }
+        base.resize(ways.next_multiple_of(LANES), f64::INFINITY);
+        let tables: Vec<_> = tables.iter().map(|table| by_value(table, ways, base.len())).collect();
+        let starts: Vec<usize> = tables
+            .iter()
+            .scan(0, |end, table| {
+                *end += table.count();
+                Some(*end - table.count())
+            })
+            .collect();
+        let width = tables.iter().map(Rows::count).sum();
+        let mut sharing = vec![0.0; size.len()];
+        for (variables, count) in variables.numbers.chunks(tables.len()).zip(&counts) {
+            variables.iter().for_each(|&variable| sharing[variable] += count);
+        }
+        let by_slot = |of: &dyn Fn(usize, f64) -> f64| {
+            let counts = counts.iter().flat_map(|&count| std::iter::repeat_n(count, tables.len()));
+            let numbers = variables.numbers.iter().zip(counts).map(|(&variable, count)| of(variable, count));
+            Rows { width: tables.len(), numbers: numbers.collect() }
+        };
+        let often = by_slot(&|variable, count| count / size[variable]);
+        let part = by_slot(&|variable, _| STEP / (sharing[variable] / size[variable]).max(1.0));
+        let repeats = often.numbers.iter().fold(1.0, |most: f64, &often| most.max(often)) as usize;
+        Ok(Terms {
+            repeats: repeats.min(REPEATS),
+            messages: Rows { width, numbers: vec![0.0; rows * width] },
+            base,
+            tables,
+            variables,
+            counts,
+            often,
+            part,
+            starts,
+        })
+    }
+
+    /// For each slot of a row: its table, its variable, and where its messages are.
+    fn slots(&self, row: usize) -> impl Iterator<Item = (&Rows<f64>, usize, std::ops::Range<usize>)> {
+        let first = row * self.messages.width;
+        let places = self.tables.iter().zip(&self.starts);
+        self.variables.row(row).iter().zip(places).map(move |(&variable, (table, start))| {
+            (table, variable, first + start..first + start + table.count())
+        })
+    }
+
+    /// The cost of each way of a row for a choice of values.
+    fn costs(&self, row: usize, chosen: &[usize], total: &mut Vec<f64>) {
+        total.clone_from(&self.base);
+        for (table, variable, _) in self.slots(row) {
+            add(total, table.row(chosen[variable]));
+        }
+    }
+
+    /// All rows say what the best of their ways costs for each value, given what the others say: they hear
+    /// `beliefs`, and then change them.
+    fn tell(&mut self, beliefs: &mut Rows<f64>, shared: bool, far: f64, scratch: &mut Scratch) {
+        scratch.more.clear();
+        for row in 0..self.counts.len() {
+            self.listen(row, beliefs, scratch);
+            self.speak(row, shared, far, scratch);
+        }
+        let width = beliefs.width;
+        for row in 0..self.counts.len() {
+            for ((_, variable, place), often) in self.slots(row).zip(self.often.row(row)) {
+                let belief = &mut beliefs.numbers[variable * width..];
+                belief
+                    .iter_mut()
+                    .zip(&scratch.more[place])
+                    .for_each(|(belief, more)| *belief += more * often);
+            }
+        }
+        add(&mut self.messages.numbers, &scratch.more);
+    }
+
+    /// What the others say to the variables of a row, and what its ways cost by that.
+    fn listen(&self, row: usize, beliefs: &Rows<f64>, scratch: &mut Scratch) {
+        let ways = self.base.len();
+        scratch.heard.clear();
+        scratch.best.clear();
+        scratch.best.resize(self.tables.len() * ways, f64::INFINITY);
+        scratch.total.clear();
+        scratch.total.resize(ways, 0.0);
+        for ((table, variable, place), best) in self.slots(row).zip(scratch.best.chunks_exact_mut(ways)) {
+            let said = &self.messages.numbers[place];
+            for ((belief, said), costs) in
+                beliefs.row(variable).iter().zip(said).zip(table.numbers.chunks_exact(ways))
+            {
+                let heard = belief - said;
+                scratch.heard.push(heard);
+                best.iter_mut().zip(costs).for_each(|(best, cost)| *best = lower(*best, cost + heard));
+            }
+            add(&mut scratch.total, best);
+        }
+        add(&mut scratch.total, &self.base);
+    }
+
+    /// Adds what a row says more to `scratch`: all of it (min-sum), or, `shared`, divided among its variables.
+    fn speak(&self, row: usize, shared: bool, far: f64, scratch: &mut Scratch) {
+        let (ways, slots) = (self.base.len(), self.tables.len() as f64);
+        let first = row * self.messages.width;
+        for (slot, (table, _, place)) in self.slots(row).enumerate() {
+            let (before, heard) =
+                (&self.messages.numbers[place.clone()], place.start - first..place.end - first);
+            let rest = &mut scratch.best[slot * ways..][..ways];
+            rest.iter_mut().zip(&scratch.total).for_each(|(best, total)| *best = total - *best);
+            let from = scratch.more.len();
+            scratch.more.extend(table.numbers.chunks_exact(ways).map(|costs| least(rest, costs)));
+            let said = &mut scratch.more[from..];
+            if shared {
+                let heard = &scratch.heard[heard];
+                said.iter_mut().zip(heard).for_each(|(said, heard)| *said = (*said + heard) / slots - heard);
+            } else {
+                let low = said.iter().copied().fold(f64::INFINITY, lower);
+                said.iter_mut().for_each(|said| *said = lower(*said - low, far / 1e3));
+            }
+            let part = self.part.row(row)[slot];
+            said.iter_mut().zip(before).for_each(|(said, before)| *said = part * (*said - before));
+        }
+    }
+}
+
+/// A sum of terms, and of what each variable costs on its own.
+pub struct Sum {
+    terms: Vec<Terms>,
+    /// Variable by value; from `far` on it is no value.
+    alone: Rows<f64>,
+    /// How many variables each stands for.
+    size: Vec<f64>,
+    far: f64,
+}
+
+impl Sum {
+    pub fn new(given: Vec<Given>, alone: Rows<f64>, size: Vec<f64>, far: f64) -> Result<Self, Error> {
+        if alone.width == 0 || alone.numbers.len() != size.len() * alone.width {
+            return Err(Error::Input("each variable needs what it costs on its own, and a size".into()));
+        }
+        let terms = given.into_iter().map(|given| Terms::new(given, &size, alone.width));
+        Ok(Sum { terms: terms.collect::<Result<_, _>>()?, alone, size, far })
+    }
+
+    /// The sum for a choice of values.
+    pub fn energy(&self, chosen: &[usize]) -> Result<f64, Error> {
+        self.check(chosen)?;
+        let own = chosen.iter().zip(&self.size).enumerate();
+        let own: f64 = own.map(|(n, (&value, size))| self.alone.row(n)[value] * size).sum();
+        let mut total = Vec::new();
+        let terms = self.terms.iter().map(|term| {
+            let rows = term.counts.iter().enumerate().map(|(row, count)| {
+                term.costs(row, chosen, &mut total);
+                total.iter().copied().fold(f64::INFINITY, lower) * count
+            });
+            rows.sum::<f64>()
+        });
+        Ok(own + terms.sum::<f64>())
+    }
+
+    /// The cheapest way of each row of some terms for a choice of values, the first of those that cost as much.
+    pub fn taken(&self, term: usize, chosen: &[usize]) -> Result<Vec<usize>, Error> {
+        self.check(chosen)?;
+        let (term, mut total) = (self.term(term)?, Vec::new());
+        let rows = (0..term.counts.len()).map(|row| {
+            term.costs(row, chosen, &mut total);
+            cheapest(&total)
+        });
+        Ok(rows.collect())
+    }
+
+    /// By how much the sum would be more if a variable alone had another value, variable by value; infinity for
+    /// what is no value.
+    pub fn gains(&self, chosen: &[usize]) -> Result<Rows<f64>, Error> {
+        self.check(chosen)?;
+        let width = self.alone.width;
+        let mut found = Vec::with_capacity(self.alone.numbers.len());
+        for ((n, &value), size) in chosen.iter().enumerate().zip(&self.size) {
+            let alone = self.alone.row(n);
+            let gain = |&cost| if cost < self.far { (cost - alone[value]) * size } else { f64::INFINITY };
+            found.extend(alone.iter().map(gain));
+        }
+        let (mut total, mut rest) = (Vec::new(), Vec::new());
+        for term in &self.terms {
+            for (row, count) in term.counts.iter().enumerate() {
+                term.costs(row, chosen, &mut total);
+                let now = total.iter().copied().fold(f64::INFINITY, lower);
+                for (table, variable, _) in term.slots(row) {
+                    rest.clear();
+                    rest.extend(
+                        total.iter().zip(table.row(chosen[variable])).map(|(total, held)| total - held),
+                    );
+                    let then = table.numbers.chunks_exact(rest.len()).map(|costs| least(&rest, costs));
+                    let gains = found[variable * width..].iter_mut().zip(then);
+                    gains.for_each(|(gain, then)| *gain += (then - now) * count);
+                }
+            }
+        }
+        Ok(Rows { width, numbers: found })
+    }
+
+    /// What each value of each variable costs, as all terms together see it.
+    fn beliefs(&self) -> Rows<f64> {
+        let mut found = Rows { width: self.alone.width, numbers: self.alone.numbers.clone() };
+        for term in &self.terms {
+            for row in 0..term.counts.len() {
+                for ((_, variable, place), often) in term.slots(row).zip(term.often.row(row)) {
+                    let belief = found.numbers[variable * found.width..].iter_mut();
+                    let said = &term.messages.numbers[place];
+                    belief.zip(said).for_each(|(belief, said)| *belief += said * often);
+                }
+            }
+        }
+        found
+    }
+
+    /// The value of each variable that is best as all terms together see it, the first of those that are.
+    pub fn best(&self) -> Vec<usize> {
+        let mut beliefs = self.beliefs();
+        let values = beliefs.numbers.iter_mut().zip(&self.alone.numbers);
+        values.filter(|(_, &alone)| alone >= self.far).for_each(|(belief, _)| *belief = f64::INFINITY);
+        beliefs.numbers.chunks(beliefs.width).map(cheapest).collect()
+    }
+
+    /// All terms tell their variables what is best, one after another, or from the last to the first. What is
+    /// said is all of it (min-sum: exact on trees, and good elsewhere), or, `shared`, is divided among the
+    /// variables (MPLP: the bound rises). `lasting`, what many say is said again.
+    pub fn sweep(&mut self, backwards: bool, shared: bool, lasting: bool) {
+        let (mut beliefs, mut scratch) = (self.beliefs(), Scratch::default());
+        let count = self.terms.len();
+        for number in 0..count {
+            let term = &mut self.terms[if backwards { count - 1 - number } else { number }];
+            for _ in 0..if lasting { term.repeats } else { 1 } {
+                term.tell(&mut beliefs, shared, self.far, &mut scratch);
+            }
+        }
+    }
+
+    /// What some terms say to the values of their variables in a slot, row by value.
+    pub fn messages(&self, term: usize, slot: usize) -> Result<Rows<f64>, Error> {
+        let term = self.term(term)?;
+        let missing = || Error::Input(format!("there is no slot {slot}"));
+        let width = term.tables.get(slot).ok_or_else(missing)?.count();
+        let rows = term.messages.numbers.chunks_exact(term.messages.width);
+        let numbers = rows.flat_map(|said| &said[term.starts[slot]..][..width]).copied().collect();
+        Ok(Rows { width, numbers })
+    }
+
+    /// The least of all terms, each for itself, if what they have said is taken from what they cost.
+    pub fn left(&self) -> f64 {
+        let mut total = Vec::new();
+        let mut lowest = Vec::new();
+        let terms = self.terms.iter().map(|term| {
+            let ways = term.base.len();
+            let rows = term.counts.iter().enumerate().map(|(row, count)| {
+                total.clone_from(&term.base);
+                for (table, _, place) in term.slots(row) {
+                    lowest.clear();
+                    lowest.resize(ways, f64::INFINITY);
+                    for (costs, said) in table.numbers.chunks_exact(ways).zip(&term.messages.numbers[place]) {
+                        lowest.iter_mut().zip(costs).for_each(|(low, cost)| *low = lower(*low, cost - said));
+                    }
+                    add(&mut total, &lowest);
+                }
+                total.iter().copied().fold(f64::INFINITY, lower) * count
+            });
+            rows.sum::<f64>()
+        });
+        terms.sum()
+    }
+
+    fn term(&self, number: usize) -> Result<&Terms, Error> {
+        self.terms.get(number).ok_or_else(|| Error::Input(format!("there are no terms {number}")))
+    }
+
+    fn check(&self, chosen: &[usize]) -> Result<(), Error> {
+        if chosen.len() != self.size.len() || chosen.iter().any(|&value| value >= self.alone.width) {
+            return Err(Error::Input("a choice needs a value for each variable".into()));
+        }
+        Ok(())
+    }
+}
+
+/// A table way by value, as one value by way.
+fn by_value(table: &Rows<f64>, ways: usize, width: usize) -> Rows<f64> {
+    let mut numbers = vec![0.0; table.width * width];
+    for way in 0..ways {
+        for (value, &cost) in table.row(way).iter().enumerate() {
+            numbers[value * width + way] = cost;
+        }
+    }
+    Rows { width, numbers }
+}
+
+/// The lower of two numbers of which none is NaN: one instruction, as `f64::min` is not.
+#[inline]
+fn lower(a: f64, b: f64) -> f64 {
+    if b < a {
+        b
+    } else {
+        a
+    }
+}
+
+/// The least sum of two numbers at one place.
+#[inline]
+fn least(a: &[f64], b: &[f64]) -> f64 {
+    let mut found = [f64::INFINITY; LANES];
+    for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
+        for lane in 0..LANES {
+            found[lane] = lower(found[lane], a[lane] + b[lane]);
+        }
+    }
+    found.into_iter().fold(f64::INFINITY, lower)
+}
+
+fn add(to: &mut [f64], numbers: &[f64]) {
+    to.iter_mut().zip(numbers).for_each(|(to, number)| *to += number);
+}
+
+/// The place of the least number, the first of those.
+fn cheapest(numbers: &[f64]) -> usize {
+    (1..numbers.len()).fold(0, |best, n| if numbers[n] < numbers[best] { n } else { best })
+}

@@ -1,0 +1,185 @@
+"""The least sum of terms: small ones, of which every choice is tried."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shardlog.engine import EngineError
+from shardlog.partition.choice.least import improve, lower_bound, pass_messages
+from shardlog.partition.choice.sums import FAR, Floats, Integers, Reference, Sum, Terms, sum_of
+
+core: Any = pytest.importorskip("shardlog.engine._core", reason="the core is not built")
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def never() -> bool:
+    return False
+
+
+def random_sum(seed: int, *, tree: bool = False) -> tuple[list[Terms], Floats]:
+    """Terms with one to five ways of up to three variables, and what two to five variables with one to four
+    values cost on their own; ``tree``: each term joins a variable to those of earlier terms."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(2, 6))
+    widths = rng.integers(1, 5, count).tolist()
+    rows = [rng.permutation(count)[: rng.integers(1, 4)].tolist() for _ in range(rng.integers(1, 6))]
+    if tree:
+        rows = [[n, int(rng.integers(0, n))] for n in range(1, count)]
+    alike: dict[tuple[int, ...], list[list[int]]] = {}
+    for row in rows:
+        alike.setdefault(tuple(widths[n] for n in row), []).append(row)
+    terms = []
+    for shape, each in alike.items():
+        ways = int(rng.integers(1, 6))
+        tables = [rng.integers(0, 20, (ways, width)).astype(float) for width in shape]
+        terms.append(
+            Terms(rng.integers(0, 20, ways).astype(float), tables, np.asarray(each), np.ones(len(each)))
+        )
+    alone = rng.integers(0, 20, (count, max(widths))).astype(float)
+    alone[np.arange(max(widths)) >= np.asarray(widths)[:, None]] = FAR
+    return terms, alone
+
+
+def by_hand(terms: Sequence[Terms], alone: Floats, chosen: Sequence[int] | Integers) -> float:
+    """The sum for a choice of values."""
+    found = float(sum(alone[n, value] for n, value in enumerate(chosen)))
+    for term in terms:
+        for row in term.variables:
+            ways = range(len(term.base))
+            tables = [table[:, chosen[n]] for table, n in zip(term.tables, row, strict=True)]
+            found += float(min(term.base[w] + sum(table[w] for table in tables) for w in ways))
+    return found
+
+
+def choices(alone: Floats) -> list[tuple[int, ...]]:
+    """Every choice of values."""
+    return list(itertools.product(*(range(int((costs < FAR).sum())) for costs in alone)))
+
+
+def bound_of(total: Sum, terms: Sequence[Terms], alone: Floats) -> float:
+    """The bound of a sum of which no row and no variable stands for several."""
+    members = {number: list(enumerate(term.variables.tolist())) for number, term in enumerate(terms)}
+    return lower_bound(total, alone, members)
+
+
+@given(SEEDS)
+def test_energies_gains_and_ways_are_those_of_every_choice(seed: int) -> None:
+    terms, alone = random_sum(seed)
+    for total in (sum_of(terms, alone, np.ones(len(alone))), Reference(terms, alone, np.ones(len(alone)))):
+        for chosen in choices(alone)[:20]:
+            values = np.asarray(chosen)
+            energy = by_hand(terms, alone, chosen)
+            assert total.energy(values) == energy
+            gains = total.gains(values)
+            for n, value in np.argwhere(alone < FAR).tolist():
+                other = (*chosen[:n], value, *chosen[n + 1 :])
+                assert gains[n, value] == pytest.approx(by_hand(terms, alone, other) - energy)
+            assert np.isinf(gains[alone >= FAR]).all()
+            for number, term in enumerate(terms):
+                for way, row in zip(total.taken(number, values), term.variables, strict=True):
+                    costs = term.base + sum(t[:, chosen[n]] for t, n in zip(term.tables, row, strict=True))
+                    assert way == costs.argmin()
+
+
+@given(SEEDS)
+def test_what_is_found_is_a_choice_and_no_less_than_the_bound(seed: int) -> None:
+    terms, alone = random_sum(seed)
+    total = sum_of(terms, alone, np.ones(len(alone)))
+    least = min(by_hand(terms, alone, chosen) for chosen in choices(alone))
+    told = pass_messages(total, 10, shared=False, stop=never)
+    assert bound_of(total, terms, alone) <= least + 1e-6
+    bounds = []
+    for _ in range(4):
+        shared = pass_messages(total, 10, shared=True, lasting=True, stop=never)
+        bounds.append(bound_of(total, terms, alone))
+    assert max(bounds) <= least + 1e-6
+    for start in (told, shared):
+        found, energy = improve(total, terms, start, never)
+        assert least - 1e-6 <= energy <= by_hand(terms, alone, start) + 1e-6
+        assert energy == pytest.approx(by_hand(terms, alone, found))
+
+
+@given(SEEDS)
+def test_on_a_tree_the_least_is_found_and_proved(seed: int) -> None:
+    terms, alone = random_sum(seed, tree=True)
+    total = sum_of(terms, alone, np.ones(len(alone)))
+    least = min(by_hand(terms, alone, chosen) for chosen in choices(alone))
+    told = pass_messages(total, 60, shared=False, lasting=True, stop=never)
+    assert improve(total, terms, told, never)[1] == pytest.approx(least)
+    pass_messages(total, 2000, shared=True, lasting=True, stop=never)
+    assert bound_of(total, terms, alone) == pytest.approx(least, rel=0.02, abs=0.2)
+
+
+@given(SEEDS, st.booleans(), st.booleans())
+def test_the_core_says_what_the_reference_says(seed: int, shared: bool, lasting: bool) -> None:
+    terms, alone = random_sum(seed)
+    rng = np.random.default_rng(seed)
+    terms = [term._replace(counts=rng.integers(1, 40, len(term.counts)).astype(float)) for term in terms]
+    size = rng.integers(1, 40, len(alone)).astype(float)
+    both = sum_of(terms, alone, size), Reference(terms, alone, size)
+    assert isinstance(both[0], core.Sum)
+    for sweep in range(4):
+        for total in both:
+            total.sweep(sweep % 2 == 1, shared, lasting)
+        for number, term in enumerate(terms):
+            for slot in range(len(term.tables)):
+                mine, theirs = (total.messages(number, slot) for total in both)
+                np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-6)
+    assert both[0].left() == pytest.approx(both[1].left(), rel=1e-9, abs=1e-6)
+    chosen = np.zeros(len(alone), np.int64)
+    mine, theirs = (total.gains(chosen) for total in both)
+    np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-6)
+
+
+def test_the_first_of_equal_values_and_ways_is_taken() -> None:
+    costs = np.asarray([[3.0, 1.0, 1.0], [3.0, 1.0, 1.0]])
+    terms = [Terms(np.zeros(2), [costs], np.asarray([[0]]), np.ones(1))]
+    alone, size = np.zeros((1, 3)), np.ones(1)
+    for total in (sum_of(terms, alone, size), Reference(terms, alone, size)):
+        total.sweep(False, False, False)
+        assert total.best().tolist() == [1]
+        assert total.taken(0, total.best()) == [0]
+
+
+def test_it_stops_when_it_is_told_to() -> None:
+    terms = [Terms(np.zeros(1), [np.asarray([[1.0, 0.0]])], np.asarray([[0]]), np.ones(1))]
+    total = sum_of(terms, np.zeros((1, 2)), np.ones(1))
+    assert pass_messages(total, 9, shared=False, stop=lambda: True).tolist() == [0]
+    assert pass_messages(total, 9, shared=False, stop=never).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"variables": np.asarray([[7]])}, "variables that there are not"),
+        ({"variables": np.asarray([[-1]])}, "-1 is below 0"),
+        ({"tables": [np.zeros((1, 9))]}, "values or variables that there are not"),
+        ({"tables": [np.zeros((3, 2))]}, "values or variables that there are not"),
+        ({"counts": np.ones(4)}, "a count for each row"),
+        ({"base": np.zeros(0)}, "a term needs ways"),
+    ],
+)
+def test_terms_that_do_not_fit_are_refused(change: dict[str, Any], error: str) -> None:
+    term = Terms(np.zeros(1), [np.zeros((1, 2))], np.asarray([[0]]), np.ones(1))
+    with pytest.raises(EngineError, match=error):
+        sum_of([term._replace(**change)], np.zeros((1, 2)), np.ones(1))
+
+
+def test_choices_that_do_not_fit_are_refused() -> None:
+    term = Terms(np.zeros(1), [np.zeros((1, 2))], np.asarray([[0]]), np.ones(1))
+    total = sum_of([term], np.zeros((1, 2)), np.ones(1))
+    wrong: list[Integers] = [np.asarray([2]), np.asarray([0, 0]), np.asarray([-1])]
+    for chosen in wrong:
+        with pytest.raises(EngineError):
+            total.energy(chosen)
+    with pytest.raises(EngineError, match="no terms 1"):
+        total.messages(1, 0)
+    with pytest.raises(EngineError, match="no slot 1"):
+        total.messages(0, 1)
