@@ -77,9 +77,9 @@ class Store(Protocol):
         ...
 
     def found(self, relation: str) -> Found:
-        """The columns of a relation as ``columns``, but in the order in which its tuples were found, and the
-        number of the first tuple of each round but the first. A tuple follows from those of earlier strata
-        and of earlier rounds, but for what an eqrel adds to itself."""
+        """The columns of a relation as ``columns``, but in the order in which tuples were found, of 32 bits a
+        word where all fit, and the number of the first tuple of each round but the first. A tuple follows
+        from those of earlier strata and of earlier rounds, but for what an eqrel adds to itself."""
         ...
 
     def facts(self, relation: str) -> list[tuple[Any, ...]]:

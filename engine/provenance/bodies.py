@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..language.syntax import Atom, Literal, Term
-from .extents import Hits, StoredExtents
+from .extents import Extent, Hits, StoredExtents
 from .matching import Bindings, Matcher, Row, Rules
 
 Key = tuple[str, Row]
@@ -19,19 +19,28 @@ Below = Callable[[str, Hits, int], Iterable[Row]]
 
 
 class Next(NamedTuple):
-    """A literal of a body that may come next, and those that are left then.
+    """A literal of a body that may come next, and what is left then.
 
-    Of an atom the ``columns`` whose values are known, what gives these, the variables that it brings, and
-    what else stands in it.
+    Of an atom its tuples, the ``columns`` whose values are known, what gives these, the variables that it
+    brings, and what else stands in it.
     """
 
     at: int
     literal: Literal
-    rest: tuple[int, ...]
+    rest: Left
+    extent: Extent | None = None
     columns: tuple[int, ...] = ()
     values: Callable[[Bindings], Any] = tuple
     free: tuple[tuple[int, str], ...] = ()
     others: tuple[tuple[int, Term], ...] = ()
+
+
+class Left:
+    """Literals of a body that are left at some point, where always the same variables are known."""
+
+    def __init__(self, body: tuple[Literal, ...], literals: tuple[int, ...], ordered: bool) -> None:
+        self.body, self.literals, self.ordered = body, literals, ordered
+        self.nexts: tuple[Next, ...] = ()
 
 
 class Bodies:
@@ -40,31 +49,37 @@ class Bodies:
     def __init__(self, rules: Rules, extents: StoredExtents, below: Below) -> None:
         self._rules, self._extents, self._below = rules, extents, below
         self._matcher = Matcher(rules, extents, extents)
-        self._nexts: dict[tuple[int, tuple[int, ...], frozenset[str]], tuple[Next, ...]] = {}
+        self._whole: dict[tuple[int, frozenset[str], bool], Left] = {}
+
+    def forget(self) -> None:
+        """See anew how bodies are solved: tuples are in another order now."""
+        self._whole.clear()
 
     def solutions(
         self, body: tuple[Literal, ...], bindings: Bindings, height: int | None = None
     ) -> Iterator[tuple[Bindings, Held]]:
         """The solutions of a body, with the tuples of its atoms: below a height, if one is given."""
-        return self._solutions(body, tuple(range(len(body))), bindings, (), height)
+        return self._solutions(self.whole(body, bindings, height is not None), bindings, (), height)
+
+    def whole(self, body: tuple[Literal, ...], bindings: Bindings, ordered: bool = False) -> Left:
+        """All of a body, where these variables are known; ``ordered``: its atoms' tuples by height."""
+        key = (id(body), frozenset(bindings), ordered)
+        if key not in self._whole:
+            self._whole[key] = Left(body, tuple(range(len(body))), ordered)
+        return self._whole[key]
 
     def _solutions(
-        self,
-        body: tuple[Literal, ...],
-        left: tuple[int, ...],
-        bindings: Bindings,
-        held: Held,
-        height: int | None,
+        self, left: Left, bindings: Bindings, held: Held, height: int | None
     ) -> Iterator[tuple[Bindings, Held]]:
-        if not left:
+        if not left.literals:
             if self._matcher.agrees(bindings):
                 yield bindings, held
             return
-        step, hits = self.next(body, left, bindings, height)
-        literal, rest = step.literal, step.rest
+        step, hits = self.next(left, bindings)
+        literal = step.literal
         if hits is None or not isinstance(literal, Atom):
             for more in self._matcher.literal(literal, bindings):
-                yield from self._solutions(body, rest, more, held, height)
+                yield from self._solutions(step.rest, more, held, height)
             return
         rows = hits.tuples() if height is None else self._below(literal.name, hits, height)
         for row in rows:
@@ -75,37 +90,31 @@ class Bodies:
             for i, term in step.others:
                 found = found if found is None else self._matcher.unified(term, row[i], found)
             if found is not None:
-                more_held = (*held, (step.at, (literal.name, row)))
-                yield from self._solutions(body, rest, found, more_held, height)
+                yield from self._solutions(step.rest, found, (*held, (step.at, (literal.name, row))), height)
 
-    def next(
-        self, body: tuple[Literal, ...], left: tuple[int, ...], bindings: Bindings, height: int | None = None
-    ) -> tuple[Next, Hits | None]:
+    def next(self, left: Left, bindings: Bindings) -> tuple[Next, Hits | None]:
         """The literal of a body that comes next; of an atom the tuples that have its known values."""
-        key = (id(body), left, frozenset(bindings))
-        nexts = self._nexts.get(key)
-        if nexts is None:
-            nexts = self._nexts[key] = tuple(self._candidates(body, left, set(bindings)))
-        best, least = nexts[0], None
-        for step in nexts:
-            if isinstance(step.literal, Atom):
-                values = step.values(bindings)
-                hits = self._extents.search(step.literal.name, step.columns, values, height is not None)
+        if not left.nexts:
+            left.nexts = tuple(self._candidates(left, set(bindings)))
+        best, least = left.nexts[0], None
+        for step in left.nexts:
+            if step.extent is not None:
+                hits = step.extent.search(step.columns, step.values(bindings))
                 if least is None or len(hits.rows) < len(least.rows):
                     best, least = step, hits
         return best, least
 
-    def _candidates(
-        self, body: tuple[Literal, ...], left: tuple[int, ...], known: set[str]
-    ) -> Iterator[Next]:
+    def _candidates(self, left: Left, known: set[str]) -> Iterator[Next]:
         """The literals of which one may come next: a single one, or atoms."""
-        test = next((i for i in left if self._rules.tests(body[i], known)), None)
-        ready = [i for i in left if self._rules.ready(body[i], known)] if test is None else [test]
+        body, literals = left.body, left.literals
+        test = next((i for i in literals if self._rules.tests(body[i], known)), None)
+        ready = [i for i in literals if self._rules.ready(body[i], known)] if test is None else [test]
         for i in [i for i in ready if isinstance(body[i], Atom)] or ready[:1]:
-            literal, rest = body[i], tuple(other for other in left if other != i)
+            literal = body[i]
+            rest = Left(body, tuple(other for other in literals if other != i), left.ordered)
             yield self._atom(i, literal, rest, known) if isinstance(literal, Atom) else Next(i, literal, rest)
 
-    def _atom(self, at: int, atom: Atom, rest: tuple[int, ...], known: set[str]) -> Next:
+    def _atom(self, at: int, atom: Atom, rest: Left, known: set[str]) -> Next:
         shape = self._rules.shape(atom)
         given = {i: name for i, name in shape.variables if name in known}
         free = tuple((i, name) for i, name in shape.variables if name not in known)
@@ -114,7 +123,8 @@ class Bodies:
             values: Callable[[Bindings], Any] = itemgetter(*map(given.__getitem__, columns))
         else:
             values = _reader([(given.get(i), shape.constants.get(i)) for i in columns])
-        return Next(at, atom, rest, columns, values, free, shape.others)
+        extent = self._extents.extent(atom.name, rest.ordered)
+        return Next(at, atom, rest, extent, columns, values, free, shape.others)
 
 
 def _reader(parts: list[tuple[str | None, Any]]) -> Callable[[Bindings], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, takewhile
 from operator import itemgetter
@@ -32,8 +33,8 @@ class StoredExtents:
     def __init__(self, store: Store, plan: Plan) -> None:
         self._store = store
         self._relations = {relation.name: relation for relation in plan.relations}
-        self._found: dict[str, _Extent] = {}
-        self._ordered: dict[str, _Extent] = {}  # by height
+        self._found: dict[str, Extent] = {}
+        self._ordered: dict[str, Extent] = {}  # by height
         self._values = _Values(store)
 
     def at_height(self, found: Mapping[str, Found]) -> None:
@@ -47,37 +48,29 @@ class StoredExtents:
         """The tuples that have the ``known`` values by column."""
         columns = tuple(sorted(known))
         values = tuple([known[column] for column in columns])
-        return self.search(relation, columns, _alone(values)).tuples()
+        return self.extent(relation).search(columns, _alone(values)).tuples()
 
-    def search(self, relation: str, columns: tuple[int, ...], values: Any, ordered: bool = False) -> Hits:
-        """The tuples that have some values in some columns, as a tuple, or one of them by itself; no Python
-        object is made of any yet. ``ordered``: by height, where it is known."""
-        extent = self._in_rounds(relation) if ordered else self._of(relation)
-        return extent.search(columns, values)
-
-    def round(self, relation: str, row: Row) -> int | None:
-        """The round of a tuple; None where it was not found."""
-        extent = self._in_rounds(relation)
-        number = extent.number(row)
-        return None if number is None else int(extent.starts.searchsorted(number, "right"))
-
-    def holds(self, relation: str, row: Row) -> bool:
-        """Whether there is a tuple."""
-        return self._of(relation).number(row) is not None
-
-    def _in_rounds(self, relation: str) -> _Extent:
-        """A relation in the order of heights, where that was taken, or as the store has it."""
-        return self._ordered.get(relation) or self._of(relation)
-
-    def _of(self, relation: str) -> _Extent:
-        """A relation as the store has it."""
+    def extent(self, relation: str, ordered: bool = False) -> Extent:
+        """A relation as the store has it; ``ordered``: by height, where that is known."""
+        if ordered and relation in self._ordered:
+            return self._ordered[relation]
         if relation not in self._found:
             self._found[relation] = self._extent(relation, self._store.found(relation))
         return self._found[relation]
 
-    def _extent(self, relation: str, found: Found) -> _Extent:
+    def round(self, relation: str, row: Row) -> int | None:
+        """The round of a tuple; None where it was not found."""
+        extent = self.extent(relation, ordered=True)
+        number = extent.number(row)
+        return None if number is None else bisect_right(extent.starts, number)
+
+    def holds(self, relation: str, row: Row) -> bool:
+        """Whether there is a tuple."""
+        return self.extent(relation).number(row) is not None
+
+    def _extent(self, relation: str, found: Found) -> Extent:
         count = len(found[0][0]) if found[0] else self._store.count(relation)
-        return _Extent(self._relations[relation], found, count, self._values)
+        return Extent(self._relations[relation], found, count, self._values)
 
 
 class _Values:
@@ -109,7 +102,7 @@ class _Values:
 class Hits(NamedTuple):
     """Those among some rows of a relation that have some words by column, and zeros in some columns."""
 
-    extent: _Extent
+    extent: Extent
     rows: Numbers
     words: Mapping[int, int] = MappingProxyType({})
     zeros: tuple[int, ...] = ()
@@ -119,7 +112,7 @@ class Hits(NamedTuple):
         extent = self.extent
         end = extent.count
         if round_ is not None and round_ <= len(extent.starts):
-            end = int(extent.starts[round_ - 1]) if round_ > 0 else 0
+            end = extent.starts[round_ - 1] if round_ > 0 else 0
         return map(extent.row, self.numbers(end))
 
     def numbers(self, end: int) -> Iterator[int]:
@@ -129,23 +122,32 @@ class Hits(NamedTuple):
             rows = rows[: rows.searchsorted(end)]
             for column, word in self.words.items():
                 rows = rows[self.extent.columns[column][rows] == word]
+            if len(rows) < _BLOCK:
+                return self._exact(iter(rows.tolist()))
             starts = range(0, len(rows), _BLOCK)
-            numbers: Iterator[int] = chain.from_iterable(
-                rows[start : start + _BLOCK].tolist() for start in starts
-            )
-        else:
-            numbers = takewhile(end.__gt__, rows)
+            return self._exact(chain.from_iterable(rows[at : at + _BLOCK].tolist() for at in starts))
+        numbers = takewhile(end.__gt__, rows)
+        return self._exact(filter(self._has, numbers) if self.words else numbers)
+
+    def _exact(self, numbers: Iterator[int]) -> Iterator[int]:
         return filter(self._zero, numbers) if self.zeros else numbers
+
+    def _has(self, number: int) -> bool:
+        return all(self.extent.columns[column][number] == word for column, word in self.words.items())
 
     def _zero(self, number: int) -> bool:
         return all(self.extent.columns[column][number] << 1 == 0 for column in self.zeros)
 
 
-class _Extent:
+class Extent:
     """A relation in the order of rounds; ``starts`` are the first tuples of each but the first."""
 
     def __init__(self, relation: Relation, found: Found, count: int, values: _Values) -> None:
-        self.columns, self.starts = found
+        # What is read as it is may have 32 bits.
+        narrow = [column.type in ("number", "symbol") for column in relation.columns]
+        columns = zip(found[0], narrow, strict=True)
+        self.columns = [words if may_be else words.astype(np.int64, copy=False) for words, may_be in columns]
+        self.starts = found[1].tolist()
         self.count = count
         self._relation = relation
         self._values = values
@@ -154,6 +156,9 @@ class _Extent:
         self._floats = {i for i, column in enumerate(relation.columns) if column.type == "float"}
         self._groups: dict[int, _Groups] = {}
         self._few: dict[int, dict[int, Words]] = {}
+        # Of a column's word, by another column: its rows by their words, and how often they were asked for.
+        self._parts: dict[tuple[int, int, int], dict[int, list[int]]] = {}
+        self._asked: dict[tuple[int, int, int], int] = {}
         self._readers = [self._reader(column) for column in range(len(self.columns))]
         self._words: dict[int, dict[Any, int]] = {}  # of records, by column
         self._numbers: dict[Row, int | None] = {}  # of tuples that were asked for
@@ -162,7 +167,8 @@ class _Extent:
         self._searches: dict[tuple[int, ...], int] = {}  # without an index
 
     def search(self, columns: tuple[int, ...], values: Any) -> Hits:
-        """The tuples that have some values, as ``StoredExtents.search`` takes them."""
+        """The tuples that have some values in some columns, as a tuple, or one of them by itself; no Python
+        object is made of any yet."""
         index = self._index(columns)
         if index is not None:
             return Hits(self, index.get(values, ()))
@@ -220,8 +226,23 @@ class _Extent:
                 found = self._with(column, words[column])
                 if best < 0 or len(found) < len(rows):
                     best, rows = column, found
-        del words[best]
+        word = words.pop(best)
+        for column in words:
+            part = self._part((best, word, column), rows)
+            if part is not None:
+                return Hits(self, part.get(words.pop(column), ()), words, zeros)
         return Hits(self, rows, words, zeros)
+
+    def _part(self, within: tuple[int, int, int], rows: Words) -> dict[int, list[int]] | None:
+        """The rows of a column's word by another column; None where they would not pay yet."""
+        if within not in self._parts:
+            self._asked[within] = asked = self._asked.get(within, 0) + 1
+            if asked * _SHARE < len(rows):
+                return None
+            part = self._parts[within] = {}
+            for row, word in zip(rows.tolist(), self.columns[within[2]][rows].tolist(), strict=True):
+                part.setdefault(word, []).append(row)
+        return self._parts[within]
 
     def _with(self, column: int, word: int) -> Words:
         """The rows that have a word in a column: it is looked through for the first few, and grouped then."""
@@ -256,7 +277,7 @@ class _Extent:
         """What reads the value of a row."""
         words, kind = self.columns[column], self._relation.columns[column].type
         if kind in NUMERIC:
-            return words.view(NUMERIC[kind]).item
+            return (words if kind == "number" else words.view(NUMERIC[kind])).item
         if kind == "symbol":
             return lambda row: self._values.text(words.item(row))
         store, name = self._values.store, self._relation.name
@@ -266,7 +287,7 @@ class _Extent:
         """The values of all rows."""
         words, kind = self.columns[column], self._relation.columns[column].type
         if kind in NUMERIC:
-            return list(words.view(NUMERIC[kind]).tolist())
+            return list((words if kind == "number" else words.view(NUMERIC[kind])).tolist())
         if kind == "symbol":
             return [self._values.text(word) for word in words.tolist()]
         return self._values.store.values(self._relation.name, column, words)
@@ -291,7 +312,7 @@ class _Groups:
             self._starts = np.concatenate([[0], np.bincount(near, minlength=self._span).cumsum()])
         else:
             self._rows = np.argsort(words, kind="stable")
-            self._starts = words[self._rows]
+            self._starts = words[self._rows].astype(np.int64, copy=False)
 
     def rows(self, word: int) -> Words:
         """The rows of a word, ascending."""

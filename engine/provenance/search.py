@@ -10,9 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ...collector import no_collections
@@ -24,7 +22,7 @@ from ..plan.cache import Request
 from ..plan.compiler import Written, compile_heights
 from ..plan.plan import Plan, Source
 from ..transform.heights import grown
-from .bodies import Bodies, Key
+from .bodies import Bodies, Key, Left
 from .extents import Hits, StoredExtents
 from .matching import Bindings, Matcher, Row, Rules
 from .proof import Proof
@@ -43,6 +41,7 @@ class _Step(NamedTuple):
 
 
 _FACT = _Step()
+_OPEN = _Step()  # not looked into
 
 
 @dataclass(frozen=True)
@@ -97,6 +96,8 @@ class Search:
             for name, clauses in self._clauses.items()
         }
         self._passed: set[str] = set()  # relations whose tuples were found in the order of heights
+        self._rounds: Rounds | None = None
+        self._offsets: dict[str, int] = {}  # what is to be added to the round of a tuple for its height
         self.extents = StoredExtents(store, plan)
         self._given: dict[str, set[Row]] = {}
         self._steps: dict[Key, _Step] = {}
@@ -114,24 +115,22 @@ class Search:
             return None
         with no_collections():
             self._order(relation)
-            order: dict[Key, int] = {}  # every step with its distance from the goal
-            waiting = [goal]
-            distance = 0
-            while waiting and (depth is None or distance <= depth):
-                order.update((key, distance) for key in waiting)
-                if depth is None or distance < depth:
-                    near = (k for step in map(self._step, waiting) for k in step.premises + step.counted)
-                    waiting = [key for key in dict.fromkeys(near) if key not in order]
-                distance += 1
-            return self._built(goal, {k for k, d in order.items() if depth is None or d < depth})
+            distances = {goal: 0}
+            near = [goal]
+            for key in near:  # which grows
+                distance = distances[key]
+                if distance == depth:
+                    break
+                step = self._step(key)
+                for premise in step.premises + step.counted:
+                    if premise not in distances:
+                        distances[premise] = distance + 1
+                        near.append(premise)
+            return self._built(near, {key for key in near if distances[key] != depth})
 
     def height(self, relation: str, row: Row) -> int:
         """The height of a proof that was asked for."""
         return self._height((relation, row)) or 0
-
-    @cached_property
-    def _rounds(self) -> Rounds:
-        return Rounds(self._plan, self._clauses, self._facts, self._at_once)
 
     def _order(self, goal: str) -> None:
         """See that the heights of the tuples are known that proofs of a relation may go through."""
@@ -141,36 +140,43 @@ class Search:
             more = [u.relation for u in uses if u.strict != "negation" and u.relation in self._derived]
             waiting += dict.fromkeys(name for name in more if name not in needed)
             needed.update(dict.fromkeys(more))
+        if self._rounds is None:
+            self._rounds = Rounds(self._plan, self._clauses, self._facts, self._at_once)
+            self._offsets.update(self._rounds.offsets)
         if self._passed.issuperset(needed) or all(map(self._rounds.says, needed)):
             return
         plan, shared = compile_heights(self._request, goal, self._derived, chosen(self._plan))
         found = self._store.ask_found(plan.to_json(), shared, self._limits)
         self.extents.at_height({name: found[grown(name)] for name in needed if grown(name) in found})
+        self._bodies.forget()
         self._passed.update(needed)
+        self._offsets.update(dict.fromkeys(needed, 0))
 
-    def _built(self, goal: Key, closed: set[Key]) -> Proof:
-        """The proof of a goal; steps that are not in ``closed`` stay open."""
+    def _built(self, keys: list[Key], closed: set[Key]) -> Proof:
+        """The proof of the first of some goals, of which each other one is a premise of one before it; steps
+        that are not in ``closed`` stay open."""
         proofs: dict[Key, Proof] = {}
-        waiting = [goal]
+        waiting = keys.copy()
         while waiting:
-            key = waiting[-1]
-            step = self._step(key) if key in closed else _Step()
-            missing = [k for k in (*step.premises, *step.counted) if k not in proofs]
-            waiting += missing
-            if missing:
+            key = waiting.pop()
+            if key in proofs:
                 continue
-            waiting.pop()
-            if key not in proofs:
-                shown = (step.bindings or {}).items()
-                proofs[key] = Proof(
-                    *key,
-                    step.source,
-                    tuple(proofs[k] for k in step.premises),
-                    tuple(proofs[k] for k in step.counted),
-                    tuple((name, value) for name, value in shown if "@" not in name),
-                    open=step.lost or (key not in closed and not self.is_given(*key)),
-                )
-        return proofs[goal]
+            step = self._step(key) if key in closed else _OPEN
+            missing = [k for k in step.premises + step.counted if k not in proofs]
+            if missing:
+                waiting.append(key)
+                waiting += missing
+                continue
+            shown = [pair for pair in (step.bindings or {}).items() if "@" not in pair[0]]
+            proofs[key] = Proof(
+                *key,
+                step.source,
+                tuple([proofs[k] for k in step.premises]),
+                tuple([proofs[k] for k in step.counted]),
+                tuple(shown),
+                step.lost or (step is _OPEN and not self.is_given(*key)),
+            )
+        return proofs[keys[0]]
 
     def is_given(self, relation: str, row: Row) -> bool:
         """Whether a tuple is a fact."""
@@ -182,34 +188,34 @@ class Search:
         return self._given[relation]
 
     def _step(self, key: Key) -> _Step:
-        if key not in self._steps:
-            self._steps[key] = _FACT if self.is_given(*key) else self._derivation(*key)
-        return self._steps[key]
+        step = self._steps.get(key)
+        if step is None:
+            step = self._steps[key] = _FACT if self.is_given(*key) else self._derivation(key)
+        return step
 
     def _below(self, atom: str, hits: Hits, height: int) -> Iterator[Row]:
         """Those of the tuples of an atom that are of lesser height."""
+        offset = self._offsets.get(atom)
+        if offset is not None:
+            return hits.tuples(height - offset)
         if atom not in self._derived:
             return hits.tuples()
-        if atom in self._passed or atom in self._rounds.offsets:
-            return hits.tuples(height - self._offset(atom))
         heights = ((row, self._height((atom, row))) for row in hits.tuples())
         return (row for row, found in heights if found is not None and found < height)
 
     def _height(self, key: Key) -> int | None:
         """The height of a tuple; None where it follows only from what others made superfluous."""
-        if key not in self._heights:
-            relation, row = key
-            if self.is_given(*key):
-                self._heights[key] = 0
-            elif relation in self._passed or relation in self._rounds.offsets:
-                height = self.extents.round(relation, row)
-                self._heights[key] = None if height is None else height + self._offset(relation)
-            else:
-                self._steps[key], self._heights[key] = self._lowest(*key)
-        return self._heights[key]
+        return 0 if self.is_given(*key) else self._derived_height(key)
 
-    def _offset(self, relation: str) -> int:
-        return 0 if relation in self._passed else self._rounds.offsets[relation]
+    def _derived_height(self, key: Key) -> int | None:
+        """The height of a tuple that is no fact."""
+        offset = self._offsets.get(key[0])
+        if offset is not None:
+            round_ = self.extents.round(*key)
+            return None if round_ is None else round_ + offset
+        if key not in self._heights:
+            self._steps[key], self._heights[key] = self._lowest(*key)
+        return self._heights[key]
 
     def _lowest(self, relation: str, row: Row) -> tuple[_Step, int | None]:
         """The derivation of a tuple that is of the least height, found from what is of any, and this."""
@@ -224,13 +230,14 @@ class Search:
             limit = below
         return best, None if below is None else below + 1
 
-    def _derivation(self, relation: str, row: Row) -> _Step:
+    def _derivation(self, key: Key) -> _Step:
         """The first derivation of a tuple from those below its height: all of these are of the least."""
-        height = self._height((relation, row))
-        if (relation, row) in self._steps:
-            return self._steps[relation, row]
+        height = self._derived_height(key)
+        if key in self._steps:
+            return self._steps[key]
         if height is None:
             return _Step(lost=True)
+        relation, row = key
         clauses = self._clauses if height == 1 else self._higher  # from facts alone comes what is of height 1
         found = self._derivations(clauses.get(relation, ()), dict(enumerate(row)), height)
         step = next((step for _, step in found), None)
@@ -250,9 +257,8 @@ class Search:
             for bindings, held in self._bodies.solutions(clause.body, start, height):
                 row = self._head(clause, wanted, bindings)
                 if row is not None:
-                    premises = dict.fromkeys(key for _, key in sorted(held, key=itemgetter(0)))
-                    counted = dict.fromkeys(islice(self._counted(clause, bindings), _COUNTED))
-                    yield row, _Step(source, tuple(premises), tuple(counted), bindings)
+                    premises = tuple(dict.fromkeys([key for _, key in sorted(held)]))
+                    yield row, _Step(source, premises, self._counted(clause, bindings), bindings)
 
     def _start(self, clause: Clause, wanted: dict[int, Any]) -> Bindings | None:
         """The variables of a clause that its head gives a value; None where the head cannot be the tuple."""
@@ -276,14 +282,22 @@ class Search:
             [wanted[i] if i in wanted else matcher.value(term, bindings) for i, term in enumerate(args)]
         )
 
-    def _counted(self, clause: Clause, bindings: Bindings) -> Iterator[Key]:
-        """The tuples that the aggregates of a clause go through."""
+    def _counted(self, clause: Clause, bindings: Bindings) -> tuple[Key, ...]:
+        """The tuples that the aggregates of a clause go through, so many of them."""
         if id(clause) not in self._aggregates:
             self._aggregates[id(clause)] = list(_aggregates((clause.head, clause.body)))
-        for aggregate in self._aggregates[id(clause)]:
+        aggregates = self._aggregates[id(clause)]
+        return (
+            tuple(dict.fromkeys(islice(self._gone_through(aggregates, bindings), _COUNTED)))
+            if aggregates
+            else ()
+        )
+
+    def _gone_through(self, aggregates: Iterable[Aggregate], bindings: Bindings) -> Iterator[Key]:
+        for aggregate in aggregates:
             outer = {name: bindings[name] for name in aggregate.outer if name in bindings}
             for _, held in self._bodies.solutions(aggregate.body, outer):
-                yield from (key for _, key in sorted(held, key=itemgetter(0)))
+                yield from (key for _, key in sorted(held))
 
     def _path(self, relation: str, row: Row, height: int) -> _Step | None:
         """The fewest pairs, each given or derived by a rule, that lead from one member of a class to
@@ -331,15 +345,13 @@ class Search:
         args = self.rules.args(attempt.clause.head)
         tries = 0
 
-        body = attempt.clause.body
-
-        def walk(done: tuple[Literal, ...], left: tuple[int, ...], bindings: Bindings) -> None:
+        def walk(done: tuple[Literal, ...], left: Left, bindings: Bindings) -> None:
             nonlocal best, tries
-            if not left:
+            if not left.literals:
                 if all(matcher.equal(args[i], value, bindings) for i, value in wanted.items()):
                     best = replace(attempt, found=done, missing=None, bindings=bindings)
                 return
-            step, _ = self._bodies.next(body, left, bindings)
+            step, _ = self._bodies.next(left, bindings)
             if best is attempt or (best.missing is not None and len(done) > len(best.found)):
                 best = replace(attempt, found=done, missing=step.literal, bindings=bindings)
             for more in matcher.literal(step.literal, bindings):
@@ -348,7 +360,7 @@ class Search:
                 if tries > TRIES or best.missing is None:
                     return
 
-        walk((), tuple(range(len(body))), start)
+        walk((), self._bodies.whole(attempt.clause.body, start), start)
         return replace(best, complete=tries <= TRIES or best.missing is None)
 
 

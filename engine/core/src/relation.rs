@@ -229,15 +229,24 @@ impl Relation {
     }
 
     /// All tuples column by column, new ones too.
-    pub fn columns(&self) -> Vec<Vec<i64>> {
-        let fresh = self.sink.fresh();
-        let words = |rows: &Rows, column: usize| match rows {
-            Rows::Narrow(words) => {
-                words.iter().skip(column).step_by(self.arity).map(|&word| word.into()).collect()
+    pub fn columns(&self) -> Vec<Rows> {
+        let both = [&self.rows, self.sink.fresh()];
+        let column = |column: usize| match both {
+            [Rows::Narrow(words), Rows::Narrow(fresh)] => {
+                let mut found = Vec::with_capacity(self.len());
+                for words in [words, fresh] {
+                    found.extend(words.iter().skip(column).step_by(self.arity));
+                }
+                Rows::Narrow(found)
             }
-            Rows::Wide(words) => words.iter().skip(column).step_by(self.arity).copied().collect::<Vec<_>>(),
+            _ => {
+                let mut found = Vec::with_capacity(self.len());
+                for rows in both {
+                    found.extend((column..rows.len()).step_by(self.arity).map(|at| rows.word(at)));
+                }
+                Rows::Wide(found)
+            }
         };
-        let column = |column| [words(&self.rows, column), words(fresh, column)].concat();
         (0..self.arity).map(column).collect()
     }
 

@@ -12,6 +12,7 @@ use crate::compile::step::RelationId;
 use crate::machine::functor::float_word;
 use crate::machine::profile;
 use crate::program::Program;
+use crate::relation::rows::Rows;
 use crate::relation::Database;
 use crate::store;
 use crate::values::Values;
@@ -26,7 +27,7 @@ pub struct Store {
 /// A `profile::Record`: the source of a rule, the stratum, the round, seconds, new tuples.
 type Noted = (usize, usize, usize, f64, usize);
 
-type Found<'py> = (Vec<Bound<'py, PyArray1<i64>>>, Bound<'py, PyArray1<i64>>);
+type Found<'py> = (Vec<Bound<'py, PyAny>>, Bound<'py, PyArray1<i64>>);
 
 /// A column of facts.
 #[derive(FromPyObject)]
@@ -187,8 +188,8 @@ impl Store {
         Ok(columns.into_iter().map(|column| column.into_pyarray(py)).collect())
     }
 
-    /// The columns of a relation as `columns`, but in the order in which tuples were found, and the number of the
-    /// first tuple of each round but the first. What was found in one evaluation follows from tuples of earlier
+    /// The columns of a relation as `columns`, but in the order in which tuples were found, int32 where all words of
+    /// the relation fit, and the number of the first tuple of each round but the first. What was found in one evaluation follows from tuples of earlier
     /// strata and earlier rounds.
     fn found<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Found<'py>> {
         let relation = self.program.relation(relation)?;
@@ -249,13 +250,18 @@ impl Store {
 
 /// The columns of a relation in the order in which its tuples were found, and the first tuple of each round but the
 /// first.
-fn order(database: &Database, relation: RelationId) -> (Vec<Vec<i64>>, Vec<i64>) {
+fn order(database: &Database, relation: RelationId) -> (Vec<Rows>, Vec<i64>) {
     let relation = &database.relations[relation.0];
     (relation.columns(), relation.rounds().iter().map(|&row| row as i64).collect())
 }
 
-fn arrays(py: Python<'_>, (columns, rounds): (Vec<Vec<i64>>, Vec<i64>)) -> Found<'_> {
-    (columns.into_iter().map(|column| column.into_pyarray(py)).collect(), rounds.into_pyarray(py))
+/// Arrays of 32 bits a word where all of them fit.
+fn arrays(py: Python<'_>, (columns, rounds): (Vec<Rows>, Vec<i64>)) -> Found<'_> {
+    let array = |column| match column {
+        Rows::Narrow(words) => words.into_pyarray(py).into_any(),
+        Rows::Wide(words) => words.into_pyarray(py).into_any(),
+    };
+    (columns.into_iter().map(array).collect(), rounds.into_pyarray(py))
 }
 
 /// A column as the words that stand for its values.
