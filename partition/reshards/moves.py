@@ -7,14 +7,19 @@ collective-permute. Slicing out of what a device has is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, permutations
 from math import prod
-from typing import Any, Literal
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from ..layouts import Axes, Dims, Layout, Pieces, Shape
 
+Places = npt.NDArray[np.int64]
 Kind = Literal[
     "slice", "mask", "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_permute"
 ]
@@ -36,6 +41,27 @@ class Step:
     to: int = -1
 
 
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Steps from one layout to another: their ``price`` together, in elements that a device sends, and how
+    many of them are collectives (``sends``). The steps are made when they are asked for."""
+
+    price: float
+    sends: int
+    make: Callable[[], tuple[Step, ...]]
+
+    @classmethod
+    def of(cls, steps: Iterable[Step]) -> Plan:
+        """The plan of some steps."""
+        made = tuple(steps)
+        return cls(sum(step.price for step in made), sum(step.price > 0 for step in made), lambda: made)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, in order."""
+        return self.make()
+
+
 class Moves:
     """The steps between layouts on some axes."""
 
@@ -45,37 +71,34 @@ class Moves:
         self._of_mesh: dict[int, list[int]] = {}
         self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
         self._permuted: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}
-        self._steps: dict[tuple[Any, ...], tuple[Step, ...]] = {}
+        self._ranges: dict[tuple[int, Pieces], tuple[Places, Places]] = {}
 
-    def steps(self, shape: Shape, layout: Layout, goal: Layout, *, direct: bool = False) -> Iterable[Step]:
-        """The steps that can be taken from a layout on the way to a goal; ``direct``: those that bring
-        pieces to where the goal has them."""
-        # Where nothing is padded, what pieces the goal cuts at once can be cut one by one.
-        even = all(size % self.axes.count == 0 for size in shape)
-        pieces = self.same_mesh(layout, goal)
-        if direct or not even:
-            steps = self._all_steps(shape, layout, goal, pieces)
-            return [step for step in steps if not direct or _straight(step, layout, goal)]
-        key = shape, layout, goal.partial, goal.combine, pieces[0] if pieces else -1
-        if key not in self._steps:
-            self._steps[key] = tuple(self._all_steps(shape, layout, goal._replace(dims=layout.dims), pieces))
-        return self._steps[key]
-
-    def _all_steps(self, shape: Shape, layout: Layout, goal: Layout, pieces: Sequence[int]) -> Iterator[Step]:
-        """The steps on the way to a goal, on the mesh of these ``pieces``."""
+    def steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
+        """The steps from a layout on the way to a goal: the same for all goals that are partial alike, on the
+        same mesh."""
         yield from self._reductions(shape, layout, goal)
         key = shape, layout
         if key not in self._gathered:
             self._gathered[key] = tuple(self._gathers(shape, layout))
             self._permuted[key] = tuple(self._permutes(shape, layout))
         yield from self._gathered[key]
-        yield from self._cuts(shape, layout, goal, pieces)
+        pieces, used = self.same_mesh(layout, goal), set(layout.pieces)
+        for d, held in enumerate(layout.dims):
+            yield from self._cuts(shape, layout, d, ((*held, p) for p in pieces if p not in used))
         yield from self._permuted[key]
-        used = set(layout.pieces)
         masks = tuple(p for p in goal.partial if p not in used)
         if masks and (not layout.partial or layout.combine == goal.combine):
             after = Layout(layout.dims, tuple(sorted((*layout.partial, *masks))), goal.combine)
             yield Step("mask", masks, after, 0.0)
+
+    def cuts_at_once(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
+        """Cuts by several pieces that a goal has. Where nothing is padded, these can be cut one by one;
+        pieces that do not nest in the parts that are there can be cut all at once only."""
+        used = set(layout.pieces)
+        for d, (held, wanted) in enumerate(zip(layout.dims, goal.dims, strict=True)):
+            new = *held, *(q for q in wanted if q not in used)
+            if len(new) > len(held) + 1:
+                yield from self._cuts(shape, layout, d, [new])
 
     def fits(self, size: int, pieces: Pieces, fewer: Pieces) -> bool:
         """Whether the parts of a dimension lie in those that fewer pieces make, or the dimension is whole."""
@@ -129,15 +152,22 @@ class Moves:
                     part = prod(axes.local(shape, with_pieces(dims, other, new))) * n
                     yield Step("all_to_all", moved, after, part * (n - 1) / n, d, other)
 
-    def _cuts(self, shape: Shape, layout: Layout, goal: Layout, pieces: Sequence[int]) -> Iterator[Step]:
-        used, dims = set(layout.pieces), layout.dims
-        for d, (held, wanted) in enumerate(zip(dims, goal.dims, strict=True)):
-            # Pieces that do not nest in the parts that are there can be cut all at once only.
-            together = (*held, *(q for q in wanted if q not in used))
-            for new in [together, *((*held, p) for p in pieces if p not in used)]:
-                if len(new) > len(held) and self.fits(shape[d], new, held):
-                    after = Layout(with_pieces(dims, d, new), layout.partial, layout.combine)
-                    yield Step("slice", new[len(held) :], after, 0.0, d)
+    def _cuts(self, shape: Shape, layout: Layout, d: int, ways: Iterable[Pieces]) -> Iterator[Step]:
+        """The cuts of a dimension after which it is split in one of these ways."""
+        held = layout.dims[d]
+        for new in ways:
+            if self.fits(shape[d], new, held):
+                after = Layout(with_pieces(layout.dims, d, new), layout.partial, layout.combine)
+                yield Step("slice", new[len(held) :], after, 0.0, d)
+
+    def range(self, size: int, pieces: Pieces) -> tuple[Places, Places]:
+        """Where the parts of a dimension begin and end, by device."""
+        key = size, pieces
+        if key not in self._ranges:
+            tile = self.axes.tile(size, pieces)
+            low = np.minimum(self.axes.index(pieces) * tile, size)
+            self._ranges[key] = low, np.minimum(low + tile, size)
+        return self._ranges[key]
 
     def same_mesh(self, layout: Layout, goal: Layout) -> list[int]:
         """The pieces of the mesh of two layouts."""
@@ -179,7 +209,7 @@ class Moves:
                 yield from ((p, *more) for more in self._making(rest, count // self.axes.sizes[p]))
 
 
-def _straight(step: Step, layout: Layout, goal: Layout) -> bool:
+def straight(step: Step, layout: Layout, goal: Layout) -> bool:
     """Whether a step brings pieces to where the goal has them."""
     ends = zip(step.after.dims, layout.dims, goal.dims, strict=True)
     return all(new == held or set(new) <= {*held, *wanted} for new, held, wanted in ends)

@@ -9,8 +9,7 @@ from jaxlib.mlir import ir
 
 from ..building import Builder, element_of, shape_of
 from ..layouts import Axes, Layout, Shape
-from .moves import Step
-from .planning import Plan
+from .moves import Plan, Step
 
 
 def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, plan: Plan) -> Any:

@@ -1,0 +1,165 @@
+"""The cheapest steps between layouts of tensors of one shape: shortest paths, found by A*."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from math import inf, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ..layouts import Axes, Layout, Pieces, Shape
+from .moves import Moves, Plan, Step, straight, with_pieces
+
+Integers = npt.NDArray[np.int64]
+Edge = tuple[int, float, float, Step]  # the layout it leads to; what any such step costs; what it sends
+
+_STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
+_MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
+
+
+class Search:
+    """Finds plans for tensors of a shape, and remembers them. Layouts are numbered as they are met, for what
+    is nested takes long to look up. ``rate`` is the price of an element that a kind of step sends along
+    pieces."""
+
+    def __init__(self, moves: Moves, shape: Shape, rate: Callable[[str, Pieces], float]) -> None:
+        self._moves, self._shape, self._rate = moves, shape, rate
+        axes = moves.axes
+        self._lowest = min((rate("all_gather", (p,)) for p in range(len(axes.pieces))), default=1.0)
+        self._numbers: dict[Layout, int] = {}
+        self._layouts: list[Layout] = []
+        # Of each layout, which part every device has: by dimension, its first and its last place.
+        self._low, self._high = (np.zeros((16, len(shape), axes.count), np.int64) for _ in range(2))
+        self._edges: dict[tuple[int, Pieces, str, int], list[Edge]] = {}
+        self._to_come: dict[int, dict[int, float]] = {}  # by goal: at least so much
+        self._plans: dict[tuple[int, int], Plan] = {}
+
+    def plan(self, start: Layout, goal: Layout) -> Plan:
+        """The cheapest plan."""
+        ends = self._number(start), self._number(goal)
+        if ends not in self._plans:
+            plan = self._search(*ends) or self._search(*ends, direct=True)
+            self._plans[ends] = plan or by_the_whole(self._moves.axes, self._shape, start, goal)
+        return self._plans[ends]
+
+    def _search(self, start: int, goal: int, *, direct: bool = False) -> Plan | None:
+        """A* search: a bound on the rest guides it.
+
+        ``direct``: only by steps that bring pieces to where they should be. None: it takes too long.
+        """
+        best = {start: 0.0}
+        came: dict[int, tuple[int, Step]] = {}
+        queue = [(0.0, 0, start)]
+        to_come = self._to_come.setdefault(goal, {})
+        done: set[int] = set()
+        count = 0
+        while queue and len(done) < _MOST[direct]:
+            number = heapq.heappop(queue)[-1]
+            if number == goal:
+                return self._plan(came, start, goal)
+            if number in done:
+                continue
+            done.add(number)
+            price = best[number]
+            edges = self._direct(number, goal) if direct else self._onwards(number, goal)
+            if new := {after for after, *_ in edges if after not in to_come}:
+                self._estimate(sorted(new), goal, to_come)
+            for after, once, sent, step in edges:
+                total = price + once + sent
+                if total < best.get(after, inf):
+                    count += 1
+                    best[after], came[after] = total, (number, step)
+                    heapq.heappush(queue, (total + to_come[after], count, after))
+        return None
+
+    @staticmethod
+    def _plan(came: dict[int, tuple[int, Step]], start: int, goal: int) -> Plan:
+        steps, number = list[Step](), goal
+        while number != start:
+            number, step = came[number]
+            steps.append(step)
+        return Plan.of(reversed(steps))
+
+    # ---- Steps ------------------------------------------------------------------------------------------
+
+    def _onwards(self, number: int, goal: int) -> list[Edge]:
+        """The steps from a layout on the way to a goal. Most of them are the same for many goals."""
+        layout, wanted = self._layouts[number], self._layouts[goal]
+        mesh = self._moves.same_mesh(layout, wanted)
+        key = number, wanted.partial, wanted.combine, mesh[0] if mesh else -1
+        if key not in self._edges:
+            self._edges[key] = self._edges_of(self._moves.steps(self._shape, layout, wanted))
+        if all(size % self._moves.axes.count == 0 for size in self._shape):
+            return self._edges[key]
+        return self._edges[key] + self._edges_of(self._moves.cuts_at_once(self._shape, layout, wanted))
+
+    def _direct(self, number: int, goal: int) -> list[Edge]:
+        """The steps that bring pieces to where the goal has them."""
+        layout, wanted = self._layouts[number], self._layouts[goal]
+        steps = [
+            *self._moves.steps(self._shape, layout, wanted),
+            *self._moves.cuts_at_once(self._shape, layout, wanted),
+        ]
+        return self._edges_of(step for step in steps if straight(step, layout, wanted))
+
+    def _edges_of(self, steps: Iterable[Step]) -> list[Edge]:
+        return [
+            (
+                self._number(step.after),
+                _STEP if step.price else _STEP / 1000,
+                step.price * self._rate(step.kind, step.pieces),
+                step,
+            )
+            for step in steps
+        ]
+
+    # ---- Layouts ----------------------------------------------------------------------------------------
+
+    def _number(self, layout: Layout) -> int:
+        number = self._numbers.setdefault(layout, len(self._layouts))
+        if number == len(self._layouts):
+            self._layouts.append(layout)
+            if number == len(self._low):
+                self._low, self._high = (
+                    np.concatenate((a, np.zeros_like(a))) for a in (self._low, self._high)
+                )
+            for d, (size, pieces) in enumerate(zip(self._shape, layout.dims, strict=True)):
+                self._low[number, d], self._high[number, d] = self._moves.range(size, pieces)
+        return number
+
+    def _estimate(self, numbers: Sequence[int], goal: int, to_come: dict[int, float]) -> None:
+        """Adds to what is to come from layouts a lower bound of the price: the most that any device lacks of
+        its new part."""
+        wanted = self._layouts[goal]
+        low, high = self._low[goal], self._high[goal]
+        common = np.minimum(self._high[numbers], high) - np.maximum(self._low[numbers], low)
+        lacks = (high - low).prod(axis=0) - np.maximum(common, 0).prod(axis=1)
+        new_part = prod(self._moves.axes.local(self._shape, wanted.dims))
+        for number, lacking in zip(numbers, lacks.max(axis=1).tolist(), strict=True):
+            loose = any(p not in wanted.partial for p in self._layouts[number].partial)
+            to_come[number] = float(new_part if loose else lacking) * self._lowest
+
+
+def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:
+    """The plain way: the tensor becomes whole, dimension by dimension, and is cut."""
+    steps, layout = list[Step](), start
+    if loose := tuple(p for p in start.partial if p not in goal.partial):
+        rest = tuple(p for p in start.partial if p in goal.partial)
+        layout = Layout(start.dims, rest, start.combine if rest else "")
+        n, size = axes.product(loose), prod(axes.local(shape, start.dims))
+        steps.append(Step("all_reduce", loose, layout, 2 * size * (n - 1) / n))
+    for d, held in enumerate(start.dims):
+        if held != goal.dims[d] or set(held) & set(goal.partial):
+            price = prod(axes.local(shape, layout.dims)) * (axes.product(held) - 1)
+            layout = layout._replace(dims=with_pieces(layout.dims, d, ()))
+            steps += [Step("all_gather", held, layout, float(price), d)] if held else []
+    for d, wanted in enumerate(goal.dims):
+        if wanted != layout.dims[d]:
+            layout = layout._replace(dims=with_pieces(layout.dims, d, wanted))
+            steps.append(Step("slice", wanted, layout, 0.0, d))
+    if layout != goal:
+        masked = tuple(p for p in goal.partial if p not in layout.partial)
+        steps.append(Step("mask", masked, goal, 0.0))
+    return Plan.of(steps)
