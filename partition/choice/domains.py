@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ class Domains:
         self._listed: list[Domain] = []
         self._parts: list[tuple[list[Layout], Integers, Integers]] = []
         self._prices: dict[Any, Floats] = {}
+        self._copying: dict[Any, Floats] = {}
+        self._held: dict[Any, tuple[Floats, Floats]] = {}
 
     def __getitem__(self, number: int) -> Domain:
         """The domain of a number."""
@@ -55,6 +58,28 @@ class Domains:
                 each = np.asarray([self.price(shape, held, layout, width) for held in layouts])
                 self._prices[key] = np.minimum(each[homes], each[copies])
         return self._prices[key]
+
+    def copying(self, shape: Shape, width: int, number: int) -> Floats:
+        """What it costs to make the copy of each place of a domain of its home; nothing where there is
+        none."""
+        key = shape, width, number
+        if key not in self._copying:
+            layouts, *places = self._parts[number]
+            pairs = [(layouts[home], layouts[copy]) for home, copy in zip(*places, strict=True)]
+            found = [self.price(shape, home, copy, width) if home != copy else 0.0 for home, copy in pairs]
+            self._copying[key] = np.asarray(found)
+        return self._copying[key]
+
+    def held(self, shape: Shape, width: int, number: int) -> tuple[Floats, Floats]:
+        """The bytes that a device holds of a value with each place of a domain: of its home, and of its
+        copy."""
+        key = shape, width, number
+        if key not in self._held:
+            layouts, homes, copies = self._parts[number]
+            local = [prod(self._planner.axes.local(shape, layout.dims)) for layout in layouts]
+            each = np.asarray(local, dtype=np.float64) * width
+            self._held[key] = each[homes], np.where(copies != homes, each[copies], 0.0)
+        return self._held[key]
 
     def price(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
         """The price of a reshard, in bytes; FAR where there is none."""

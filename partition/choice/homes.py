@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, prod
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..layouts import Axes, Layout, Shape
+from ..layouts import Layout, Shape
 from ..reshards.planning import Planner
 from .choosing import SUM, Chooser, Way
 from .domains import Domain, Domains
@@ -91,10 +91,6 @@ class Kind(NamedTuple):
     made: bool
     shared: bool
     carried: bool
-
-    def held(self, home: Layout, axes: Axes) -> int:
-        """The bytes that a device holds of such a value."""
-        return self.width * prod(axes.local(self.shape, home.dims))
 
 
 def _used(spot: Spot) -> Iterator[Any]:
@@ -362,24 +358,17 @@ class Homes:
         """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
         it takes. What a loop carries is there all the time: a byte more than propagation gave it costs a byte
         sent, so that what is gathered part by part is not gathered as a whole before."""
-        domains, axes = self.domains, self.planner.axes
-        most = max(map(len, domains), default=1)
-        found = np.full((len(domains), most), FAR)
-        for n, (kind, domain) in enumerate(zip(self.kinds, domains, strict=True)):
-            shape, width, weight = kind.shape, kind.width, self.weights[n]
-            found[n, : len(domain)] = [
-                sum(self._domains.price(shape, place[0], copy, width) for copy in place[1:]) * weight
-                for place in domain
-            ]
+        domains, most = self._domains, max(map(len, self.domains), default=1)
+        found = np.full((len(self.kinds), most), FAR)
+        for n, (kind, number) in enumerate(zip(self.kinds, self.domain_of, strict=True)):
+            shape, width, *_ = kind
+            costs = domains.copying(shape, width, number) * self.weights[n]
             for (layout, weight), count in self.wanted[n].items():
-                prices = self._domains.prices(shape, width, layout, self.domain_of[n], False)
-                found[n, : len(domain)] += prices * weight * count
+                costs = costs + domains.prices(shape, width, layout, number, False) * weight * count
+            homes, copies = domains.held(shape, width, number)
             if kind.carried:
-                more = np.asarray([kind.held(home, axes) for home, *_ in domain]) - kind.held(kind.home, axes)
-                found[n, : len(domain)] += np.maximum(more, 0)
-            if memory:
-                held = [sum(kind.held(each, axes) for each in place) for place in domain]
-                found[n, : len(domain)] += memory * np.asarray(held)
+                costs = costs + np.maximum(homes - homes[0], 0)
+            found[n, : len(costs)] = costs + memory * (homes + copies)
         return found
 
     def _bound(self, total: Sum, alone: Floats) -> float:
