@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from math import prod
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ..program.elements import bits_of
-from .layouts import Axes, Pieces
+from .layouts import Axes, Digit, Pieces, digits
 from .neutral import neutral, zero
 
 Form = Literal["sdy-manual", "manual", "replica"]
@@ -180,32 +181,37 @@ class Builder:
         """The neutral element of a combining op, as a constant. Raises KeyError where it has none."""
         return self.splat(neutral(combine, element), element, shape)
 
-    def device(self) -> Any:
-        """The id of the device that runs this, i32."""
-
-        def make() -> Any:
-            name = "stablehlo.replica_id" if self.form == "replica" else "stablehlo.partition_id"
-            unsigned = self.tensor((), ir.IntegerType.get_unsigned(32))
-            return self.one("stablehlo.convert", [self.one(name, [], unsigned)], self.scalar)
-
-        return self.known("device", make)
-
     def lookup(self, table: npt.NDArray[np.int64]) -> Any:
-        """The entry of a table for this device, i32."""
-        if (table == table[0]).all():
-            return self.number(int(table[0]))
+        """The entry of a table for this device, i32: computed of digits of the device's number where that is
+        possible, which takes accelerators less time than to look it up."""
+        terms, first = digits(table), int(table[0])
 
         def make() -> Any:
-            if (table == np.arange(len(table))).all():
-                return self.device()
-            values: Any = _dense(table.astype(np.int32))
-            held = self.one("stablehlo.constant", [], values.type, {"value": values})
-            sizes = {"slice_sizes": self.integers([1])}
-            one = self.tensor((1,), self.i32)
-            found = self.one("stablehlo.dynamic_slice", [held, self.device()], one, sizes)
-            return self.one("stablehlo.reshape", [found], self.scalar)
+            if terms is None:
+                values: Any = _dense(table.astype(np.int32))
+                held = self.one("stablehlo.constant", [], values.type, {"value": values})
+                sizes = {"slice_sizes": self.integers([1])}
+                one = self.tensor((1,), self.i32)
+                place = self.digit(Digit(1, len(table), 1), len(table))
+                found = self.one("stablehlo.dynamic_slice", [held, place], one, sizes)
+                return self.one("stablehlo.reshape", [found], self.scalar)
+            start = [self.number(first)] if first or not terms else []
+            values = start + [self.digit(term, len(table)) for term in terms]
+            return reduce(partial(self.binary, "stablehlo.add"), values)
 
         return self.known(("table", table.tobytes()), make)
+
+    def digit(self, term: Digit, count: int) -> Any:
+        """A digit of the number of the device that runs this, one of ``count``, times its step, i32."""
+        element = ir.IntegerType.get_unsigned(32)
+        name = "stablehlo.replica_id" if self.form == "replica" else "stablehlo.partition_id"
+        value = self.known("device", lambda: self.one(name, [], self.tensor((), element)))
+        if term.place > 1:
+            value = self.binary("stablehlo.divide", value, self.splat(str(term.place), element))
+        if term.place * term.size < count:
+            value = self.binary("stablehlo.remainder", value, self.splat(str(term.size), element))
+        value = self.one("stablehlo.convert", [value], self.scalar)
+        return value if term.step == 1 else self.binary("stablehlo.multiply", value, self.number(term.step))
 
     def start(self, size: int, pieces: Pieces) -> Any:
         """Where this device's part of a dimension starts, i32."""

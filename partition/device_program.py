@@ -25,6 +25,7 @@ from .kinds import Kinds
 from .layouts import Axes, Layout
 from .program import Partitioner
 from .reshards.planning import Planner
+from .transposes import turn_products
 
 
 class DeviceProgram:
@@ -125,6 +126,7 @@ def partition(
 
         best = Improving(write(recording=aim.move), write, aim).best()
         made = best.module
+        turn_products(best.sent)
         made.operation.verify()
     return DeviceProgram(made, best.sent, axes, form, best.walk.boundary, best.found, best.walk.moved)
 

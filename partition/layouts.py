@@ -242,6 +242,34 @@ class Axes:
         return self._indices[pieces]
 
 
+class Digit(NamedTuple):
+    """A digit of numbers, that at ``place`` (1, 10, 100 in decimal ones) with so many values (10), times a
+    step."""
+
+    place: int
+    size: int
+    step: int
+
+
+def digits(table: npt.NDArray[np.int64]) -> list[Digit] | None:
+    """The digits of its index of which the entries of a table are the sum, beside the first entry; None
+    where they are no such sum."""
+    found, place, count = list[Digit](), 1, len(table)
+    made = np.full(count, table[0])
+    while place < count:
+        column = table[::place]
+        step = int(column[1] - column[0])
+        regular = column == column[0] + step * np.arange(len(column))
+        reach = len(column) if regular.all() else int(np.argmin(regular))
+        size = max(n for n in range(1, reach + 1) if len(column) % n == 0)
+        if size == 1:
+            return None
+        made += np.arange(count) // place % size * step
+        found += [Digit(place, size, step)] if step else []
+        place *= size
+    return found if (made == table).all() else None
+
+
 def _constant(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     array.flags.writeable = False
     return array

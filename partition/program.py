@@ -418,4 +418,5 @@ class Partitioner(Values):
 
 _COMPUTED = {**COMPUTED, **WINDOWS, "once": alone.once, "spread": alone.spread}
 _MADE = ("slice", "dynamic_slice", "pad", "select", "broadcast_in_dim", "constant", "iota", "convert")
-_PURE = frozenset(f"stablehlo.{name}" for name in (*_MADE, "compare", "reshape", "dynamic_update_slice"))
+_PLACED = ("divide", "remainder", "multiply", "add", "compare", "reshape", "dynamic_update_slice")
+_PURE = frozenset(f"stablehlo.{name}" for name in (*_MADE, *_PLACED))

@@ -1,0 +1,62 @@
+"""Products whose transposes stand behind collectives are computed the other way around."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import shardlog
+from shardlog.program.mlir.modules import ops_in
+
+HEAD = '#b = #sdy.sharding<@mesh, [{"x"}, {}]>\nsdy.mesh @mesh = <["x"=2, "y"=2]>\n'
+# The gradient of a weight, as JAX writes it: summed over x, and one part of it for each y.
+GRADIENT = """
+func.func @main(%x: tensor<8x6xf32> {sdy.sharding = #b}, %g: tensor<8x4xf32> {sdy.sharding = #b})
+    -> (tensor<6x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [WANTED]>}) {
+  %0 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0], precision = [DEFAULT, HIGHEST]
+      : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  return %1 : tensor<6x4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind"),
+    [("{}, {}", "all_reduce"), ('{"x"}, {}', "reduce_scatter"), ('{}, {"x"}', "reduce_scatter")],
+)
+def test_the_gradient_of_a_weight_is_not_transposed(wanted: str, kind: str) -> None:
+    program = shardlog.run(HEAD + GRADIENT.replace("WANTED", wanted)).partition()
+    with program.module.context:
+        ops = {op.operation.name: str(op) for op in ops_in(program.module)}
+    assert f"stablehlo.{kind}" in ops and "stablehlo.transpose" not in ops
+    assert "precision = [HIGHEST, DEFAULT]" in ops["stablehlo.dot_general"]
+    x, g = np.arange(48.0).reshape(8, 6) % 7, np.arange(32.0).reshape(8, 4) % 5
+    (got,) = program.compile()(x.astype(np.float32), g.astype(np.float32))
+    np.testing.assert_array_equal(got, x.T @ g)
+
+
+# With a batch and several dimensions of each operand, and a gather behind the sum.
+LARGE = """
+func.func @main(%a: tensor<4x8x2x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}, {}, {}]>},
+                %b: tensor<4x8x5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}, {}]>})
+    -> (tensor<ORDERxf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {}, {}]>}) {
+  %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [1] x [1]
+      : (tensor<4x8x2x3xf32>, tensor<4x8x5xf32>) -> tensor<4x2x3x5xf32>
+  %1 = stablehlo.transpose %0, dims = [DIMS] : (tensor<4x2x3x5xf32>) -> tensor<ORDERxf32>
+  return %1 : tensor<ORDERxf32>
+}
+"""
+
+
+@pytest.mark.parametrize(("dims", "left"), [((0, 3, 1, 2), 0), ((0, 1, 3, 2), 1)])
+def test_only_what_another_order_of_operands_gives_is_no_transpose(dims: tuple[int, ...], left: int) -> None:
+    order = "x".join(str((4, 2, 3, 5)[d]) for d in dims)
+    text = HEAD + LARGE.replace("ORDER", order).replace("DIMS", ", ".join(map(str, dims)))
+    program = shardlog.run(text).partition()
+    with program.module.context:
+        transposes = [op for op in ops_in(program.module) if op.operation.name == "stablehlo.transpose"]
+    assert len(transposes) == left
+    a, b = np.arange(192.0).reshape(4, 8, 2, 3) % 7, np.arange(160.0).reshape(4, 8, 5) % 5
+    wanted = np.einsum("ncij,nck->nijk", a, b).transpose(dims)
+    (got,) = program.compile()(a.astype(np.float32), b.astype(np.float32))
+    np.testing.assert_array_equal(got, wanted)
