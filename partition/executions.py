@@ -3,11 +3,12 @@ calls."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import main_function, ops_in, symbols
+from ..program.mlir.modules import main_function, operations_in, symbols
 from ..rulebook.book import lowerings
 
 
@@ -15,14 +16,20 @@ class Executions:
     """Counts for one module. Ops in a branch count as if the branch were taken."""
 
     def __init__(self, module: ir.Module) -> None:
-        functions = symbols(module, "func.func")
-        self._main = main_function(functions)
-        self._callers: dict[str, list[Any]] = {name: [] for name in functions}
-        for op in ops_in(module):
-            if op.operation.name == "func.call":
-                self._callers[ir.FlatSymbolRefAttr(op.attributes["callee"]).value].append(op.operation)
+        self._module = module
+        self._main = main_function(symbols(module, "func.func"))
         self._functions: dict[str, int | None] = {}
         self._turns: dict[Any, int | None] = {}
+
+    @cached_property
+    def _callers(self) -> dict[str, list[Any]]:
+        """The calls of each function that is called: looked for only if ops of other functions than the main
+        one are asked about."""
+        found: dict[str, list[Any]] = {}
+        for op in operations_in(self._module):
+            if op.name == "func.call":
+                found.setdefault(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, []).append(op)
+        return found
 
     def of(self, op: Any) -> int | None:
         """How often an op runs; None where the trip count of a loop around it is unknown."""
@@ -43,7 +50,7 @@ class Executions:
         if name == self._main:
             return 1
         if name not in self._functions:
-            counts = [self.of(call) for call in self._callers[name]]
+            counts = [self.of(call) for call in self._callers.get(name, ())]
             known = [count for count in counts if count is not None]
             self._functions[name] = sum(known) if len(known) == len(counts) else None
         return self._functions[name]

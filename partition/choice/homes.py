@@ -12,7 +12,7 @@ moved afterwards for as long as that helps. Layers that are alike are laid out a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
@@ -93,13 +93,6 @@ class Kind(NamedTuple):
     carried: bool
 
 
-def _used(spot: Spot) -> Iterator[Any]:
-    """The values of which an op needs the operands in certain layouts."""
-    for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True)):
-        if role == "operand" and t not in spot.free:
-            yield value
-
-
 class Homes:
     """Finds homes for the results of ops, and for what goes into functions and around in loops
     (``carried``)."""
@@ -116,10 +109,15 @@ class Homes:
         self.chooser, self.planner = chooser, planner
         number: dict[Any, int] = {}
         kinds: list[Kind] = []
-        uses = Counter(value for spot in spots for value in _used(spot))
-        made = {
-            v for spot in spots for v, r in zip(spot.values, spot.known.roles, strict=True) if r == "result"
-        }
+        used: list[Any] = []  # by ops that need it in certain layouts
+        made: set[Any] = set()
+        for spot in spots:
+            for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True)):
+                if role == "result":
+                    made.add(value)
+                elif t not in spot.free:
+                    used.append(value)
+        uses = Counter(used)
         for spot in spots:
             for t, value in enumerate(spot.values):
                 shape, several = spot.known.shapes[t], uses[value] > 1
@@ -132,7 +130,7 @@ class Homes:
             if (n := number.get(need.value)) is not None:
                 key = need.layout, need.weight
                 wanted[n][key] = wanted[n].get(key, 0) + 1
-        slots = [tuple(number.get(value, -1) for value in spot.values) for spot in spots]
+        slots = [tuple([number.get(value, -1) for value in spot.values]) for spot in spots]
         alike, self.of = classes(
             [(spot.known, spot.held, spot.free, spot.weight) for spot in spots],
             [
@@ -164,8 +162,7 @@ class Homes:
                 if n >= 0:
                     self.weights[n] = max(self.weights[n], spot.weight)
         self.results = [
-            next((v for v, role in zip(s.values, s.known.roles, strict=True) if role == "result"), None)
-            for s in spots
+            s.values[s.known.roles.index("result")] if "result" in s.known.roles else None for s in spots
         ]
         self._ways: dict[Any, tuple[Way, ...]] = {}
         self._layouts: dict[tuple[int, Way], list[Layout]] = {}
