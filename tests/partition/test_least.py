@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import shardlog
 from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.engine import EngineError
 from shardlog.partition.choice.least import improve, lower_bound, pass_messages
 from shardlog.partition.choice.sums import FAR, Floats, Integers, Reference, Sum, Terms, sum_of
+
+from ..support.programs import lowered
 
 core: Any = pytest.importorskip("shardlog.engine._core", reason="the core is not built")
 
@@ -136,6 +139,14 @@ def test_the_core_says_what_the_reference_says(seed: int, shared: bool, lasting:
     chosen = np.zeros(len(alone), np.int64)
     mine, theirs = (total.gains(chosen) for total in both)
     np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-6)
+
+
+def test_without_the_core_the_same_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = shardlog.run(lowered("attention", 3))
+    expected = result.partition(keep_shardings=False).text()
+    assert expected != result.partition(keep_shardings=True).text()
+    monkeypatch.delattr(core, "Sum")
+    assert result.partition(keep_shardings=False).text() == expected
 
 
 def test_the_first_of_equal_values_and_ways_is_taken() -> None:
