@@ -33,7 +33,7 @@ _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
 _SWEEPS = 30
-_SHARING = 10  # sweeps that share what is said
+_SHARING = 120  # sweeps that share what is said
 _BOUNDING = 240  # sweeps for the bound
 
 
