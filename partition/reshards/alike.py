@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
+from typing import Any
 
 from ..layouts import Axes, Layout, Shape
 from .moves import Plan, Step
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Alike:
     """A reshard that costs as much as the given one but for a factor, ``times``: of a tensor of less
     ``shape``, with the dimensions in another ``order``, on other pieces. ``given`` are the pieces that were
@@ -50,40 +52,43 @@ class Alike:
         )
 
 
-def alike(
-    axes: Axes, kinds: Sequence[int], mesh: Sequence[int], shape: Shape, start: Layout, goal: Layout
-) -> Alike:
-    """The least of the reshards that are alike, on these pieces of a mesh, of which those of one of the
-    ``kinds`` are alike.
+class Likeness:
+    """Finds reshards that are alike on a mesh of these pieces, those of one of the ``kinds`` being alike."""
 
-    Where nothing is padded, the sizes of dimensions do not matter, and nowhere does their order, or which
-    pieces they are split on.
-    """
-    n, sizes = axes.product(mesh), axes.sizes
-    pairs = list(zip(start.dims, goal.dims, strict=True))
-    less = [n if size % n == 0 else size for size in shape]
-    order, spare = list[int](), dict[int, int]()
-    for d, (held, wanted) in enumerate(pairs):
-        if held or wanted:
-            order.append(d)
-        elif less[d] > 1:
-            spare.setdefault(less[d], d)  # one is as good as many
-    order.sort(
-        key=lambda d: (less[d], *(tuple(sizes[p] for p in pieces) for pieces in pairs[d]), *pairs[d]),
-        reverse=True,
-    )
-    order += [spare[n]] if n in spare else [spare[size] for size in sorted(spare, reverse=True)]
-    met = dict.fromkeys(p for d in order for pieces in pairs[d] for p in pieces)
-    met |= dict.fromkeys((*start.partial, *goal.partial, *mesh))  # all are of use on the way
-    free, named = list(mesh), dict[int, int]()
-    for piece in met:
-        named[piece] = next(p for p in free if kinds[p] == kinds[piece])
-        free.remove(named[piece])
+    def __init__(self, axes: Axes, mesh: Sequence[int], kinds: Sequence[int]) -> None:
+        self._count, self._mesh, self._kinds = axes.product(mesh), mesh, kinds
+        self._of_kind = {kinds[p]: [q for q in mesh if kinds[q] == kinds[p]] for p in mesh}
+        self._sizes = axes.sizes
 
-    def there(layout: Layout) -> Layout:
-        dims = tuple(tuple(named[p] for p in layout.dims[d]) for d in order)
-        return Layout(dims, tuple(sorted(named[p] for p in layout.partial)), layout.combine)
+    def least(self, shape: Shape, start: Layout, goal: Layout) -> Alike:
+        """The least of the reshards that are like the given one.
 
-    small = tuple(less[d] for d in order)
-    given = {new: old for old, new in named.items()}
-    return Alike(small, there(start), there(goal), prod(shape) / prod(small), tuple(order), given)
+        Where nothing is padded, the sizes of dimensions do not matter, and nowhere does their order, or which
+        pieces they are split on.
+        """
+        sizes, count = self._sizes, self._count
+        less = [size if size % count else count for size in shape]
+        used, spare = list[tuple[Any, ...]](), dict[int, int]()
+        for d, pair in enumerate(zip(start.dims, goal.dims, strict=True)):
+            if pair[0] or pair[1]:
+                parts = [tuple([sizes[p] for p in pieces]) for pieces in pair]
+                used.append((less[d], parts, pair, d))
+            elif less[d] > 1:
+                spare.setdefault(less[d], d)  # one is as good as many
+        used.sort(reverse=True)
+        order = [d for *_, d in used]
+        order += [spare[count]] if count in spare else [spare[size] for size in sorted(spare, reverse=True)]
+
+        split = [pieces for *_, pair, _ in used for pieces in pair]
+        free = {kind: iter(pieces) for kind, pieces in self._of_kind.items()}
+        named: dict[int, int] = {}
+        for piece in chain(*split, start.partial, goal.partial, self._mesh):  # all are of use on the way
+            if piece not in named:
+                named[piece] = next(free[self._kinds[piece]])
+
+        def there(layout: Layout) -> Layout:
+            dims = tuple([tuple([named[p] for p in layout.dims[d]]) for d in order])
+            return Layout(dims, tuple(sorted([named[p] for p in layout.partial])), layout.combine)
+
+        small, given = tuple([less[d] for d in order]), {new: old for old, new in named.items()}
+        return Alike(small, there(start), there(goal), prod(shape) / prod(small), tuple(order), given)

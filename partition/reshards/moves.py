@@ -68,7 +68,9 @@ class Moves:
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
         self._splits: dict[tuple[int, ...], list[Dims]] = {}
-        self._of_mesh: dict[int, list[int]] = {}
+        meshes = [piece.mesh for piece in axes.pieces]
+        self._of_mesh = {mesh: tuple(p for p, on in enumerate(meshes) if on == mesh) for mesh in set(meshes)}
+        self.several = len(self._of_mesh) > 1  # meshes that differ
         self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
         self._permuted: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}
         self._ranges: dict[tuple[int, Pieces], tuple[Places, Places]] = {}
@@ -82,7 +84,7 @@ class Moves:
             self._gathered[key] = tuple(self._gathers(shape, layout))
             self._permuted[key] = tuple(self._permutes(shape, layout))
         yield from self._gathered[key]
-        pieces, used = self.same_mesh(layout, goal), set(layout.pieces)
+        pieces, used = self.pieces_of(self.mesh_of(layout, goal)), set(layout.pieces)
         for d, held in enumerate(layout.dims):
             yield from self._cuts(shape, layout, d, ((*held, p) for p in pieces if p not in used))
         yield from self._permuted[key]
@@ -169,19 +171,22 @@ class Moves:
             self._ranges[key] = low, np.minimum(low + tile, size)
         return self._ranges[key]
 
-    def same_mesh(self, layout: Layout, goal: Layout) -> list[int]:
-        """The pieces of the mesh of two layouts."""
-        pieces = self.axes.pieces
-        mesh = next((pieces[p].mesh for p in (*layout.pieces, *goal.pieces)), self.axes.main)
-        if mesh not in self._of_mesh:
-            self._of_mesh[mesh] = [p for p, piece in enumerate(pieces) if piece.mesh == mesh]
-        return self._of_mesh[mesh]
+    def mesh_of(self, *layouts: Layout) -> int:
+        """The mesh of layouts; where all are whole, that of most devices."""
+        if self.several:
+            pieces = (p for layout in layouts for p in layout.pieces)
+            return next((self.axes.pieces[p].mesh for p in pieces), self.axes.main)
+        return self.axes.main
+
+    def pieces_of(self, mesh: int) -> Pieces:
+        """The pieces of a mesh."""
+        return self._of_mesh.get(mesh, ())
 
     def _permutes(self, shape: Shape, layout: Layout) -> Iterator[Step]:
         """Each device gets the part of another: dimensions in as many parts, on other pieces."""
         axes, dims = self.axes, layout.dims
         price = float(prod(axes.local(shape, dims)))
-        usable = [p for p in self.same_mesh(layout, layout) if p not in layout.partial]
+        usable = [p for p in self.pieces_of(self.mesh_of(layout)) if p not in layout.partial]
         for new in self.arranged(tuple(usable), tuple(axes.product(held) for held in dims)):
             if new != dims:
                 yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from ..layouts import Axes, Layout, Pieces, Shape
-from .alike import alike
+from .alike import Likeness
 from .moves import Moves, Plan, Step, with_pieces
 from .prices import PLAIN, Price, Prices
 from .search import Search
@@ -41,6 +41,7 @@ class Planner:
     def __init__(self, axes: Axes, prices: Prices | None = None) -> None:
         self.axes, self.prices = axes, prices or Prices()
         self.moves = Moves(axes)
+        self._likeness: dict[int, Likeness] = {}
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         kept = kept_for(axes.key) if self.prices == Prices() else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
@@ -82,8 +83,10 @@ class Planner:
 
     def _searched(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
         """The plan that is found by looking at steps, once for all reshards that are alike."""
-        mesh = self.moves.same_mesh(start, goal)
-        least = alike(self.axes, self._kinds, mesh, shape, start, goal)
+        mesh = self.moves.mesh_of(start, goal)
+        if mesh not in self._likeness:
+            self._likeness[mesh] = Likeness(self.axes, self.moves.pieces_of(mesh), self._kinds)
+        least = self._likeness[mesh].least(shape, start, goal)
         if least.shape not in self._searches:
             self._searches[least.shape] = Search(
                 self.moves, least.shape, lambda kind, on: self.price(kind, on).byte
@@ -103,7 +106,7 @@ class Planner:
         if start == goal or (start.dims == goal.dims and not goal.partial and not start.partial):
             return Plan.of(())
         pieces = self.axes.pieces
-        if len({pieces[p].mesh for p in (*start.pieces, *goal.pieces)}) > 1:
+        if self.moves.several and len({pieces[p].mesh for p in (*start.pieces, *goal.pieces)}) > 1:
             return self._between_meshes(shape, start, goal)
         return None
 
@@ -167,7 +170,7 @@ class Planner:
 
     def _in_parts(self, layout: Layout, counts: tuple[int, ...]) -> list[Layout]:
         """The layouts on the mesh of ``layout`` with so many parts of each dimension."""
-        pieces = tuple(self.moves.same_mesh(layout, layout))
+        pieces = self.moves.pieces_of(self.moves.mesh_of(layout))
         return [Layout(dims) for dims in self.moves.arranged(pieces, counts)]
 
     def _displaced(self, start: Layout, goal: Layout) -> bool:

@@ -28,6 +28,7 @@ class Search:
         self._moves, self._shape, self._rate = moves, shape, rate
         axes = moves.axes
         self._lowest = min((rate("all_gather", (p,)) for p in range(len(axes.pieces))), default=1.0)
+        self._even = all(size % axes.count == 0 for size in shape)
         self._numbers: dict[Layout, int] = {}
         self._layouts: list[Layout] = []
         # Of each layout, which part every device has: by dimension, its first and its last place.
@@ -87,11 +88,10 @@ class Search:
     def _onwards(self, number: int, goal: int) -> list[Edge]:
         """The steps from a layout on the way to a goal. Most of them are the same for many goals."""
         layout, wanted = self._layouts[number], self._layouts[goal]
-        mesh = self._moves.same_mesh(layout, wanted)
-        key = number, wanted.partial, wanted.combine, mesh[0] if mesh else -1
+        key = number, wanted.partial, wanted.combine, self._moves.mesh_of(layout, wanted)
         if key not in self._edges:
             self._edges[key] = self._edges_of(self._moves.steps(self._shape, layout, wanted))
-        if all(size % self._moves.axes.count == 0 for size in self._shape):
+        if self._even:
             return self._edges[key]
         return self._edges[key] + self._edges_of(self._moves.cuts_at_once(self._shape, layout, wanted))
 
