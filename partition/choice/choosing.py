@@ -153,25 +153,16 @@ class Chooser:
         ]
         if not ((sharded and known.splits) or (held_partial and known.passes)):
             return [()], 1
-        facts: dict[str, Rows] = {
-            "tensor": list(enumerate(known.roles)),
-            "maps": [
-                (t, d, position, factor)
-                for t, slot in enumerate(known.maps)
-                for d, factors in enumerate(slot)
-                for position, factor in enumerate(factors)
-            ],
-            "factor": list(known.sizes.items()),
-            "splits": [(factor,) for factor in sorted(known.splits)],
+        facts = {
+            **known.splitting,
             "sharded": sharded,
-            "passes": [(way, t) for way, slots in known.passes.items() for t in sorted(slots)],
             "held_partial": held_partial,
             "moves": [()] if moves else [],
         }
         found = self._candidates.solve(facts)
-        axes: dict[tuple[int, int], list[int]] = {}
+        axes: dict[tuple[int, int], Pieces] = {}
         for factor, option, _, piece in found["option_axis"]:
-            axes.setdefault((factor, option), []).append(piece)
+            axes[factor, option] = (*axes.get((factor, option), ()), piece)
         ways = [_factors(choice, axes) for (choice,) in found["candidate"]] or [()]
         return ways, self.axes.product(piece for _, _, piece in found["stays"])
 
@@ -306,11 +297,12 @@ class Chooser:
         }
 
 
-def _factors(choice: Any, axes: Mapping[tuple[int, int], list[int]]) -> Way:
-    """The pieces of each factor by a choice as the rules write it: [factor, option, before]."""
-    found: dict[int, Pieces] = {}
+def _factors(choice: Any, axes: Mapping[tuple[int, int], Pieces]) -> Way:
+    """The pieces of each factor by a choice as the rules write it, the last factor first: [factor, option,
+    before]."""
+    found = list[tuple[int, Pieces]]()
     while choice is not None:
         factor, option, choice = choice
         if option:
-            found[factor] = tuple(axes[factor, option])
-    return tuple(sorted((f, p) for f, p in found.items() if p))
+            found.append((factor, axes[factor, option]))
+    return tuple(reversed(found))

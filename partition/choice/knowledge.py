@@ -76,6 +76,22 @@ class Knowledge:
         return slots, factors, combined, self.multiplies, self.element, self.reads
 
     @cached_property
+    def splitting(self) -> dict[str, Rows]:
+        """The facts about how it can be computed in parts that ``rules/partition/candidates.dl`` takes."""
+        return {
+            "tensor": list(enumerate(self.roles)),
+            "maps": [
+                (t, d, position, factor)
+                for t, slot in enumerate(self.maps)
+                for d, factors in enumerate(slot)
+                for position, factor in enumerate(factors)
+            ],
+            "factor": list(self.sizes.items()),
+            "splits": [(factor,) for factor in sorted(self.splits)],
+            "passes": [(way, t) for way, slots in self.passes.items() for t in sorted(slots)],
+        }
+
+    @cached_property
     def multiplications(self) -> int | None:
         """The multiplications of a contraction: for each element of the result as many as the second operand
         has elements in the dimensions that the result does not have, such as the window of a convolution.
