@@ -183,13 +183,13 @@ class Chooser:
                 found.append(replicated(0))
                 continue
             dims: Dims = tuple(
-                tuple(chain.from_iterable(way.get(f, ()) for f in factors)) for factors in known.maps[t]
+                [tuple([p for f in factors for p in way.get(f, ())]) for factors in known.maps[t]]
             )
-            if role == "operand":
+            if role == "operand" and known.reads:
                 # A stretch of what is whole is cut out, and of what is made anywhere.
                 whole = {r.dim for r in known.reads if r.slot == t and (t in free or not has.dims[r.dim])}
                 dims = tuple(() if d in whole else pieces for d, pieces in enumerate(dims))
-            partial = loose if role == "result" else self._started(known, t, way)
+            partial = loose if role == "result" else self._started(known, t, way) if known.starts else ()
             combine = (known.combine or "region") if partial else ""
             if passed and (role == "result" or t in passing):
                 partial, combine = tuple(sorted((*partial, *passed))), SUM

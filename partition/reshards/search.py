@@ -132,14 +132,14 @@ class Search:
     def _estimate(self, numbers: Sequence[int], goal: int, to_come: dict[int, float]) -> None:
         """Adds to what is to come from layouts a lower bound of the price: the most that any device lacks of
         its new part."""
-        wanted = self._layouts[goal]
-        low, high = self._low[goal], self._high[goal]
+        low, high, partial = self._low[goal], self._high[goal], set(self._layouts[goal].partial)
         common = np.minimum(self._high[numbers], high) - np.maximum(self._low[numbers], low)
-        lacks = (high - low).prod(axis=0) - np.maximum(common, 0).prod(axis=1)
-        new_part = prod(self._moves.axes.local(self._shape, wanted.dims))
-        for number, lacking in zip(numbers, lacks.max(axis=1).tolist(), strict=True):
-            loose = any(p not in wanted.partial for p in self._layouts[number].partial)
-            to_come[number] = float(new_part if loose else lacking) * self._lowest
+        part = (high - low).prod(axis=0)
+        most = float(part.max())
+        lacks = (part - np.maximum(common, 0).prod(axis=1)).max(axis=1).tolist()
+        for number, lacking in zip(numbers, lacks, strict=True):
+            loose = not partial.issuperset(self._layouts[number].partial)
+            to_come[number] = (most if loose else lacking) * self._lowest
 
 
 def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:
