@@ -94,13 +94,14 @@ class Moves:
             yield Step("mask", masks, after, 0.0)
 
     def cuts_at_once(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        """Cuts by several pieces that a goal has. Where nothing is padded, these can be cut one by one;
-        pieces that do not nest in the parts that are there can be cut all at once only."""
-        used = set(layout.pieces)
+        """Cuts by several pieces that a goal has, where these do not nest: where nothing is padded, they can
+        be cut one by one."""
         for d, (held, wanted) in enumerate(zip(layout.dims, goal.dims, strict=True)):
-            new = *held, *(q for q in wanted if q not in used)
-            if len(new) > len(held) + 1:
-                yield from self._cuts(shape, layout, d, [new])
+            if len(wanted) > 1 and shape[d] % self.axes.product(wanted):
+                used = set(layout.pieces)
+                new = *held, *(q for q in wanted if q not in used)
+                if len(new) > len(held) + 1:
+                    yield from self._cuts(shape, layout, d, [new])
 
     def fits(self, size: int, pieces: Pieces, fewer: Pieces) -> bool:
         """Whether the parts of a dimension lie in those that fewer pieces make, or the dimension is whole."""

@@ -91,9 +91,8 @@ class Search:
         key = number, wanted.partial, wanted.combine, self._moves.mesh_of(layout, wanted)
         if key not in self._edges:
             self._edges[key] = self._edges_of(self._moves.steps(self._shape, layout, wanted))
-        if self._even:
-            return self._edges[key]
-        return self._edges[key] + self._edges_of(self._moves.cuts_at_once(self._shape, layout, wanted))
+        at_once = [] if self._even else list(self._moves.cuts_at_once(self._shape, layout, wanted))
+        return self._edges[key] + self._edges_of(at_once) if at_once else self._edges[key]
 
     def _direct(self, number: int, goal: int) -> list[Edge]:
         """The steps that bring pieces to where the goal has them."""
