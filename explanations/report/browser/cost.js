@@ -67,6 +67,7 @@ class Cost {
       section(title, this.timed(title === "Ops" ? "op" : "at", rows.slice(0, MOST)), ...more(rows));
     this.view.replaceChildren(
       element("h2", { class: "hidden" }, "Cost"),
+      element("p", { class: "note" }, "Of the program whose shardings all stay as decided here, as `shardlog cost --keep-shardings` counts it."),
       this.cards(),
       ...(layers.length > 0 ? [section("Where the time goes", limitLegend(), this.layers())] : [limitLegend()]),
       ...(collectives.length > 0 ? [section("Collectives", this.collectives(), ...more(collectives))] : []),
