@@ -163,7 +163,7 @@ class Chooser:
         axes: dict[tuple[int, int], Pieces] = {}
         for factor, option, _, piece in found["option_axis"]:
             axes[factor, option] = (*axes.get((factor, option), ()), piece)
-        ways = [_factors(choice, axes) for (choice,) in found["candidate"]] or [()]
+        ways = list(dict.fromkeys(_factors(choice, axes) for (choice,) in found["candidate"])) or [()]
         return ways, self.axes.product(piece for _, _, piece in found["stays"])
 
     def layouts(
