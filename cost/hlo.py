@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from math import prod
+from typing import NamedTuple
 
 from ..program.elements import bits_of
 
@@ -28,16 +29,30 @@ def hlo_collectives(text: str) -> dict[str, tuple[int, float]]:
     """How many collectives of each kind a device takes part in, and the bytes that it sends by the ring
     model; loops count their turns, branches all of them."""
     total: dict[str, tuple[int, float]] = {}
+    for each, times in hlo_sends(text):
+        count, before = total.get(each.kind, (0, 0.0))
+        total[each.kind] = count + times, before + each.bytes * times
+    return {kind: total[kind] for kind in KINDS if kind in total}
+
+
+class Sends(NamedTuple):
+    """A collective: its kind, the devices of a group, and the bytes that each sends by the ring model."""
+
+    kind: str
+    group: int
+    bytes: float
+
+
+def hlo_sends(text: str) -> Iterator[tuple[Sends, int]]:
+    """The collectives that a device takes part in, and how often each runs."""
     chained = set[str]()  # collectives that go on while a chain of fusions runs stand in each of them
     for line, times in _executed(text):
         if chain := _CHAINED.search(line):
             if chain[1] in chained:
                 continue
             chained.add(chain[1])
-        for kind, sent in _sent(line):
-            count, before = total.get(kind, (0, 0.0))
-            total[kind] = count + times, before + sent * times
-    return {kind: total[kind] for kind in KINDS if kind in total}
+        if (found := _sent(line)) is not None:
+            yield found, times
 
 
 def hlo_cycles(text: str) -> int:
@@ -75,11 +90,11 @@ def _calls(line: str) -> list[tuple[str, int]]:
     return [(name, turns) for name in (*_CALLED.findall(line), *names)]
 
 
-def _sent(line: str) -> Iterator[tuple[str, float]]:
+def _sent(line: str) -> Sends | None:
     found = _OP.match(line)
     kind = found[2].removesuffix(_START) if found else ""
     if found is None or kind not in KINDS:
-        return
+        return None
     sizes = [
         prod(map(int, filter(None, dims.split(",")))) * _bytes(type_)
         for type_, dims in _TYPE.findall(found[1])
@@ -91,7 +106,7 @@ def _sent(line: str) -> Iterator[tuple[str, float]]:
             sizes = sizes[len(sizes) // 2 :]
     size, n = sum(sizes), _group(line)
     shares = {"all-reduce": 2 * (n - 1) / n, "reduce-scatter": n - 1, "collective-permute": 1}
-    yield kind, size * shares.get(kind, (n - 1) / n)
+    return Sends(kind, n, size * shares.get(kind, (n - 1) / n))
 
 
 def _bytes(kind: str) -> int:

@@ -25,7 +25,7 @@ from .kinds import Kinds
 from .layouts import Axes, Layout
 from .program import Partitioner
 from .reshards.planning import Planner
-from .transposes import turn_products
+from .rewrites import rewrite
 
 
 class DeviceProgram:
@@ -126,7 +126,7 @@ def partition(
 
         best = Improving(write(recording=aim.move), write, aim).best()
         made = best.module
-        turn_products(best.sent)
+        rewrite(best.sent)
         made.operation.verify()
     return DeviceProgram(made, best.sent, axes, form, best.walk.boundary, best.found, best.walk.moved)
 

@@ -1,9 +1,10 @@
 """Partitioned programs compiled for TPUs, ours beside XLA's: `python -m shardlog.tests.bench.tpu [--all]`.
 
 The same program with the same shardings at its boundary is compiled ahead of time for a slice of eight TPUs,
-with libtpu: as XLA partitions it, and as we do, with the shardings that propagation decided and with those by
-which least moves. Bytes, collectives and XLA's estimate are counted in the optimised HLO, turns of loops
-counted: the estimate is the cycles of all ops that are no collectives.
+with libtpu: as XLA partitions it, and as we do, with the shardings that propagation decided, with those by
+which least moves, and with those that take the least time on such. Bytes, collectives and XLA's estimate are
+counted in the optimised HLO, turns of loops counted: the estimate is the cycles of all ops that are no
+collectives. Time is these cycles, and what the collectives that are left take as we say: XLA does not.
 """
 
 from __future__ import annotations
@@ -14,33 +15,57 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import Any
 
-_TARGET, _DEVICES = "tpu:v5e:2x4", 8
+_MACHINE, _SHAPE, _DEVICES = "v5e", "2x4", 8
+_CLOCK = 1.5e9  # cycles per second
+WAYS: dict[str, dict[str, Any]] = {
+    "as decided": {},
+    "least bytes": {"keep_shardings": False},
+    "least time": {"keep_shardings": False, "topology": _MACHINE},
+}
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compiled program: bytes that a device sends, collectives, bytes of memory, and cycles."""
+    """A compiled program: bytes that a device sends, bytes of memory, cycles, seconds, and collectives."""
 
     bytes: float
-    count: int
     memory: int
     cycles: int
+    seconds: float
+    count: int
+
+    def over(self, other: Compiled) -> list[float]:
+        """This one's bytes, memory, cycles and seconds over those of another one."""
+        pairs = (
+            (self.bytes, other.bytes),
+            (self.memory, other.memory),
+            (self.cycles, other.cycles),
+            (self.seconds, other.seconds),
+        )
+        return [max(ours, 1e-9) / max(theirs, 1e-9) for ours, theirs in pairs]
 
 
 def compiled(module: bytes) -> Compiled:
     """A module with shardings or manual computations, compiled."""
-    from shardlog.cost.hlo import hlo_collectives, hlo_cycles
+    from shardlog.cost.exchange import prices
+    from shardlog.cost.hlo import hlo_cycles, hlo_sends
+    from shardlog.cost.machine import machine
     from shardlog.cost.targets import compile_for, read_target
 
-    said = compile_for(module, read_target(_TARGET), _DEVICES, "sdy-manual")
-    sent, memory = hlo_collectives(said["hlo"]).values(), said["memory"]
-    total = memory["argument"] + memory["output"] - memory["alias"] + memory["temp"]
-    return Compiled(sum(s for _, s in sent), sum(n for n, _ in sent), total, hlo_cycles(said["hlo"]))
+    said = compile_for(module, read_target(f"tpu:{_MACHINE}:{_SHAPE}"), _DEVICES, "sdy-manual")
+    memory, cycles, known = said["memory"], hlo_cycles(said["hlo"]), machine(_MACHINE)
+    total, price = memory["argument"] + memory["output"] - memory["alias"] + memory["temp"], prices(known)
+    assert price.collective is not None
+    sent, seconds, count = 0.0, cycles / _CLOCK, 0
+    for each, times in hlo_sends(said["hlo"]):
+        paid = price.collective(each.kind, each.group, (), ())
+        seconds += times * (paid.once + paid.byte * each.bytes) / known.link.bandwidth
+        sent, count = sent + times * each.bytes, count + times
+    return Compiled(sent, total, cycles, seconds, count)
 
 
-def row(source: Any) -> tuple[Compiled, list[list[float]]]:
-    """A program as XLA partitions it; and as decided and least, over that: bytes, memory, cycles, and the
-    numbers of collectives."""
+def row(source: Any) -> tuple[Compiled, list[Compiled]]:
+    """A program as XLA partitions it, and as we do in each way."""
     import shardlog
     from shardlog.program.mlir.modules import bytecode_of
 
@@ -50,12 +75,8 @@ def row(source: Any) -> tuple[Compiled, list[list[float]]]:
     module = undecided(result)
     with module.context:
         xla = compiled(bytecode_of(module))
-    found = []
-    for keep in (True, False):
-        ours = compiled(bytecode_of(result.partition(keep_shardings=keep).module_for("tpu")))
-        pairs = (ours.bytes, xla.bytes), (ours.memory, xla.memory), (ours.cycles, xla.cycles)
-        found.append([max(a, 1) / max(b, 1) for a, b in pairs] + [ours.count])
-    return xla, found
+    ours = [bytecode_of(result.partition(**way).module_for("tpu")) for way in WAYS.values()]
+    return xla, list(map(compiled, ours))
 
 
 def main() -> None:
@@ -63,19 +84,23 @@ def main() -> None:
     from .bytes_moved import programs
 
     warnings.simplefilter("ignore")
-    print("| program | XLA's bytes | as decided | least | XLA's collectives | as decided | least ", end="")
-    print("| memory as decided | least | cycles as decided | least |\n|" + "---|" * 11)
+    print("| program | XLA's bytes | ours | XLA's collectives | ours | memory | cycles | time |")
+    print("|---" * 8 + "|", flush=True)
     ratios = []
     for name, source in programs("--all" in sys.argv):
-        xla, (kept, least) = row(source)
-        cells = [f"{xla.bytes:,.0f}", f"{kept[0]:.2f}", f"{least[0]:.2f}", xla.count, kept[3], least[3]]
-        cells += [f"{ratio:.2f}" for pair in zip(kept[1:3], least[1:3], strict=True) for ratio in pair]
-        print(f"| {name} | {' | '.join(map(str, cells))} |", flush=True)
+        xla, ours = row(source)
+        found = [each.over(xla) for each in ours]
+        sent, *others = ([f"{ratio:.2f}" for ratio in column] for column in zip(*found, strict=True))
+        counts = [str(each.count) for each in ours]
+        cells = [[f"{xla.bytes:,.0f}"], sent, [str(xla.count)], counts, *others]
+        print(f"| {name} | {' | '.join(map(' / '.join, cells))} |", flush=True)
         if xla.bytes:
-            ratios.append([*kept[:3], *least[:3]])
-    means = [exp(sum(map(log, column)) / len(column)) for column in zip(*ratios, strict=True)]
-    for what, ratio in zip(("bytes", "memory", "cycles") * 2, means, strict=True):
-        print(f"geometric mean of {what}: {ratio:.2f}")
+            ratios.append(found)
+    for number, what in enumerate(("bytes", "memory", "cycles", "time")):
+        means = (
+            exp(sum(log(found[way][number]) for found in ratios) / len(ratios)) for way in range(len(WAYS))
+        )
+        print(f"geometric mean of {what}: {' / '.join(f'{mean:.2f}' for mean in means)}")
 
 
 if __name__ == "__main__":

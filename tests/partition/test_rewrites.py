@@ -1,4 +1,5 @@
-"""Products whose transposes stand behind collectives are computed the other way around."""
+"""Products whose transposes stand behind collectives are computed the other way around; what is summed is
+negated behind its collective."""
 
 from __future__ import annotations
 
@@ -60,3 +61,27 @@ def test_only_what_another_order_of_operands_gives_is_no_transpose(dims: tuple[i
     wanted = np.einsum("ncij,nck->nijk", a, b).transpose(dims)
     (got,) = program.compile()(a.astype(np.float32), b.astype(np.float32))
     np.testing.assert_array_equal(got, wanted)
+
+
+# The gradient of a mean that was subtracted, and of a scale, both summed over the rows.
+SIGNS = """
+func.func @main(%x: tensor<8x6xf32> {sdy.sharding = #b}) -> tensor<6xf32> {
+  %zero = stablehlo.constant dense<START> : tensor<f32>
+  %0 = stablehlo.negate %x : tensor<8x6xf32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<8x6xf32>, tensor<f32>) -> tensor<6xf32>
+  %2 = stablehlo.exponential %1 : tensor<6xf32>
+  return %2 : tensor<6xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(("start", "last"), [("0.0", "negate"), ("1.0", "all_reduce")])
+def test_a_sum_is_negated_behind_its_collective(start: str, last: str) -> None:
+    program = shardlog.run(HEAD + SIGNS.replace("START", start)).partition()
+    with program.module.context:
+        (exponential,) = (o for o in ops_in(program.module) if o.operation.name == "stablehlo.exponential")
+        assert exponential.operands[0].owner.name == f"stablehlo.{last}"
+    x = np.arange(48.0, dtype=np.float32).reshape(8, 6) % 3
+    (got,) = program.compile()(x)
+    np.testing.assert_allclose(got, np.exp(float(start) - x.sum(0)), rtol=1e-6)

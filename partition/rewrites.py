@@ -1,0 +1,143 @@
+"""What compilers would do with the ops around a collective, were it not between them.
+
+What a program transposes after a product, as the gradients of weights, compilers make part of the product.
+With a collective in between they cannot: they take another order of dimensions in memory for the collective
+instead, and for all that follows, and copy what must be in the usual one. So the operands of such a product
+change places, and what it gives, sent as before, needs no transpose.
+
+A sum of what is negated, as the gradients of normalizations have it, is the negated sum to them; they would
+negate it by itself before it is sent. So it is negated behind the collective, with what uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from .building import Sent, element_of, shape_of
+from .choice.choosing import SUM
+from .neutral import zero
+
+_PRODUCT, _TRANSPOSE = "stablehlo.dot_general", "stablehlo.transpose"
+_NEGATE, _RESHAPE = "stablehlo.negate", "stablehlo.reshape"
+_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
+_COLLECTIVES = frozenset(f"stablehlo.{kind}" for kind in _KINDS)
+_DIMENSIONS = ("all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension")
+
+
+def rewrite(sent: Iterable[Sent]) -> None:
+    """Rewrites a device program around its collectives."""
+    collectives = [each.op for each in sent]
+    for op in collectives:
+        _turn_product(op)
+    for op in collectives:
+        if (
+            len(op.operands) == 1
+            and len(op.regions)
+            and op.regions[0].blocks[0].operations[0].operation.name == SUM
+        ):
+            _negate_behind(op)
+
+
+# ---- Transposes ------------------------------------------------------------------------------------------
+
+
+def _turn_product(first: Any) -> None:
+    """Turns the product that only this collective takes, and those behind it, where a transpose behind them
+    gives what the product would give with its operands exchanged."""
+    product = first.operands[0].owner
+    if isinstance(product, ir.Block) or product.name != _PRODUCT or "algorithm" in product.attributes:
+        return
+    users, order = _users(product), _turned(product)
+    if users and users[-1].name == _TRANSPOSE and list(users[-1].attributes["permutation"]) == order:
+        *collectives, last = users
+        _exchange(product)
+        for op in (product, *collectives):
+            _reorder(op, order)
+        last.results[0].replace_all_uses_with(collectives[-1].results[0])
+        last.erase()
+
+
+def _users(op: Any) -> list[Any]:
+    """The collectives that take what an op gives, one after the other, as long as nothing else does; and
+    what comes then, or the last of these."""
+    found = [op]
+    while found[-1] == op or found[-1].name in _COLLECTIVES:
+        uses = list(found[-1].results[0].uses)
+        if len(uses) != 1 or len(found[-1].results) != 1:
+            break
+        found.append(uses[0].owner.operation)
+    return found[1:]
+
+
+def _turned(product: Any) -> list[int]:
+    """The dimensions of what a product gives, in the order in which it gives them with its operands
+    exchanged."""
+    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+    batch, rank = len(numbers.lhs_batching_dimensions), len(shape_of(product.results[0]))
+    left = len(shape_of(product.operands[0])) - len(numbers.lhs_contracting_dimensions)
+    return [*range(batch), *range(left, rank), *range(batch, left)]
+
+
+def _exchange(product: Any) -> None:
+    """Exchanges the operands of a product."""
+    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+    product.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
+        lhs_batching_dimensions=numbers.rhs_batching_dimensions,
+        rhs_batching_dimensions=numbers.lhs_batching_dimensions,
+        lhs_contracting_dimensions=numbers.rhs_contracting_dimensions,
+        rhs_contracting_dimensions=numbers.lhs_contracting_dimensions,
+    )
+    if "precision_config" in product.attributes:
+        each = list(ir.ArrayAttr(product.attributes["precision_config"]))
+        product.attributes["precision_config"] = ir.ArrayAttr.get(each[::-1])
+    left, right = product.operands
+    product.operands[0], product.operands[1] = right, left
+
+
+def _reorder(op: Any, order: list[int]) -> None:
+    """Gives the result of an op, and what its attributes say of it, another order of dimensions."""
+    (result,) = op.results
+    shape = shape_of(result)
+    for name in _DIMENSIONS:
+        if name in op.attributes:
+            held: Any = ir.IntegerAttr(op.attributes[name])
+            op.attributes[name] = ir.IntegerAttr.get(held.type, order.index(held.value))
+    result.set_type(ir.RankedTensorType.get([shape[d] for d in order], element_of(result)))
+
+
+# ---- Signs -----------------------------------------------------------------------------------------------
+
+
+def _negate_behind(collective: Any) -> None:
+    """Negates what a collective sums behind it, in place of what is summed."""
+    user, odd = collective, False
+    while not isinstance(made := user.operands[0].owner, ir.Block):
+        if made.name == _NEGATE:
+            user.operands[0], odd = made.operands[0], not odd
+            if not any(True for _ in made.results[0].uses):
+                made.erase()
+        elif len(list(user.operands[0].uses)) == 1 and (made.name == _RESHAPE or _sums(made)):
+            user = made
+        else:
+            break
+    if odd:
+        result, after = collective.results[0], ir.InsertionPoint.after(collective)
+        negated = ir.Operation.create(
+            _NEGATE, results=[result.type], operands=[result], loc=collective.location, ip=after
+        )
+        result.replace_all_uses_except(negated.results[0], negated)
+
+
+def _sums(op: Any) -> bool:
+    """Whether an op is a sum that starts from zero."""
+    if op.name != "stablehlo.reduce" or len(op.results) > 1:
+        return False
+    combining, start = op.regions[0].blocks[0].operations[0].operation, op.operands[1].owner
+    if combining.name != SUM or isinstance(start, ir.Block) or start.name != "stablehlo.constant":
+        return False
+    written = ir.Attribute.parse(f"dense<{zero(element_of(op.operands[1]))}> : {op.operands[1].type}")
+    return bool(start.attributes["value"] == written)
