@@ -35,4 +35,5 @@ def prices(machine: Machine) -> Prices:
     def multiplications(element: str) -> float:
         return machine.peak(element) / 2 / unit
 
-    return Prices(multiplications, machine.memory_bandwidth / unit, 0.0, True, collective)
+    touched = machine.memory_bandwidth * machine.fuses / unit
+    return Prices(multiplications, touched, 0.0, True, collective)

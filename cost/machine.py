@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import ShardlogError, closest
 
 MACHINES = Path(__file__).parent / "machines"
+_FUSES = 4.0  # by what XLA expects the ops of a train step to take on a TPU
 Groups = Sequence[Sequence[int]]  # of devices
 
 
@@ -75,7 +76,8 @@ class Machine:
     """A machine: operations per second, bytes of memory per second, bytes of memory, of one device; its
     links, those of some mesh axes on their own, and how devices are joined: in a torus, in groups. ``peaks``
     are the operations per second on elements of some types, ``flops`` those on all others. ``overlaps``: it
-    computes while it sends. ``allocation`` is how memory is allocated there."""
+    computes while it sends. ``fuses``: of so many bytes that ops take and give one is read from memory or
+    written there, for its compiler fuses ops. ``allocation`` is how memory is allocated there."""
 
     name: str
     flops: float
@@ -87,6 +89,7 @@ class Machine:
     torus: Torus | None = None
     peaks: Mapping[str, float] = field(default_factory=dict)
     overlaps: bool = True
+    fuses: float = _FUSES
     allocation: Allocation = Allocation()
 
     def peak(self, element: str) -> float:
@@ -159,7 +162,7 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     return found if not shape else replace(found, torus=_torus(found, name, shape, devices))
 
 
-_FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps")
+_FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses")
 _KEYS = (*_FIGURES, "peaks", "links", "network", "torus", "allocation")
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first")
 _OF_LINKS = ("bandwidth", "latency", "ring")
@@ -204,6 +207,7 @@ def _read(data: Mapping[str, Any], path: Path, axes: Collection[str]) -> Machine
         torus,
         {element: _number(peaks, element, path) for element in peaks},
         _flag(data, "overlaps", True, path),
+        _number(data, "fuses", path) if "fuses" in data else _FUSES,
         _allocation(data, path),
     )
 

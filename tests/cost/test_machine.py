@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from shardlog.cost.exchange import prices
 from shardlog.cost.machine import machine, names
 from shardlog.errors import ShardlogError
 
@@ -45,6 +46,19 @@ def test_between_nodes_devices_send_side_by_side() -> None:
     assert h100.link_of((), [[0, 8]]).bandwidth == network
     assert h100.link_of((), [[0, 1, 8, 9]]).bandwidth == 2 * network
     assert h100.link_of((), [range(32)]).bandwidth == 8 * network
+
+
+def test_what_compilers_fuse_costs_the_choice_less(tmp_path: Path) -> None:
+    v5e, plain = machine("v5e"), prices(machine("cpu"))
+    assert prices(v5e).touched == 4 * v5e.memory_bandwidth / v5e.link.bandwidth
+    assert plain.touched == machine("cpu").memory_bandwidth / machine("cpu").link.bandwidth
+    path = tmp_path / "own.toml"
+    path.write_text("fuses = 2\n" + MACHINE.format(flops=1, bandwidth=1))
+    own = machine(str(path))
+    assert prices(own).touched == 2 * own.memory_bandwidth / own.link.bandwidth
+    path.write_text("fuses = 0\n" + MACHINE.format(flops=1, bandwidth=1))
+    with pytest.raises(ShardlogError, match="fuses is 0"):
+        machine(str(path))
 
 
 def test_names_are_machines_and_paths_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
