@@ -67,6 +67,16 @@ def stratify(relations: Sequence[str], clauses: Iterable[Clause], reporter: Repo
     return groups
 
 
+def united(groups: Sequence[Sequence[str]], together: Iterable[Sequence[str]]) -> list[list[str]]:
+    """The groups, but names that belong ``together`` in one, where the last of them is."""
+    found = [list(group) for group in groups]
+    for names in together:
+        last = max(i for i, group in enumerate(found) if not set(names).isdisjoint(group))
+        found = [[name for name in group if name not in names] for group in found]
+        found[last] += names
+    return found
+
+
 def _cycle(name: str, use: Use, graph: Mapping[str, Sequence[str]], group_of: Mapping[str, int]) -> str:
     """Why `name` cannot be computed before or after what it uses."""
     what = "the negation of" if use.strict == "negation" else "an aggregate over"

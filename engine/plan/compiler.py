@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ..analysis.inference import Inference, argument_kinds, kind_of
 from ..analysis.keys import check_key, drop_key
 from ..analysis.projections import Projections
 from ..analysis.scopes import resolve
-from ..analysis.strata import clause_uses, stratify
+from ..analysis.strata import clause_uses, stratify, united
 from ..analysis.subtypes import check_subtypes
 from ..analysis.types import PRIMITIVES, Types, declared_types, plan_type
 from ..analysis.warnings import warn
@@ -25,9 +25,9 @@ from ..language.syntax import Atom, Call, Clause, Module, RelationDeclaration, T
 from ..language.walk import all_terms
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
-from ..transform.heights import by_height, computed
+from ..transform.heights import Proved, by_height, computed
 from ..transform.inlining import inline
-from ..transform.lattices import lower_lattices
+from ..transform.lattices import lower_lattices, unfolded
 from ..transform.magic import ask
 from ..transform.numbers import number_solutions, uncounted
 from ..transform.records import fold_records
@@ -75,21 +75,21 @@ def compile_goal(request: Request, goal: str, full: Collection[str]) -> Plan:
     return plan
 
 
-def compile_heights(
-    request: Request, goal: str, derived: Collection[str], chosen: Collection[str]
-) -> tuple[Plan, list[tuple[str, str]]]:
+def compile_heights(request: Request, proved: Proved) -> tuple[Plan, list[tuple[str, str]]]:
     """The plan whose outputs find the tuples of a relation, and of all that its proofs may go through, in the
     order of their heights, as ``by_height`` says; and the relations that it takes as they were computed, each
     with its name in the program."""
     compiler = _compiler(replace(request, updates=False, magic=False))
-    compiler.proved = goal, derived, chosen
+    compiler.proved = proved
     plan = compiler.plan()
     names = [(relation.name, computed(relation.name)) for relation in plan.relations]
-    shared = [(its, name) for its, name in names if its != name or (name not in derived and "@" not in name)]
+    shared = [
+        (its, name) for its, name in names if its != name or (name not in proved.derived and "@" not in name)
+    ]
     known = {names.index(pair) for pair in shared}
     return replace(
         plan,
-        relations=tuple(replace(r, output=r.name in compiler.grown) for r in plan.relations),
+        relations=tuple(replace(r, output=r.name in compiler.together[-1]) for r in plan.relations),
         strata=tuple(stratum for stratum in plan.strata if not known.issuperset(stratum.relations)),
         facts=tuple(fact for fact in plan.facts if fact[0] not in known),
     ), shared
@@ -139,8 +139,8 @@ class _Compiler:
         self.key = key
         self.named: dict[Text, dict[str, str]] = {}  # rule with a sentence -> variable in it -> type
         self.goals: tuple[Collection[str], Collection[str]] | None = None  # for `ask`
-        self.proved: tuple[str, Collection[str], Collection[str]] | None = None  # for `by_height`
-        self.grown: Collection[str] = ()  # the relations of which it says the heights
+        self.proved: Proved | None = None  # for `by_height`
+        self.together: Sequence[Sequence[str]] = ()  # relations that this computes in one stratum
         self.magic = False
         self.types: Types
         self.written: list[tuple[Clause, dict[str, str]]] = []  # with the kinds of their variables
@@ -151,19 +151,18 @@ class _Compiler:
         flags = directives_of(self.module, declared, self.reporter)
         clauses = self.checked_clauses(declared, types)
         if not len(self.reporter):
-            lowered = [(x, kinds) for c, kinds in clauses for x in _lowered(c, types)]
-            self.types, self.written = types, lowered
-            clauses = self.written
+            clauses = [(x, kinds) for c, kinds in clauses for x in _lowered(c, types)]
+            self.types, self.written = types, clauses
             if goals := self.goals or self.asked(declared, flags):
                 clauses, copies = ask(clauses, declared, *goals)
                 declared |= copies
             if self.proved:
-                clauses, declared, self.grown = by_height(clauses, declared, types.kinds, *self.proved)
+                heights = by_height(clauses, declared, types.kinds, self.proved)
+                clauses, declared, self.together = heights
             clauses = self.numbered(declared, clauses)
         clauses += self.projected(declared, clauses, types)
         groups = stratify(list(declared), [clause for clause, _ in clauses], self.reporter)
-        if self.grown:
-            groups = [*([n for n in group if n not in self.grown] for group in groups), list(self.grown)]
+        groups = united(groups, self.together)
         if not self.module.unread:
             self.check_recursion(groups, declared, clauses)
         self.reporter.finish()
@@ -272,7 +271,7 @@ class _Compiler:
     def written_out(self) -> Written:
         """The clauses that give tuples, in the order of the text."""
         found, kinds_of_clauses, kinds_of_calls = [], [], {}
-        for clause, kinds in self.written:
+        for clause, kinds in unfolded(self.written, paired=False):
             if not clause.subsumes:
                 found.append((self.source(clause.text), uncounted(clause)))
                 kinds_of_clauses.append(kinds)

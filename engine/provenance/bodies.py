@@ -14,6 +14,7 @@ from .extents import Extent, Hits, StoredExtents
 from .matching import Bindings, Matcher, Row, Rules
 
 Key = tuple[str, Row]
+Home = tuple[str, ...] | None
 Held = tuple[tuple[int, Key], ...]  # the tuples of atoms, with the number of each atom in its body
 Below = Callable[[str, Hits, int], Iterable[Row]]
 
@@ -36,10 +37,13 @@ class Next(NamedTuple):
 
 
 class Left:
-    """Literals of a body that are left at some point, where always the same variables are known."""
+    """Literals of a body that are left at some point, where always the same variables are known.
 
-    def __init__(self, body: tuple[Literal, ...], literals: tuple[int, ...], ordered: bool) -> None:
-        self.body, self.literals, self.ordered = body, literals, ordered
+    ``home``: None, or atoms' tuples are by height, and those of these relations with what was replaced.
+    """
+
+    def __init__(self, body: tuple[Literal, ...], literals: tuple[int, ...], home: Home) -> None:
+        self.body, self.literals, self.home = body, literals, home
         self.nexts: tuple[Next, ...] = ()
 
 
@@ -49,23 +53,29 @@ class Bodies:
     def __init__(self, rules: Rules, extents: StoredExtents, below: Below) -> None:
         self._rules, self._extents, self._below = rules, extents, below
         self._matcher = Matcher(rules, extents, extents)
-        self._whole: dict[tuple[int, frozenset[str], bool], Left] = {}
+        self._whole: dict[tuple[int, frozenset[str], Home], Left] = {}
 
     def forget(self) -> None:
         """See anew how bodies are solved: tuples are in another order now."""
         self._whole.clear()
 
     def solutions(
-        self, body: tuple[Literal, ...], bindings: Bindings, height: int | None = None
+        self,
+        body: tuple[Literal, ...],
+        bindings: Bindings,
+        height: int | None = None,
+        home: tuple[str, ...] = (),
     ) -> Iterator[tuple[Bindings, Held]]:
-        """The solutions of a body, with the tuples of its atoms: below a height, if one is given."""
-        return self._solutions(self.whole(body, bindings, height is not None), bindings, (), height)
+        """The solutions of a body, with the tuples of its atoms: below a height, if one is given; then those
+        of the relations ``home`` also where others have replaced them."""
+        left = self.whole(body, bindings, None if height is None else home)
+        return self._solutions(left, bindings, (), height)
 
-    def whole(self, body: tuple[Literal, ...], bindings: Bindings, ordered: bool = False) -> Left:
-        """All of a body, where these variables are known; ``ordered``: its atoms' tuples by height."""
-        key = (id(body), frozenset(bindings), ordered)
+    def whole(self, body: tuple[Literal, ...], bindings: Bindings, home: Home = None) -> Left:
+        """All of a body, where these variables are known."""
+        key = (id(body), frozenset(bindings), home)
         if key not in self._whole:
-            self._whole[key] = Left(body, tuple(range(len(body))), ordered)
+            self._whole[key] = Left(body, tuple(range(len(body))), home)
         return self._whole[key]
 
     def _solutions(
@@ -111,7 +121,7 @@ class Bodies:
         ready = [i for i in literals if self._rules.ready(body[i], known)] if test is None else [test]
         for i in [i for i in ready if isinstance(body[i], Atom)] or ready[:1]:
             literal = body[i]
-            rest = Left(body, tuple(other for other in literals if other != i), left.ordered)
+            rest = Left(body, tuple(other for other in literals if other != i), left.home)
             yield self._atom(i, literal, rest, known) if isinstance(literal, Atom) else Next(i, literal, rest)
 
     def _atom(self, at: int, atom: Atom, rest: Left, known: set[str]) -> Next:
@@ -123,7 +133,8 @@ class Bodies:
             values: Callable[[Bindings], Any] = itemgetter(*map(given.__getitem__, columns))
         else:
             values = _reader([(given.get(i), shape.constants.get(i)) for i in columns])
-        extent = self._extents.extent(atom.name, rest.ordered)
+        home = rest.home
+        extent = self._extents.extent(atom.name, home is not None, home is not None and atom.name in home)
         return Next(at, atom, rest, extent, columns, values, free, shape.others)
 
 

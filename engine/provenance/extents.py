@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain, takewhile
 from operator import itemgetter
 from types import MappingProxyType
@@ -35,12 +35,16 @@ class StoredExtents:
         self._relations = {relation.name: relation for relation in plan.relations}
         self._found: dict[str, Extent] = {}
         self._ordered: dict[str, Extent] = {}  # by height
+        self._left: dict[str, Extent] = {}  # of these what is left in the end
         self._values = _Values(store)
 
-    def at_height(self, found: Mapping[str, Found]) -> None:
-        """Take relations in the order of heights."""
+    def at_height(self, found: Mapping[str, Found], replaced: Container[str]) -> None:
+        """Take relations in the order of heights; of those in ``replaced`` also tuples that are gone."""
         for name, each in found.items():
-            self._ordered[name] = extent = self._extent(name, each)
+            self._ordered[name] = self._left[name] = extent = self._extent(name, each)
+            if name in replaced and extent.columns:
+                left = _among(each, self.extent(name).columns)
+                self._left[name] = extent = self._extent(name, left)
             if extent.count == self._store.count(name):
                 self._found[name] = extent
 
@@ -50,17 +54,18 @@ class StoredExtents:
         values = tuple([known[column] for column in columns])
         return self.extent(relation).search(columns, _alone(values)).tuples()
 
-    def extent(self, relation: str, ordered: bool = False) -> Extent:
-        """A relation as the store has it; ``ordered``: by height, where that is known."""
+    def extent(self, relation: str, ordered: bool = False, replaced: bool = False) -> Extent:
+        """A relation as the store has it; ``ordered``: by height, where that is known; ``replaced``: then
+        also with tuples that others have replaced."""
         if ordered and relation in self._ordered:
-            return self._ordered[relation]
+            return (self._ordered if replaced else self._left)[relation]
         if relation not in self._found:
             self._found[relation] = self._extent(relation, self._store.found(relation))
         return self._found[relation]
 
     def round(self, relation: str, row: Row) -> int | None:
         """The round of a tuple; None where it was not found."""
-        extent = self.extent(relation, ordered=True)
+        extent = self.extent(relation, ordered=True, replaced=True)
         number = extent.number(row)
         return None if number is None else bisect_right(extent.starts, number)
 
@@ -291,6 +296,15 @@ class Extent:
         if kind == "symbol":
             return [self._values.text(word) for word in words.tolist()]
         return self._values.store.values(self._relation.name, column, words)
+
+
+def _among(found: Found, columns: Sequence[Words]) -> Found:
+    """What is found of the tuples that these columns have."""
+    mine, others = (np.stack(each, axis=1).astype(np.int64) for each in (found[0], columns))
+    fields = [("", np.int64)] * len(columns)
+    left = np.isin(mine.view(fields).ravel(), others.view(fields).ravel())
+    before = np.concatenate([[0], left.cumsum()])
+    return [column[left] for column in found[0]], before[found[1]]
 
 
 def _alone(values: Row) -> Any:

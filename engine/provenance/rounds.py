@@ -104,3 +104,9 @@ def chosen(plan: Plan) -> set[str]:
     """The relations of which rules give more than there is in the end: what is left over was chosen."""
     strata = (stratum for stratum in plan.strata if _chooses(plan, stratum))
     return {plan.relations[i].name for stratum in strata for i in stratum.relations}
+
+
+def replaced_in(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """The relations of strata in which tuples replace others, each with those of its stratum."""
+    strata = [tuple(plan.relations[i].name for i in s.relations) for s in plan.strata if s.superfluous]
+    return {name: names for names in strata for name in names}

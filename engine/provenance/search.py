@@ -21,12 +21,12 @@ from ..language.syntax import Aggregate, Clause, Literal
 from ..plan.cache import Request
 from ..plan.compiler import Written, compile_heights
 from ..plan.plan import Plan, Source
-from ..transform.heights import grown
+from ..transform.heights import Proved, grown
 from .bodies import Bodies, Key, Left
 from .extents import Hits, StoredExtents
 from .matching import Bindings, Matcher, Row, Rules
 from .proof import Proof
-from .rounds import Rounds, atoms, chosen
+from .rounds import Rounds, atoms, chosen, replaced_in
 
 _COUNTED = 1000  # tuples of aggregates that a proof has
 TRIES = 10_000  # combinations of tuples that are looked at to see how far a rule gets
@@ -65,7 +65,8 @@ class Attempt:
 class Search:
     """Proofs of the tuples of a store, as of its last evaluation.
 
-    ``at_once``: whether everything was computed in one evaluation, and not bit by bit.
+    ``at_once``: whether everything was computed in one evaluation, and not bit by bit. ``replaced``: proofs
+    also go through tuples that others have replaced; else only those of what has no other proof do.
     """
 
     def __init__(
@@ -77,9 +78,13 @@ class Search:
         *,
         at_once: bool = True,
         limits: Limits = UNLIMITED,
+        replaced: bool = False,
     ) -> None:
-        self._plan, self._request, self._store = plan, request, store
+        self._plan, self._request, self._written, self._store = plan, request, written, store
         self._at_once, self._limits = at_once, limits
+        self._strata_of = replaced_in(plan)  # relations in which tuples replace others
+        self._replaced = self._strata_of if replaced else {}
+        self._through: Search | None = None  # the search through what was replaced
         self.rules = Rules(written=written)
         self._clauses: dict[str, list[tuple[Source, Clause]]] = {}
         for source, clause in written.clauses:
@@ -115,6 +120,8 @@ class Search:
             return None
         with no_collections():
             self._order(relation)
+            if (through := self._other(goal)) is not None:
+                return through.proof(relation, row, depth)
             distances = {goal: 0}
             near = [goal]
             for key in near:  # which grows
@@ -130,7 +137,25 @@ class Search:
 
     def height(self, relation: str, row: Row) -> int:
         """The height of a proof that was asked for."""
-        return self._height((relation, row)) or 0
+        through = self._other((relation, row))
+        return (self._height((relation, row)) or 0) if through is None else through.height(relation, row)
+
+    def _other(self, goal: Key) -> Search | None:
+        """The search through what was replaced, where no proof of a tuple does without."""
+        if not self._strata_of or self._replaced or self._height(goal) is not None:
+            return None
+        if self._through is None:
+            self._through = Search(
+                self._plan,
+                self._request,
+                self._written,
+                self._store,
+                at_once=self._at_once,
+                limits=self._limits,
+                replaced=True,
+            )
+        self._through._order(goal[0])
+        return self._through
 
     def _order(self, goal: str) -> None:
         """See that the heights of the tuples are known that proofs of a relation may go through."""
@@ -143,11 +168,15 @@ class Search:
         if self._rounds is None:
             self._rounds = Rounds(self._plan, self._clauses, self._facts, self._at_once)
             self._offsets.update(self._rounds.offsets)
-        if self._passed.issuperset(needed) or all(map(self._rounds.says, needed)):
+        known = all(map(self._rounds.says, needed)) and self._replaced.keys().isdisjoint(needed)
+        if known or self._passed.issuperset(needed):
             return
-        plan, shared = compile_heights(self._request, goal, self._derived, chosen(self._plan))
+        proved = Proved(goal, self._derived, chosen(self._plan), self._replaced)
+        plan, shared = compile_heights(self._request, proved)
         found = self._store.ask_found(plan.to_json(), shared, self._limits)
-        self.extents.at_height({name: found[grown(name)] for name in needed if grown(name) in found})
+        self.extents.at_height(
+            {name: found[grown(name)] for name in needed if grown(name) in found}, self._replaced
+        )
         self._bodies.forget()
         self._passed.update(needed)
         self._offsets.update(dict.fromkeys(needed, 0))
@@ -167,7 +196,7 @@ class Search:
                 waiting.append(key)
                 waiting += missing
                 continue
-            shown = [pair for pair in (step.bindings or {}).items() if "@" not in pair[0]]
+            shown = [pair for pair in (step.bindings or {}).items() if not pair[0].startswith("@")]
             proofs[key] = Proof(
                 *key,
                 step.source,
@@ -236,7 +265,8 @@ class Search:
         if key in self._steps:
             return self._steps[key]
         if height is None:
-            return _Step(lost=True)
+            through = self._other(key)
+            return _Step(lost=True) if through is None else through._step(key)
         relation, row = key
         clauses = self._clauses if height == 1 else self._higher  # from facts alone comes what is of height 1
         found = self._derivations(clauses.get(relation, ()), dict(enumerate(row)), height)
@@ -254,7 +284,8 @@ class Search:
             start = self._start(clause, wanted)
             if start is None:
                 continue
-            for bindings, held in self._bodies.solutions(clause.body, start, height):
+            home = self._replaced.get(clause.head.name, ())
+            for bindings, held in self._bodies.solutions(clause.body, start, height, home):
                 row = self._head(clause, wanted, bindings)
                 if row is not None:
                     premises = tuple(dict.fromkeys([key for _, key in sorted(held)]))

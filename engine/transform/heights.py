@@ -6,6 +6,15 @@ and what aggregates go through is taken as it was computed, so that there is not
 
     path@grown(x, y) :- path(x, y).                                             facts
     path@grown(x, z) :- path@grown(x, y), edge(y, z), !blocked@complete(z).
+
+Where some tuples replace others, with subsumption or in lattices, what follows may come from such as are
+gone in the end. So these relations are computed once more, and what they have on the way is kept:
+
+    far@again(y, n + 1) :- far@again(x, n), edge(x, y).         as it was computed
+    far@again(x, n) <= far@again(x, m) :- m < n.
+    far@seen(x, n) :- far@again(x, n).                          in the same stratum
+    far@grown(y, n + 1) :- far@grown(x, n), edge(x, y), far@seen(y, n + 1).
+    near@grown(x) :- far@grown(x, n), far@complete(x, n).       a rule of others takes what is left
 """
 
 from __future__ import annotations
@@ -13,10 +22,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from ..analysis.scopes import holds_wildcard
 from ..analysis.strata import clause_uses
 from ..language.syntax import (
     Atom,
     Clause,
+    Comparison,
     Constant,
     Counter,
     Literal,
@@ -24,21 +35,25 @@ from ..language.syntax import (
     RelationDeclaration,
     Text,
     Variable,
+    Wildcard,
 )
 from ..language.walk import rewrite_clause
+from .lattices import is_pairs, unfolded
 from .magic import Clauses, Kinds
 from .numbers import uncounted
 
 _GROWN, _COMPLETE = "@grown", "@complete"
+_AGAIN, _SEEN = "@again", "@seen"
 _START = "@start"  # holds from the beginning
 
 
 class Heights(NamedTuple):
-    """The clauses of the program, the relations that they name, and those that grow."""
+    """The clauses of the program, the relations that they name, and which of these are computed in one
+    stratum: in the last those that grow."""
 
     clauses: Clauses
     declared: dict[str, RelationDeclaration]
-    grown: tuple[str, ...]
+    together: tuple[tuple[str, ...], ...]
 
 
 def grown(name: str) -> str:
@@ -51,45 +66,54 @@ def computed(name: str) -> str:
     return name.replace(_COMPLETE, "")
 
 
-def by_height(
-    clauses: Clauses,
-    declared: Mapping[str, RelationDeclaration],
-    kinds: Mapping[str, str],
-    goal: str,
-    derived: Collection[str],
-    chosen: Collection[str],
-) -> Heights:
-    """The program for the heights of the tuples of ``goal`` and of all that their proofs may go through.
+class Proved(NamedTuple):
+    """What proofs are asked for of the tuples of ``goal``.
 
-    ``kinds`` are those of types; ``derived`` the relations that have more than facts; of those that are
-    ``chosen`` rules give more than there is in the end.
+    ``derived`` are the relations that have more than facts; of those that are ``chosen`` rules give more than
+    there is in the end; ``replaced`` has the relations in which proofs go through tuples that others have
+    replaced, each with those of its stratum.
     """
+
+    goal: str
+    derived: Collection[str]
+    chosen: Collection[str]
+    replaced: Mapping[str, Collection[str]]
+
+
+def by_height(
+    clauses: Clauses, declared: Mapping[str, RelationDeclaration], kinds: Mapping[str, str], proved: Proved
+) -> Heights:
+    """The program for the heights of what is ``proved`` and of all tuples that its proofs may go through.
+    ``kinds`` are those of types."""
     by_head: dict[str, Clauses] = {}
-    for clause, names in clauses:
+    for clause, names in unfolded(clauses, paired=True):
         if not clause.subsumes:
             by_head.setdefault(clause.head.name, []).append((clause, names))
     needed: dict[str, Clauses] = {}
-    waiting = [goal]
+    waiting = [proved.goal]
     for name in waiting:  # which grows
-        if name in derived and name not in needed:
+        if name in proved.derived and name not in needed:
             needed[name] = by_head.get(name, [])
             uses = (use for clause, _ in needed[name] for use in clause_uses(clause))
-            waiting += [use.relation for use in uses if use.strict != "negation"]
-    return _ByHeight(declared, kinds, derived, chosen).program(needed)
+            waiting += [
+                use.relation for use in uses if use.strict != "negation" and not is_pairs(use.relation)
+            ]
+    return _ByHeight(clauses, declared, kinds, proved).program(needed)
 
 
 class _ByHeight:
     def __init__(
         self,
+        clauses: Clauses,
         declared: Mapping[str, RelationDeclaration],
         kinds: Mapping[str, str],
-        derived: Collection[str],
-        chosen: Collection[str],
+        proved: Proved,
     ) -> None:
+        self.clauses = clauses
+        self.subsumed = {clause.head.name for clause, _ in clauses if clause.subsumes}
         self.old = declared
         self.kinds = kinds
-        self.derived = derived
-        self.chosen = chosen
+        _, self.derived, self.chosen, self.replaced = proved
         self.declared = {
             name: relation._replace(qualifiers=frozenset(), choices=()) for name, relation in declared.items()
         }
@@ -102,23 +126,48 @@ class _ByHeight:
             self.declared[grown(name)] = relation._replace(name=grown(name), qualifiers=closed, choices=())
             found.append(self.facts(relation))
             for clause, kinds in clauses:
-                fact = not clause.body and all(isinstance(t, Constant | Nil) for t in clause.head.args)
-                found.append((clause, kinds) if fact else self.rewritten(clause, kinds))
+                found.append((clause, kinds) if _is_fact(clause) else self.rewritten(clause, kinds))
         at = next(iter(self.old.values())).at
         self.declared[_START] = RelationDeclaration(_START, (), frozenset(), at)
         found.append((Clause(Atom(_START, (), at), (), Text(at, at, "")), {}))
-        return Heights(found, self.declared, (*map(grown, needed), _START))
+        strata = dict.fromkeys(tuple(self.replaced[name]) for name in needed if name in self.replaced)
+        again = [self.again(names, found) for names in strata]
+        return Heights(found, self.declared, (*again, (*map(grown, needed), _START)))
+
+    def again(self, names: Collection[str], found: Clauses) -> tuple[str, ...]:
+        """Declare what computes a stratum once more and what it has on the way, and add the clauses."""
+        made: dict[str, RelationDeclaration] = {}
+        for name in names:
+            relation = self.old[name]
+            made[name + _AGAIN] = relation._replace(name=name + _AGAIN)
+            found.append(self.copied(relation, name, name + _AGAIN))
+            if name in self.subsumed:
+                made[name + _SEEN] = self.declared[name]._replace(name=name + _SEEN)
+                found.append(self.copied(relation, name + _AGAIN, name + _SEEN))
+        self.declared |= made
+
+        def renamed(atom: Atom) -> Atom:
+            return atom._replace(name=atom.name + _AGAIN) if atom.name in names else self.complete(atom)
+
+        for clause, kinds in self.clauses:
+            if clause.head.name in names and not _is_fact(clause):
+                found.append((rewrite_clause(clause, lambda term: term, renamed)._replace(plans=()), kinds))
+        return tuple(made)
 
     def facts(self, relation: RelationDeclaration) -> tuple[Clause, Kinds]:
         """The clause that takes the facts of a relation."""
+        clause, kinds = self.copied(relation, relation.name, grown(relation.name))
+        if relation.name in self.chosen:
+            left = self.kept(clause.head._replace(name=relation.name))
+            clause = clause._replace(body=(*clause.body, left))
+        return clause, kinds
+
+    def copied(self, relation: RelationDeclaration, name: str, copy: str) -> tuple[Clause, Kinds]:
+        """The clause that takes the tuples of a relation of this name into another."""
         at = relation.at
         args = tuple(Variable(f"{i}@", at) for i in range(len(relation.columns)))
-        facts = Atom(relation.name, args, at)
-        body: list[Literal] = [facts]
-        if relation.name in self.chosen:
-            body.append(self.complete(facts))
         kinds = {f"{i}@": self.kinds[column.type_name] for i, column in enumerate(relation.columns)}
-        return Clause(facts._replace(name=grown(relation.name)), tuple(body), Text(at, at, "")), kinds
+        return Clause(Atom(copy, args, at), (Atom(name, args, at),), Text(at, at, "")), kinds
 
     def rewritten(self, clause: Clause, kinds: Kinds) -> tuple[Clause, Kinds]:
         """A clause of the relations that grow."""
@@ -131,15 +180,33 @@ class _ByHeight:
         body: list[Literal] = []
         grows = False
         for before, literal in zip(clause.body, strict.body, strict=True):
-            if isinstance(before, Atom) and isinstance(literal, Atom) and before.name in self.derived:
-                literal, grows = literal._replace(name=grown(before.name)), True
-            body.append(literal)
+            if not isinstance(before, Atom) or before.name not in self.derived:
+                body.append(literal)
+            elif is_pairs(before.name):
+                body.append(self.kept(before))
+            else:
+                grows = True
+                if before.name in self.subsumed.difference(self.replaced.get(clause.head.name, ())):
+                    before, equations, kinds = self.named(before, kinds)  # both atoms are about one tuple
+                    body += [self.complete(before), *equations]
+                body.append(before._replace(name=grown(before.name)))
         if chosen:
-            body.append(strict.head)
+            body.append(self.kept(clause.head))
         if not grows:
             body.append(Atom(_START, (), clause.head.at))
         head = strict.head._replace(name=grown(clause.head.name))
         return clause._replace(head=head, body=tuple(body), plans=()), kinds
+
+    def named(self, atom: Atom, kinds: Kinds) -> tuple[Atom, list[Literal], Kinds]:
+        """An atom with variables for what is or holds wildcards, what the latter have to be, and kinds."""
+        args, equations, kinds = list(atom.args), list[Literal](), dict(kinds)
+        for i, column in enumerate(self.old[atom.name].columns):
+            if holds_wildcard(term := args[i]):
+                args[i] = Variable(f"{i}@{atom.at}", atom.at)
+                kinds[f"{i}@{atom.at}"] = self.kinds[column.type_name]
+                if not isinstance(term, Wildcard):
+                    equations.append(Comparison("=", args[i], term, atom.at))
+        return atom._replace(args=tuple(args)), equations, kinds
 
     def filled(self, clause: Clause, kinds: Kinds) -> tuple[Clause, Kinds]:
         """A clause with variables in place of the counters of its head."""
@@ -150,6 +217,12 @@ class _ByHeight:
                 kinds[f"{i}@"] = self.kinds[column.type_name]
         return clause._replace(head=clause.head._replace(args=tuple(args))), kinds
 
+    def kept(self, atom: Atom) -> Atom:
+        """An atom of a relation as it was computed, with what was replaced."""
+        if atom.name not in self.replaced:
+            return self.complete(atom)
+        return atom._replace(name=atom.name + (_SEEN if atom.name in self.subsumed else _AGAIN))
+
     def complete(self, atom: Atom) -> Atom:
         """An atom of a relation as it was computed."""
         if atom.name not in self.derived:
@@ -157,3 +230,7 @@ class _ByHeight:
         name = atom.name + _COMPLETE
         self.declared[name] = self.declared[atom.name]._replace(name=name)
         return atom._replace(name=name)
+
+
+def _is_fact(clause: Clause) -> bool:
+    return not clause.body and all(isinstance(t, Constant | Nil) for t in clause.head.args)

@@ -44,8 +44,10 @@ from ..language.syntax import (
     Wildcard,
 )
 from ..language.walk import terms
+from .magic import Clauses
 
 _OPERATORS = ("Bottom", "Top", "Lub", "Glb")
+_PAIRS = "@joined"  # of what two tuples of a relation are joined
 _CHOOSING = {"max": "<=", "min": ">="}  # give one of two values: the second where these are so
 _FUNCTORS = (*_CHOOSING, "bor", "band")
 
@@ -56,6 +58,29 @@ def lower_lattices(module: Module, reporter: Reporter) -> bool:
     if module.lattices or any(column.lattice for r in module.relations for column in r.columns):
         _Lowering(module, reporter).run()
     return len(reporter) == errors
+
+
+def is_pairs(name: str) -> bool:
+    """Whether a relation has the pairs of tuples that are joined."""
+    return name.endswith(_PAIRS)
+
+
+def unfolded(clauses: Clauses, paired: bool) -> Clauses:
+    """Clauses that join two tuples at once in place of those that go through pairs; ``paired``: only two that
+    are a pair."""
+    pairs: dict[str, Clauses] = {}
+    for clause, kinds in clauses:
+        if is_pairs(clause.head.name):
+            pairs.setdefault(clause.head.name, []).append((clause, kinds))
+    found: Clauses = []
+    for clause, kinds in clauses:
+        first = clause.body[0] if clause.body else None
+        if isinstance(first, Atom) and is_pairs(first.name):
+            last = (first,) if paired else ()
+            found += [(clause._replace(body=(*pair.body, *last)), kinds) for pair, _ in pairs[first.name]]
+        elif clause.head.name not in pairs:
+            found.append((clause, kinds))
+    return found
 
 
 class _Order(NamedTuple):
@@ -179,7 +204,7 @@ class _Lowering:
             for which in "ab"
         ]
         choices = tuple((tuple(c.name for c in (*shared, *half)), relation.at) for half in halves)
-        name = f"{relation.name}@joined"
+        name = relation.name + _PAIRS
         declared = RelationDeclaration(
             name, (*shared, *halves[0], *halves[1]), frozenset(), relation.at, choices
         )

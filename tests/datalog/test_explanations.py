@@ -237,6 +237,24 @@ FEATURES = {
         ".decl t(n: N)\nt(n) :- s(3, n), s(2, 4), !s(4, 1).",
         "t(6)",
     ),
+    "joins of lattices": (
+        ".type S <: number\n.lattice S<> { Lub -> _ bor _, Glb -> _ band _, Bottom -> 0 }\n"
+        ".decl e(x: number, y: number)\ne(1, 2). e(2, 3). e(3, 1). e(4, 3).\n"
+        ".decl own(x: number, s: S)\nown(1, 1). own(2, 2). own(3, 4). own(4, 8).\n"
+        ".decl has(x: number, s: S<>)\nhas(x, s) :- own(x, s).\nhas(y, s) :- has(x, s), e(x, y).\n"
+        ".decl all(x: number)\nall(x) :- has(x, 15).",
+        "all(1)",
+    ),
+    "what others have replaced": (
+        ".decl d(x: number, n: number)\nd(1, 9).\nd(x, n - 1) :- d(x, n), n > 5.\n"
+        "d(x, a) <= d(x, b) :- b < a.\n.decl s(n: number)\ns(n) :- d(1, n).",
+        "s(5)",
+    ),
+    "records among what is replaced": (
+        ".type P = [x: number, n: number]\n.decl d(p: P)\nd([1, 9]).\nd([x, n - 1]) :- d([x, n]), n > 5.\n"
+        "d([x, a]) <= d([x, b]) :- b < a.\n.decl s(x: number)\ns(x) :- d([x, _]).",
+        "s(1)",
+    ),
     "counters": (A + ".decl i(x: number, n: number)\ni(x, $) :- a(x).", "i(5, 1)"),
     "disjunctions": (A + ".decl b(x: number)\nb(x) :- (x = 2, a(1); a(x)), true.", "b(2)"),
     "aggregates": (A + ".decl s(n: number)\ns(n) :- n = sum x : { a(x) }.", "s(6)"),
