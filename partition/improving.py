@@ -123,8 +123,8 @@ class Improving:
         def often(op: Any) -> float:
             return _often(counts, op)
 
-        spots = [replace(spot, weight=often(op)) for op, spot in first.spots]
-        needs = [replace(need, weight=often(op)) for op, need in first.needs]
+        spots = [spot._replace(weight=often(op)) for op, spot in first.spots]
+        needs = [need._replace(weight=often(op)) for op, need in first.needs]
         return Homes(first.chooser, first.planner, spots, needs, self.aim.pins, first.carried)
 
     def _with(self, found: Found, *, again: bool = False) -> Program:

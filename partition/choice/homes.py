@@ -37,8 +37,7 @@ _SHARING = 120  # sweeps that share what is said
 _BOUNDING = 240  # sweeps for the bound
 
 
-@dataclass(frozen=True, eq=False)
-class Spot:
+class Spot(NamedTuple):
     """An op that is computed: its operands and results, the layout of each slot as propagated, the operands
     that can be made in any layout, and how often it runs."""
 
@@ -49,8 +48,7 @@ class Spot:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class Need:
+class Need(NamedTuple):
     """A value that is needed in a layout, at a boundary or where control flows."""
 
     value: Any

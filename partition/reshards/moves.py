@@ -73,7 +73,7 @@ class Moves:
         self.several = len(self._of_mesh) > 1  # meshes that differ
         self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
         self._permuted: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}
-        self._ranges: dict[tuple[int, Pieces], tuple[Places, Places]] = {}
+        self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Places, Places]] = {}
 
     def steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
         """The steps from a layout on the way to a goal: the same for all goals that are partial alike, on the
@@ -163,14 +163,20 @@ class Moves:
                 after = Layout(with_pieces(layout.dims, d, new), layout.partial, layout.combine)
                 yield Step("slice", new[len(held) :], after, 0.0, d)
 
-    def range(self, size: int, pieces: Pieces) -> tuple[Places, Places]:
+    def overlap(self, size: int, held: Pieces, new: Pieces) -> tuple[Places, Places]:
+        """How much of a dimension each device is to have, and how much of that it has."""
+        key = size, held, new
+        if key not in self._overlaps:
+            (low, high), (first, last) = self._range(size, held), self._range(size, new)
+            shared = np.maximum(np.minimum(high, last) - np.maximum(low, first), 0)
+            self._overlaps[key] = last - first, shared
+        return self._overlaps[key]
+
+    def _range(self, size: int, pieces: Pieces) -> tuple[Places, Places]:
         """Where the parts of a dimension begin and end, by device."""
-        key = size, pieces
-        if key not in self._ranges:
-            tile = self.axes.tile(size, pieces)
-            low = np.minimum(self.axes.index(pieces) * tile, size)
-            self._ranges[key] = low, np.minimum(low + tile, size)
-        return self._ranges[key]
+        tile = self.axes.tile(size, pieces)
+        low = np.minimum(self.axes.index(pieces) * tile, size)
+        return low, np.minimum(low + tile, size)
 
     def mesh_of(self, *layouts: Layout) -> int:
         """The mesh of layouts; where all are whole, that of most devices."""

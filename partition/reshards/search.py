@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from math import inf, prod
 
 import numpy as np
-import numpy.typing as npt
 
-from ..layouts import Axes, Layout, Pieces, Shape
+from ..layouts import Axes, Dims, Layout, Pieces, Shape
 from .moves import Moves, Plan, Step, straight, with_pieces
 
-Integers = npt.NDArray[np.int64]
 Edge = tuple[int, float, float, Step]  # the layout it leads to; what any such step costs; what it sends
 
 _STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
@@ -31,10 +29,9 @@ class Search:
         self._even = all(size % axes.count == 0 for size in shape)
         self._numbers: dict[Layout, int] = {}
         self._layouts: list[Layout] = []
-        # Of each layout, which part every device has: by dimension, its first and its last place.
-        self._low, self._high = (np.zeros((16, len(shape), axes.count), np.int64) for _ in range(2))
         self._edges: dict[tuple[int, Pieces, str, int], list[Edge]] = {}
         self._to_come: dict[int, dict[int, float]] = {}  # by goal: at least so much
+        self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
         self._plans: dict[tuple[int, int], Plan] = {}
 
     def plan(self, start: Layout, goal: Layout) -> Plan:
@@ -65,11 +62,11 @@ class Search:
             done.add(number)
             price = best[number]
             edges = self._direct(number, goal) if direct else self._onwards(number, goal)
-            if new := {after for after, *_ in edges if after not in to_come}:
-                self._estimate(sorted(new), goal, to_come)
             for after, once, sent, step in edges:
                 total = price + once + sent
                 if total < best.get(after, inf):
+                    if after not in to_come:
+                        to_come[after] = self._at_least(after, goal)
                     count += 1
                     best[after], came[after] = total, (number, step)
                     heapq.heappush(queue, (total + to_come[after], count, after))
@@ -120,25 +117,25 @@ class Search:
         number = self._numbers.setdefault(layout, len(self._layouts))
         if number == len(self._layouts):
             self._layouts.append(layout)
-            if number == len(self._low):
-                self._low, self._high = (
-                    np.concatenate((a, np.zeros_like(a))) for a in (self._low, self._high)
-                )
-            for d, (size, pieces) in enumerate(zip(self._shape, layout.dims, strict=True)):
-                self._low[number, d], self._high[number, d] = self._moves.range(size, pieces)
         return number
 
-    def _estimate(self, numbers: Sequence[int], goal: int, to_come: dict[int, float]) -> None:
-        """Adds to what is to come from layouts a lower bound of the price: the most that any device lacks of
-        its new part."""
-        low, high, partial = self._low[goal], self._high[goal], set(self._layouts[goal].partial)
-        common = np.minimum(self._high[numbers], high) - np.maximum(self._low[numbers], low)
-        part = (high - low).prod(axis=0)
-        most = float(part.max())
-        lacks = (part - np.maximum(common, 0).prod(axis=1)).max(axis=1).tolist()
-        for number, lacking in zip(numbers, lacks, strict=True):
-            loose = not partial.issuperset(self._layouts[number].partial)
-            to_come[number] = (most if loose else lacking) * self._lowest
+    def _at_least(self, number: int, goal: int) -> float:
+        """A lower bound of the price from a layout to a goal."""
+        layout, wanted = self._layouts[number], self._layouts[goal]
+        if any(p not in wanted.partial for p in layout.partial):
+            return self._lowest * prod(self._moves.axes.local(self._shape, wanted.dims))
+        lacking = self._lacking.setdefault(wanted.dims, {})
+        if layout.dims not in lacking:
+            lacking[layout.dims] = self._lacks(layout.dims, wanted.dims)
+        return self._lowest * lacking[layout.dims]
+
+    def _lacks(self, dims: Dims, wanted: Dims) -> int:
+        """The most that any device lacks of its new part, in elements."""
+        part = common = np.ones(1, dtype=np.int64)
+        for size, held, new in zip(self._shape, dims, wanted, strict=True):
+            whole, shared = self._moves.overlap(size, held, new)
+            part, common = part * whole, common * shared
+        return int((part - common).max())
 
 
 def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:
