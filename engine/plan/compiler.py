@@ -25,7 +25,7 @@ from ..language.syntax import Atom, Call, Clause, Module, RelationDeclaration, T
 from ..language.walk import all_terms
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
-from ..transform.heights import Proved, by_height, computed
+from ..transform.heights import Proved, by_height, computed, limited
 from ..transform.inlining import inline
 from ..transform.lattices import lower_lattices, unfolded
 from ..transform.magic import ask
@@ -321,7 +321,7 @@ class _Compiler:
 
     def most(self, name: str) -> int | None:
         """The number of tuples after which a relation takes no more rounds, by ``.limitsize``."""
-        limits = [d for d in self.module.directives if d.kind == "limitsize" and d.name == name]
+        limits = [d for d in self.module.directives if d.kind == "limitsize" and d.name == limited(name)]
         return min((int(dict(d.parameters)["n"][:18]) for d in limits), default=None)
 
     def helpers(

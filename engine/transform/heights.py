@@ -13,6 +13,7 @@ gone in the end. So these relations are computed once more, and what they have o
     far@again(y, n + 1) :- far@again(x, n), edge(x, y).         as it was computed
     far@again(x, n) <= far@again(x, m) :- m < n.
     far@seen(x, n) :- far@again(x, n).                          in the same stratum
+    far@seen(x, n) :- far@complete(x, n).
     far@grown(y, n + 1) :- far@grown(x, n), edge(x, y), far@seen(y, n + 1).
     near@grown(x) :- far@grown(x, n), far@complete(x, n).       a rule of others takes what is left
 """
@@ -80,6 +81,11 @@ class Proved(NamedTuple):
     replaced: Mapping[str, Collection[str]]
 
 
+def limited(name: str) -> str:
+    """The name of the relation whose size bounds that of another one, which is computed as that was."""
+    return name.removesuffix(_AGAIN)
+
+
 def by_height(
     clauses: Clauses, declared: Mapping[str, RelationDeclaration], kinds: Mapping[str, str], proved: Proved
 ) -> Heights:
@@ -143,7 +149,8 @@ class _ByHeight:
             found.append(self.copied(relation, name, name + _AGAIN))
             if name in self.subsumed:
                 made[name + _SEEN] = self.declared[name]._replace(name=name + _SEEN)
-                found.append(self.copied(relation, name + _AGAIN, name + _SEEN))
+                left = self.complete(Atom(name, (), relation.at)).name
+                found += [self.copied(relation, its, name + _SEEN) for its in (name + _AGAIN, left)]
         self.declared |= made
 
         def renamed(atom: Atom) -> Atom:

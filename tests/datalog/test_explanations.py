@@ -250,6 +250,11 @@ FEATURES = {
         "d(x, a) <= d(x, b) :- b < a.\n.decl s(n: number)\ns(n) :- d(1, n).",
         "s(5)",
     ),
+    "limits of what is replaced": (
+        ".decl g(x: number, n: number)\n.limitsize g(n=5)\ng(1, 0).\ng(x + 1, n) :- g(x, n).\n"
+        "g(x, n + 1) :- g(x, n), n < 3.\ng(x, n) <= g(x, m) :- n < m.",
+        "g(2, 3)",
+    ),
     "records among what is replaced": (
         ".type P = [x: number, n: number]\n.decl d(p: P)\nd([1, 9]).\nd([x, n - 1]) :- d([x, n]), n > 5.\n"
         "d([x, a]) <= d([x, b]) :- b < a.\n.decl s(x: number)\ns(x) :- d([x, _]).",
