@@ -13,7 +13,7 @@ from .seeds import Seeds
 _EXISTING = b"what was there before\n"
 _COMMANDS = (
     *("run",) * 6, *("facts", "query", "ops", "check", "conflicts", "report", "what-if", "why-not") * 2,
-    *("why",) * 3, *("expect",) * 3, "diff", "diff", "rules",
+    *("why",) * 3, *("expect",) * 3, *("partition", "cost") * 3, "diff", "diff", "rules",
 )  # fmt: skip
 
 
@@ -158,8 +158,40 @@ class _Maker:
         module = self.module("module", saved=False)
         return [module, self.text("queries"), *self.flags("--json"), *self.common()]
 
+    def topology(self, rarity: int) -> list[str]:
+        if not self.chance(rarity):
+            return []
+        named = self.chance(2)
+        return [
+            "--topology",
+            self.text("", known.TOPOLOGIES) if named else self.file("m.toml", "machines", changed=True),
+        ]
+
+    def choice(self) -> list[str]:
+        """How a program is partitioned."""
+        found = self.flags("--keep-shardings", "--collective-matmul") + self.topology(3)
+        if self.chance(4):
+            found += ["--memory", self.text("", known.SIZES)]
+        if self.chance(8):
+            found += ["--seconds", self.text("", ("0", "0.5", "2"))]
+        return found
+
+    def _partition(self) -> list[str]:
+        form = ["--as", self.text("", ("sdy-manual", "manual", "replica"))] if self.chance(3) else []
+        outputs = self.output("-o", self.random.choice(("out.mlir", "out.mlirbc")), 3)
+        flags = self.flags("--list", "--json")
+        return [self.module("module", saved=True), *form, *flags, *outputs, *self.choice(), *self.common()]
+
+    def _cost(self) -> list[str]:
+        flags = self.flags("--full", "--json")
+        return [self.module("module", saved=True), *flags, *self.choice(), *self.common()]
+
     def _why(self) -> list[str]:
-        flags = self.flags("--verify", "--full", "--json", "--dot", "--mermaid")
+        if self.chance(4):
+            number = ["--collective", self.text("", ("0", "1", "7"))]
+            flags = self.flags("--keep-shardings", "--full", "--json")
+            return [self.module("module", saved=True), *number, *flags, *self.topology(4), *self.common()]
+        flags = self.flags("--verify", "--full", "--json", "--dot", "--mermaid", "--no-keep-shardings")
         flags += ["--depth", self.text("", ("0", "2", "100"))] if self.chance(5) else []
         value = self.text("", known.VALUES)
         return [self.module("module", saved=True), value, *self.where(must=False), *flags, *self.common()]
@@ -181,7 +213,9 @@ class _Maker:
 
     def _what_if(self) -> list[str]:
         drop = ["--drop", self.text("", known.VALUES)] if self.chance(2) else []
-        return [self.module("module", saved=True), *drop, *self.flags("--full", "--json"), *self.common()]
+        pin = ["--pin", self.text("annotations")] if self.chance(3) else []
+        flags = [*pin, *self.flags("--full", "--json"), *self.topology(5)]
+        return [self.module("module", saved=True), *drop, *flags, *self.common()]
 
     def _expect(self) -> list[str]:
         file = self.file("expected.toml", "expectations", changed=not self.chance(4))

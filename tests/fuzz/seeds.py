@@ -14,6 +14,7 @@ from shardlog.importers.sources.text import make_context
 
 _TESTS = Path(__file__).parent.parent
 _RULES = Path(shardlog.__file__).parent / "rules"
+_MACHINES = Path(shardlog.__file__).parent / "cost" / "machines"
 _GSPMD = re.compile(r"\{(devices=|replicated|maximal|manual|unknown|\{)[^\n]*\}")
 # What a value, an axis, a tactic or a mesh can be called on a command line.
 VALUES = ("%arg0", "%arg1", "%0", "%1", "%1#1", "%c", "result#0", "args[0]", "model.py:3", "*", "%a?g0")
@@ -26,6 +27,8 @@ LINTS = (
     "reshard-above=0",
     "unknown-op",
 )
+TOPOLOGIES = ("v5e", "cpu", "h100", "v5e:2x4", "v5p:2x2x2", "v4:0x1", "v9")
+SIZES = ("1KiB", "64MiB", "16GiB", "0", "1e3", "-1", "1.5")
 QUERIES = ("argument(v, i), sharded(v, d, k, x)", "value(v, t, s)", "n = count : { dim(v, _, _) }")
 
 
@@ -43,6 +46,7 @@ class Seeds:
     gspmd: tuple[bytes, ...]
     annotations: tuple[bytes, ...]
     queries: tuple[bytes, ...]
+    machines: tuple[bytes, ...]  # --topology
 
 
 def collect(folder: Path) -> Seeds:
@@ -74,6 +78,7 @@ def collect(folder: Path) -> Seeds:
         gspmd=_bytes(gspmd),
         annotations=_bytes([t for t in short if re.match(r"[%\w].*=\[.*\]$", t)]),
         queries=_bytes([*QUERIES, *(t for t in short if re.match(r"\w+\(\w+, .*\)$", t))]),
+        machines=tuple(path.read_bytes() for path in sorted(_MACHINES.glob("*.toml"))),
     )
 
 
