@@ -191,6 +191,9 @@ class Search:
             if key in proofs:
                 continue
             step = self._step(key) if key in closed else _OPEN
+            if step is _FACT:
+                proofs[key] = Proof(*key)
+                continue
             missing = [k for k in step.premises + step.counted if k not in proofs]
             if missing:
                 waiting.append(key)
