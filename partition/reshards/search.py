@@ -52,7 +52,7 @@ class Search:
         queue = [(0.0, 0, start)]
         to_come = self._to_come.setdefault(goal, {})
         done: set[int] = set()
-        count = 0
+        count, least = 0, inf  # of what is known to lead to the goal
         while queue and len(done) < _MOST[direct]:
             number = heapq.heappop(queue)[-1]
             if number == goal:
@@ -64,12 +64,16 @@ class Search:
             edges = self._direct(number, goal) if direct else self._onwards(number, goal)
             for after, once, sent, step in edges:
                 total = price + once + sent
-                if total < best.get(after, inf):
+                if total < best.get(after, least):
                     if after not in to_come:
                         to_come[after] = self._at_least(after, goal)
-                    count += 1
-                    best[after], came[after] = total, (number, step)
-                    heapq.heappush(queue, (total + to_come[after], count, after))
+                    bound = total + to_come[after]
+                    if bound < least:
+                        count += 1
+                        best[after], came[after] = total, (number, step)
+                        heapq.heappush(queue, (bound, count, after))
+                        if after == goal:
+                            least = total
         return None
 
     @staticmethod
