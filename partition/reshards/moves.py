@@ -72,7 +72,6 @@ class Moves:
         self._of_mesh = {mesh: tuple(p for p, on in enumerate(meshes) if on == mesh) for mesh in set(meshes)}
         self.several = len(self._of_mesh) > 1  # meshes that differ
         self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
-        self._permuted: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}
         self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Places, Places]] = {}
 
     def steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
@@ -82,12 +81,10 @@ class Moves:
         key = shape, layout
         if key not in self._gathered:
             self._gathered[key] = tuple(self._gathers(shape, layout))
-            self._permuted[key] = tuple(self._permutes(shape, layout))
         yield from self._gathered[key]
         pieces, used = self.pieces_of(self.mesh_of(layout, goal)), set(layout.pieces)
         for d, held in enumerate(layout.dims):
             yield from self._cuts(shape, layout, d, ((*held, p) for p in pieces if p not in used))
-        yield from self._permuted[key]
         masks = tuple(p for p in goal.partial if p not in used)
         if masks and (not layout.partial or layout.combine == goal.combine):
             after = Layout(layout.dims, tuple(sorted((*layout.partial, *masks))), goal.combine)
@@ -189,14 +186,13 @@ class Moves:
         """The pieces of a mesh."""
         return self._of_mesh.get(mesh, ())
 
-    def _permutes(self, shape: Shape, layout: Layout) -> Iterator[Step]:
-        """Each device gets the part of another: dimensions in as many parts, on other pieces."""
+    def permutes(self, shape: Shape, layout: Layout) -> Iterator[Step]:
+        """Each device gets the part of another: dimensions in as many parts, on any pieces."""
         axes, dims = self.axes, layout.dims
         price = float(prod(axes.local(shape, dims)))
         usable = [p for p in self.pieces_of(self.mesh_of(layout)) if p not in layout.partial]
-        for new in self.arranged(tuple(usable), tuple(axes.product(held) for held in dims)):
-            if new != dims:
-                yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
+        for new in self.arranged(tuple(usable), tuple(map(axes.product, dims))):
+            yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
 
     def arranged(self, usable: Pieces, counts: tuple[int, ...]) -> list[Dims]:
         """All ways to split dimensions into so many parts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
+from itertools import chain
 from math import inf, prod
 
 import numpy as np
@@ -30,6 +31,8 @@ class Search:
         self._numbers: dict[Layout, int] = {}
         self._layouts: list[Layout] = []
         self._edges: dict[tuple[int, Pieces, str, int], list[Edge]] = {}
+        self._permuting: dict[int, list[Edge]] = {}
+        self._permutes: dict[tuple[tuple[int, ...], Pieces, str, int], list[Edge]] = {}
         self._to_come: dict[int, dict[int, float]] = {}  # by goal: at least so much
         self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
         self._plans: dict[tuple[int, int], Plan] = {}
@@ -86,20 +89,32 @@ class Search:
 
     # ---- Steps ------------------------------------------------------------------------------------------
 
-    def _onwards(self, number: int, goal: int) -> list[Edge]:
+    def _onwards(self, number: int, goal: int) -> Iterable[Edge]:
         """The steps from a layout on the way to a goal. Most of them are the same for many goals."""
         layout, wanted = self._layouts[number], self._layouts[goal]
         key = number, wanted.partial, wanted.combine, self._moves.mesh_of(layout, wanted)
         if key not in self._edges:
             self._edges[key] = self._edges_of(self._moves.steps(self._shape, layout, wanted))
-        at_once = [] if self._even else list(self._moves.cuts_at_once(self._shape, layout, wanted))
-        return self._edges[key] + self._edges_of(at_once) if at_once else self._edges[key]
+        at_once = () if self._even else self._moves.cuts_at_once(self._shape, layout, wanted)
+        return chain(self._edges[key], self._permuted(number), self._edges_of(at_once))
+
+    def _permuted(self, number: int) -> list[Edge]:
+        """The steps to layouts in as many parts: the same for all of these."""
+        if number not in self._permuting:
+            layout = self._layouts[number]
+            counts = tuple(map(self._moves.axes.product, layout.dims))
+            key = counts, layout.partial, layout.combine, self._moves.mesh_of(layout)
+            if key not in self._permutes:
+                self._permutes[key] = self._edges_of(self._moves.permutes(self._shape, layout))
+            self._permuting[number] = self._permutes[key]
+        return self._permuting[number]
 
     def _direct(self, number: int, goal: int) -> list[Edge]:
         """The steps that bring pieces to where the goal has them."""
         layout, wanted = self._layouts[number], self._layouts[goal]
         steps = [
             *self._moves.steps(self._shape, layout, wanted),
+            *self._moves.permutes(self._shape, layout),
             *self._moves.cuts_at_once(self._shape, layout, wanted),
         ]
         return self._edges_of(step for step in steps if straight(step, layout, wanted))
