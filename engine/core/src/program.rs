@@ -232,7 +232,10 @@ impl Program {
         let stratum = &self.strata[stratum.0];
         self.apply(machine, &stratum.rules)?;
         self.choose(machine, stratum)?;
-        if !stratum.recursive.is_empty() || !stratum.subsuming.is_empty() {
+        // What begins with nothing stays empty.
+        let begun =
+            stratum.relations.iter().any(|relation| !machine.database.relations[relation.0].is_empty());
+        if begun && (!stratum.recursive.is_empty() || !stratum.subsuming.is_empty()) {
             for relation in &stratum.relations {
                 machine.database.relations[relation.0].restart()?;
             }

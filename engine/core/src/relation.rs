@@ -293,6 +293,9 @@ impl Relation {
 
     /// Close an `eqrel` over its facts.
     pub fn close(&mut self, budget: &mut Budget) -> Result<(), Fault> {
+        if self.given.is_empty() {
+            return Ok(());
+        }
         let given = std::mem::take(&mut self.given);
         given.iter().try_for_each(|pair| self.sink.insert(&self.rows, pair, budget))
     }
