@@ -15,7 +15,7 @@ func.func @main(%x: tensor<1x2xf32>, %i: tensor<3x0xi32> {sdy.sharding = #sdy.sh
     update_window_dims = [1], inserted_window_dims = [0], index_vector_dim = 1>
   }> ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %1 = stablehlo.minimum %a, %b : tensor<f32>
+    %1 = stablehlo.maximum %a, %b : tensor<f32>
     stablehlo.return %1 : tensor<f32>
   }) : (tensor<1x2xf32>, tensor<3x0xi32>, tensor<3x2xf32>) -> tensor<1x2xf32>
   return %0 : tensor<1x2xf32>
@@ -25,8 +25,8 @@ func.func @main(%x: tensor<1x2xf32>, %i: tensor<3x0xi32> {sdy.sharding = #sdy.sh
 
 def test_padding_is_left_out_where_no_index_can_point_away() -> None:
     result = shardlog.run(POINTLESS)
-    updates = np.asarray([[4, 7], [5, 3], [6, 8]], np.float32)
-    inputs = [np.full((1, 2), 9, np.float32), np.zeros((3, 0), np.int32), updates]
+    updates = np.asarray([[-4, -7], [-5, -3], [-6, -8]], np.float32)
+    inputs = [np.full((1, 2), -9, np.float32), np.zeros((3, 0), np.int32), updates]
     for keep in (True, False):
         (got,) = run_partitioned(result, result.partition("replica", keep_shardings=keep), inputs)
-        assert got.tolist() == [[4, 3]]
+        assert got.tolist() == [[-4, -3]]
