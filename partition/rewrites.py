@@ -17,12 +17,11 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from ..rulebook.book import family
 from .building import Sent, element_of, shape_of
 from .choice.choosing import SUM
 from .neutral import zero
 
-_PRODUCT, _TRANSPOSE = "stablehlo.dot_general", "stablehlo.transpose"
-_NEGATE, _RESHAPE = "stablehlo.negate", "stablehlo.reshape"
 _KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
 _COLLECTIVES = frozenset(f"stablehlo.{kind}" for kind in _KINDS)
 _DIMENSIONS = ("all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension")
@@ -49,10 +48,12 @@ def _turn_product(first: Any) -> None:
     """Turns the product that only this collective takes, and those behind it, where a transpose behind them
     gives what the product would give with its operands exchanged."""
     product = first.operands[0].owner
-    if isinstance(product, ir.Block) or product.name != _PRODUCT or "algorithm" in product.attributes:
+    if isinstance(product, ir.Block) or product.name not in family("exchanges_operands"):
         return
     users, order = _users(product), _turned(product)
-    if users and users[-1].name == _TRANSPOSE and list(users[-1].attributes["permutation"]) == order:
+    if "algorithm" in product.attributes or not users or users[-1].name not in family("reorders_dims"):
+        return
+    if list(users[-1].attributes["permutation"]) == order:
         *collectives, last = users
         _exchange(product)
         for op in (product, *collectives):
@@ -114,28 +115,31 @@ def _reorder(op: Any, order: list[int]) -> None:
 
 def _negate_behind(collective: Any) -> None:
     """Negates what a collective sums behind it, in place of what is summed."""
-    user, odd = collective, False
+    user, odd, negation = collective, False, ""
     while not isinstance(made := user.operands[0].owner, ir.Block):
-        if made.name == _NEGATE:
-            user.operands[0], odd = made.operands[0], not odd
+        if made.name in family("changes_sign"):
+            user.operands[0], odd, negation = made.operands[0], not odd, made.name
             if not any(True for _ in made.results[0].uses):
                 made.erase()
-        elif len(list(user.operands[0].uses)) == 1 and (made.name == _RESHAPE or _sums(made)):
+        elif len(list(user.operands[0].uses)) == 1 and _keeps_signs(made):
             user = made
         else:
             break
     if odd:
         result, after = collective.results[0], ir.InsertionPoint.after(collective)
         negated = ir.Operation.create(
-            _NEGATE, results=[result.type], operands=[result], loc=collective.location, ip=after
+            negation, results=[result.type], operands=[result], loc=collective.location, ip=after
         )
         result.replace_all_uses_except(negated.results[0], negated)
 
 
-def _sums(op: Any) -> bool:
-    """Whether an op is a sum that starts from zero."""
-    if op.name != "stablehlo.reduce" or len(op.results) > 1:
+def _keeps_signs(op: Any) -> bool:
+    """Whether what an op gives has the other sign if what it takes has; of those that combine elements, a sum
+    that starts from zero."""
+    if op.name not in family("keeps_signs") or len(op.results) > 1:
         return False
+    if not op.regions:
+        return True
     combining, start = op.regions[0].blocks[0].operations[0].operation, op.operands[1].owner
     if combining.name != SUM or isinstance(start, ir.Block) or start.name != "stablehlo.constant":
         return False

@@ -26,7 +26,7 @@ WRITTEN = {  # by the partitioner, which does not ask what an op is called
     f"stablehlo.{name}"
     for name in (
         *("add", "after_all", "and", "broadcast_in_dim", "case", "clamp", "compare", "concatenate"),
-        *("constant", "convert", "or"),
+        *("constant", "convert", "divide", "multiply", "or", "remainder"),
         *("dynamic_slice", "dynamic_update_slice", "iota", "optimization_barrier", "pad", "partition_id"),
         *("replica_id", "reshape", "return", "select", "slice", "subtract"),
     )

@@ -105,7 +105,7 @@ def test_what_goes_wrong_is_found(command: Command, kind: str, says: str, tmp_pa
     found = findings(command, tmp_path)
     assert {finding.kind for finding in found} == {kind}
     assert says in found[0].frame + found[0].detail
-    kept = [(folder / "finding.txt").read_text() for folder in tmp_path.iterdir()]
+    kept = [(folder / "finding.txt").read_text(errors="replace") for folder in tmp_path.iterdir()]
     assert sum(text.startswith(f"seed 0, case {found[0].number}\nshardlog ") for text in kept) == 1
 
 
