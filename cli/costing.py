@@ -7,7 +7,7 @@ from typing import Any
 
 from ..runs.options import TOPOLOGY
 from .colours import show
-from .partitioning import add_choice, add_matmul
+from .partitioning import FORMS, add_choice, add_matmul, program_of
 from .running import add_json, print_json, result_of
 
 
@@ -21,7 +21,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     add_choice(command)
     command.add_argument("--full", action="store_true", help="leave nothing out")
     add_json(command, "print JSON instead of text")
-    command.set_defaults(carry_out=_cost)
+    command.set_defaults(carry_out=_cost, form=FORMS[0])
 
 
 def add_topology(parser: argparse.ArgumentParser, default: str | None = TOPOLOGY, more: str = "") -> None:
@@ -39,14 +39,7 @@ def _cost(options: argparse.Namespace) -> None:
 
     topology = options.topology or TOPOLOGY
     machine(topology)  # what is wrong with it is said before anything runs
-    program = result_of(options).partition(
-        keep_shardings=options.keep_shardings,
-        topology=options.topology,
-        memory=options.memory,
-        seconds=options.seconds,
-        collective_matmul=options.collective_matmul,
-    )
-    found = program.cost(topology)
+    found = program_of(options, result_of(options)).cost(topology)
     if options.json:
         print_json(found.as_json())
     else:
