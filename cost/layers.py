@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ import numpy as np
 
 from ..program.folding import REPEAT, Group
 from ..program.ids import Item
+from ..program.mlir.places import without_ends
 from ..runs.records.live import Live
 
 LIMITS = ("compute", "links", "memory")
 _LEAST = 0.01  # of the whole time, for a layer to be named
 _DEEPEST = 6
-_END = re.compile(r" to \d*:\d+")  # of a range of text, as MLIR prints it
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> lis
     numbers = {item: n for n, item in enumerate(items)}
     where: dict[str, list[int]] = {}
     for n, item in enumerate(items):
-        where.setdefault(_starts(record.location(item)), []).append(n)
+        where.setdefault(without_ends(record.location(item)), []).append(n)
     ahead, limit = list[int](), len(items)
     for line in reversed(lines):
         if line.item is not None:
@@ -105,14 +104,9 @@ def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> lis
             found.append(numbers[line.item])
             at = max(at, found[-1]) if found[-1] <= limit else at
             continue
-        known = where.get(_starts(line.location), ())
+        known = where.get(without_ends(line.location), ())
         n = bisect_left(known, at)
         if n < len(known) and known[n] <= limit:
             at = known[n]
         found.append(at)
     return found
-
-
-def _starts(location: str) -> str:
-    """A location without the ends of its ranges: MLIR's text keeps none of a range from the first column."""
-    return _END.sub("", location)

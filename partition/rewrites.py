@@ -33,11 +33,7 @@ def rewrite(sent: Iterable[Sent]) -> None:
     for op in collectives:
         _turn_product(op)
     for op in collectives:
-        if (
-            len(op.operands) == 1
-            and len(op.regions)
-            and op.regions[0].blocks[0].operations[0].operation.name == SUM
-        ):
+        if len(op.operands) == 1 and len(op.regions) and _adds(op):
             _negate_behind(op)
 
 
@@ -140,8 +136,13 @@ def _keeps_signs(op: Any) -> bool:
         return False
     if not op.regions:
         return True
-    combining, start = op.regions[0].blocks[0].operations[0].operation, op.operands[1].owner
-    if combining.name != SUM or isinstance(start, ir.Block) or start.name != "stablehlo.constant":
+    start = op.operands[1].owner
+    if not _adds(op) or isinstance(start, ir.Block) or start.name != "stablehlo.constant":
         return False
     written = ir.Attribute.parse(f"dense<{zero(element_of(op.operands[1]))}> : {op.operands[1].type}")
     return bool(start.attributes["value"] == written)
+
+
+def _adds(op: Any) -> bool:
+    """Whether an op that combines elements adds them."""
+    return bool(op.regions[0].blocks[0].operations[0].operation.name == SUM)

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 _FRAME = re.compile(r'([^\s()"]+)"?:(\d+):(\d+)')
+_END = re.compile(r" to \d*:\d+")  # of a range in a file
 _INSTALLED = re.compile(r"^.*/(?:site|dist)-packages/")
 _STACK_END = re.compile(r"\(callsite\(|\((?:[^()]*\()?[^()]*:\d+:\d+")
 _OUTERMOST = re.compile(r"^p?jit\([^()]*\)(/|$)")
@@ -32,6 +33,13 @@ def wildcard(pattern: str, any_: str = r"[^\[\]]") -> re.Pattern[str]:
 def frames(location: str) -> tuple[tuple[str, int], ...]:
     """The files and lines that an MLIR location names, inner frames first."""
     return tuple((file, int(line)) for file, line, _ in _FRAME.findall(location))
+
+
+@lru_cache(maxsize=1 << 16)
+def without_ends(location: str) -> str:
+    """An MLIR location without the ends of its ranges, of which text keeps none that starts in the first
+    column: what locations that were read from text and others are compared by."""
+    return _END.sub("", location)
 
 
 def source_location(location: Any) -> str:
