@@ -184,9 +184,9 @@ class Builder:
     def lookup(self, table: npt.NDArray[np.int64]) -> Any:
         """The entry of a table for this device, i32: computed of digits of the device's number where that is
         possible, which takes accelerators less time than to look it up."""
-        terms, first = digits(table), int(table[0])
 
         def make() -> Any:
+            terms, first = digits(table), int(table[0])
             if terms is None:
                 values: Any = _dense(table.astype(np.int32))
                 held = self.one("stablehlo.constant", [], values.type, {"value": values})
