@@ -26,8 +26,8 @@ Way = tuple[tuple[int, Pieces], ...]  # to compute an op: the factors that are s
 @dataclass(frozen=True)
 class Stretch:
     """The rows of an operand's dimension that a part of the result reads, and the halo exchange that fetches
-    them. With a ``dilation`` above 1 the rows are spread out after the exchange, and the part is the
-    ``length`` rows from ``offsets`` on."""
+    them. With a ``dilation`` above 1 the rows are spread out after the exchange, with dilation - 1 holes before
+    and after each, and the part is the ``length`` rows from ``offsets`` on."""
 
     exchange: Exchange
     dilation: int
@@ -38,16 +38,19 @@ class Stretch:
 @cache
 def stretch(read: Read, size: int, result_size: int, parts: int) -> Stretch:
     """The stretches that parts of a result dimension of ``result_size`` need of an operand's dimension of
-    ``size``."""
-    tile = -(-result_size // parts)
+    ``size``. What is read only past the end of the result is not fetched, and neither is the row before a
+    hole in which a stretch begins."""
+    tile, dilation = -(-result_size // parts), read.dilation
     length = (tile - 1) * read.stride + read.extent
     begins = [part * tile * read.stride - read.low for part in range(parts)]
+    end = (result_size - 1) * read.stride - read.low + read.extent
     if read.backwards:
-        begins = [size - (part + 1) * tile for part in range(parts)]
-    starts = tuple(begin // read.dilation for begin in begins)
-    rows = length if read.dilation == 1 else (length + read.dilation - 2) // read.dilation + 1
-    offsets = tuple(b - s * read.dilation for b, s in zip(begins, starts, strict=True))
-    return Stretch(plan_exchange(size, parts, starts, rows), read.dilation, offsets, length)
+        begins, end = [size - (part + 1) * tile for part in range(parts)], size
+    starts = tuple(-(-begin // dilation) for begin in begins)
+    rows = max(-(-(begin + length) // dilation) - start for begin, start in zip(begins, starts, strict=True))
+    exchange = plan_exchange(size, parts, starts, max(rows, 1), -(-end // dilation))
+    offsets = tuple(b - (s - 1) * dilation - 1 for b, s in zip(begins, starts, strict=True))
+    return Stretch(exchange, dilation, offsets, length)
 
 
 @dataclass(frozen=True)

@@ -64,16 +64,15 @@ def _inside(builder: Builder, value: Any, dim: int, size: int, starts: Any, fill
 
 
 def _spread_out(builder: Builder, value: Any, dim: int, dilation: int, fill: Any) -> Any:
-    """A stretch with dilation - 1 rows of ``fill`` after each row."""
+    """A stretch with dilation - 1 rows of ``fill`` before and after each row."""
     shape = shape_of(value)
     between = [dilation - 1 if d == dim else 0 for d in range(len(shape))]
-    zeros = [0] * len(shape)
     attributes = {
-        "edge_padding_low": builder.integers(zeros),
+        "edge_padding_low": builder.integers(between),
         "edge_padding_high": builder.integers(between),
         "interior_padding": builder.integers(between),
     }
-    shape[dim] *= dilation
+    shape[dim] = (shape[dim] + 1) * dilation - 1
     return builder.one("stablehlo.pad", [value, fill], builder.tensor(shape, element_of(value)), attributes)
 
 

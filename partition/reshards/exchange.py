@@ -43,9 +43,10 @@ class Exchange:
 
 
 @cache
-def plan_exchange(size: int, parts: int, starts: tuple[int, ...], length: int) -> Exchange:
+def plan_exchange(size: int, parts: int, starts: tuple[int, ...], length: int, end: int) -> Exchange:
     """The exchange of a dimension of ``size`` rows in ``parts`` parts, of which part i needs ``length``
-    rows from ``starts[i]`` on. Rows outside of the dimension belong to no part.
+    rows from ``starts[i]`` on, as far as they are before ``end``. Rows outside of the dimension belong to no
+    part.
 
     Parts send to those at one distance in a round, or, where that is fewer rows, each to the next one
     that is not served yet.
@@ -54,7 +55,7 @@ def plan_exchange(size: int, parts: int, starts: tuple[int, ...], length: int) -
     overlaps: dict[Pair, tuple[int, int]] = {}
     first: dict[int, int] = {}
     for target, start in enumerate(starts):
-        low, high = max(start, 0), min(start + length, size)
+        low, high = max(start, 0), min(start + length, size, end)
         for source in range(low // tile, -(-high // tile)) if low < high else ():
             overlaps[source, target] = max(low, source * tile), min(high, (source + 1) * tile)
             first.setdefault(target, source)

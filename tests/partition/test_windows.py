@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import shardlog
+from shardlog.partition.choice.choosing import stretch
+from shardlog.partition.choice.knowledge import Read
+from shardlog.partition.reshards.exchange import Round
 
 from .running import run_partitioned
 
@@ -30,3 +33,48 @@ def test_windows_of_one_element_between_which_there_is_nothing(sharded: str) -> 
     result = shardlog.run(DILATED.replace("SHARDED", sharded))
     (got,) = run_partitioned(result, result.partition("replica"), [np.arange(1, 8, dtype=np.float32)])
     assert got.tolist() == [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7]
+
+
+FIRST_ROWS = """
+sdy.mesh @mesh = <["a"=4]>
+func.func @main(%x: tensor<32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>})
+    -> (tensor<3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) {
+  %0 = stablehlo.slice %x [0:3] : (tensor<32xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+"""
+
+
+def test_rows_past_the_end_of_a_result_are_not_fetched() -> None:
+    result = shardlog.run(FIRST_ROWS)
+    program = result.partition("replica")
+    (got,) = run_partitioned(result, program, [np.arange(32, dtype=np.float32)])
+    assert got.tolist() == [0, 1, 2]
+    assert [len(each.pairs) for each in exchanged(3, 32, 4)] == [1, 1]
+
+
+def exchanged(result_size: int, size: int, parts: int) -> tuple[Round, ...]:
+    """What parts send for a slice from the first row on."""
+    read = Read(0, 0, 0, stride=1, low=0, dilation=1, extent=1, backwards=False)
+    return stretch(read, size, result_size, parts).exchange.rounds
+
+
+SPREAD = """
+sdy.mesh @mesh = <["a"=4]>
+func.func @main(%x: tensor<1x8x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}, {}]>}, %w: tensor<2x1x1xf32>)
+    -> (tensor<1x16x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}, {}]>}) {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+    window = {pad = [[1, 1]], lhs_dilate = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x8x1xf32>, tensor<2x1x1xf32>) -> tensor<1x16x1xf32>
+  return %0 : tensor<1x16x1xf32>
+}
+"""
+
+
+def test_a_stretch_that_begins_in_a_hole_does_not_fetch_the_row_before_it() -> None:
+    result = shardlog.run(SPREAD)
+    program = result.partition("replica")
+    x, w = np.arange(1, 9, dtype=np.float32), np.array([10, 1], np.float32)
+    (got,) = run_partitioned(result, program, [x.reshape(1, 8, 1), w.reshape(2, 1, 1)])
+    assert got.ravel().tolist() == [each * by for each in x.tolist() for by in (1, 10)]
+    assert program.sent == []
