@@ -26,8 +26,8 @@ Way = tuple[tuple[int, Pieces], ...]  # to compute an op: the factors that are s
 @dataclass(frozen=True)
 class Stretch:
     """The rows of an operand's dimension that a part of the result reads, and the halo exchange that fetches
-    them. With a ``dilation`` above 1 the rows are spread out after the exchange, with dilation - 1 holes before
-    and after each, and the part is the ``length`` rows from ``offsets`` on."""
+    them. With a ``dilation`` above 1 the rows are spread out after the exchange, with dilation - 1 holes
+    before and after each, and the part is the ``length`` rows from ``offsets`` on."""
 
     exchange: Exchange
     dilation: int

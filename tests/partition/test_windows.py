@@ -61,7 +61,8 @@ def exchanged(result_size: int, size: int, parts: int) -> tuple[Round, ...]:
 
 SPREAD = """
 sdy.mesh @mesh = <["a"=4]>
-func.func @main(%x: tensor<1x8x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}, {}]>}, %w: tensor<2x1x1xf32>)
+func.func @main(%x: tensor<1x8x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}, {}]>},
+                %w: tensor<2x1x1xf32>)
     -> (tensor<1x16x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}, {}]>}) {
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
     window = {pad = [[1, 1]], lhs_dilate = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
