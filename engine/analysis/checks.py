@@ -24,6 +24,7 @@ from ..language.syntax import (
     Negation,
     Record,
     RelationDeclaration,
+    Round,
     Term,
     Variable,
     Wildcard,
@@ -79,12 +80,12 @@ def check_grounded(clause: Clause, reporter: Reporter) -> None:
 
 
 def check_fact(clause: Clause, reporter: Reporter) -> None:
-    """Report a counter in a fact, which has no solutions to number."""
+    """Report a counter in a fact, which has no solutions to number and is of no round."""
     waiting = [] if clause.body else list(clause.head.args)
     while waiting:
         term = waiting.pop()
         waiting += parts(term)
-        if isinstance(term, Counter):
+        if isinstance(term, Counter | Round):
             reporter.error("E0406", term.at, "a fact counts nothing", "write the number itself")
 
 

@@ -19,6 +19,7 @@ from ..language.syntax import (
     Negation,
     Nil,
     Record,
+    Round,
     Term,
     Variable,
     Wildcard,
@@ -70,6 +71,8 @@ def kind_of(term: Term, kinds: Mapping[str, str], types: Types) -> str | None:
         return types.branches[term.name].type_name
     if isinstance(term, Counter):
         return "number"
+    if isinstance(term, Round):
+        return "unsigned"
     if isinstance(term, Aggregate):
         if term.target is None:
             return "number"
@@ -205,6 +208,8 @@ class Inference:
             return self._visit_branch(term, expected)
         if isinstance(term, Counter):
             return self._agree(term.at, "a counter", "number", expected)
+        if isinstance(term, Round):
+            return self._agree(term.at, "`recursive_iteration_cnt()`", "unsigned", expected)
         return self._visit_call(term, expected)
 
     def _visit_branch(self, term: Branch, expected: str | None) -> str | None:

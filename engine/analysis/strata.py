@@ -50,9 +50,11 @@ def clause_uses(clause: Clause) -> list[Use]:
 def stratify(relations: Sequence[str], clauses: Iterable[Clause], reporter: Reporter) -> list[list[str]]:
     """The relations in groups (strongly connected components), each after all groups that it uses.
 
-    Reports E0403 for every negation or aggregate over a relation of its own group. The order depends on
-    the order of declarations and clauses only.
+    A relation that notes the rounds of another one is in the group of that one. Reports E0403 for every
+    negation or aggregate over a relation of its own group. The order depends on the order of declarations and
+    clauses only.
     """
+    clauses = list(clauses)
     found: dict[str, list[Use]] = {name: [] for name in relations}
     for clause in clauses:
         found[clause.head.name] += clause_uses(clause)
@@ -64,7 +66,21 @@ def stratify(relations: Sequence[str], clauses: Iterable[Clause], reporter: Repo
             if use.strict and group_of[use.relation] == group_of[name]:
                 hint = "break the cycle: compute one of them from relations that do not depend on it"
                 reporter.error("E0403", use.at, partial(_cycle, name, use, graph, group_of), hint)
+    noted = {clause.head.name: clause_uses(clause)[0] for clause in clauses if clause.notes}
+    for name, use in noted.items():
+        _add_noting(name, use, groups, group_of, reporter)
     return groups
+
+
+def _add_noting(
+    name: str, noted: Use, groups: list[list[str]], group_of: Mapping[str, int], reporter: Reporter
+) -> None:
+    """Move a relation that notes rounds into the group of the relation whose rounds these are."""
+    if group_of[name] == group_of[noted.relation]:
+        reporter.error("E0403", noted.at, f"`{noted.relation}` depends on `{name}`, which notes its rounds")
+        return
+    groups[group_of[name]].remove(name)
+    groups[group_of[noted.relation]].append(name)
 
 
 def united(groups: Sequence[Sequence[str]], together: Iterable[Sequence[str]]) -> list[list[str]]:

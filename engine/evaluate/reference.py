@@ -115,7 +115,7 @@ class Evaluation:
             new = self._fire_all(stratum, stratum.rules)
             for relation in stratum.relations:
                 self.insert(relation, list(new[relation]))
-            if stratum.recursive or stratum.subsuming:
+            if stratum.recursive or stratum.after:
                 self._iterate(stratum)
             for relation in stratum.relations:
                 if self._plan.relations[relation].sorted:
@@ -153,22 +153,24 @@ class Evaluation:
                     known.add(part)
         return found
 
-    def _subsume(self, stratum: Stratum) -> None:
-        """Delete the tuples that others make superfluous."""
-        new = self._fire_all(stratum, stratum.subsuming)
+    def _end_round(self, stratum: Stratum) -> None:
+        """Delete the tuples that others make superfluous, and note those of the round."""
+        new = self._fire_all(stratum, stratum.after)
         for superfluous in stratum.superfluous:
             relation = self._plan.relations[superfluous].gives
             assert relation is not None
             for row in new[superfluous]:
                 for table in (self._all[relation], self._old[relation], self._delta[relation]):
                     table.remove(row)
+        for relation in stratum.relations:
+            self.insert(relation, list(new[relation]))
 
     def _iterate(self, stratum: Stratum) -> None:
         relations = stratum.relations
         for r in relations:
             self._old[r] = Table()
             self._delta[r] = self._all[r]
-        self._subsume(stratum)
+        self._end_round(stratum)
         while any(self._delta[r].tuples for r in relations):
             self._at = (self._at[0], self._at[1] + 1)
             new = self._fire_all(stratum, stratum.recursive)
@@ -183,7 +185,7 @@ class Evaluation:
                 if self._all[r] is not self._delta[r]:
                     for row in self._delta[r].tuples:
                         self._all[r].add(row)
-            self._subsume(stratum)
+            self._end_round(stratum)
             if any(self._is_full(r) for r in relations):
                 return
 
@@ -289,6 +291,10 @@ class Evaluation:
         registers[register] = evaluate(expression, registers)
         yield
 
+    def _round(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
+        registers[step[1]] = self._at[1]
+        yield
+
     def _next_number(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         registers[step[1]] = self._next
         self._next += 1
@@ -343,6 +349,7 @@ _STEPS: dict[str, Callable[[Evaluation, tuple[Any, ...], Registers], Iterator[No
     "let": Evaluation._let,
     "unpack": Evaluation._unpack,
     "next": Evaluation._next_number,
+    "round": Evaluation._round,
     "range": Evaluation._range,
     "aggregate": Evaluation._aggregate,
 }

@@ -13,7 +13,9 @@ from .clauses import ClauseParser
 from .diagnostics import Reporter, did_you_mean
 from .lexer import DIRECTIVES, KEYWORDS, unescape
 from .syntax import (
+    Atom,
     BranchDeclaration,
+    Clause,
     ColumnDeclaration,
     Component,
     ComponentType,
@@ -279,27 +281,21 @@ class _Parser(ClauseParser):
         return BranchDeclaration(name, self.columns("{", "}"), at)
 
     def relation(self) -> None:
+        start = self.places[self.i]
         self.i += 1
         names = [(self.places[self.i], self.take("identifier", "the name of the new relation"))]
         while self.accept(","):
             names.append((self.places[self.i], self.take("identifier", "the name of the new relation")))
         self.module.broken.update(name for _, name in names)
-        if self.kinds[self.i] == "=" and self.kinds[self.i + 1] == "debug_delta":
-            hint = "answers never depend on the rounds of evaluation; `shardlog profile` shows them"
-            self.reporter.error("E0105", self.places[self.i + 1], "`debug_delta` is not supported", hint)
-            self.i += 2
-            self.take("(", "`(` and the name of a relation")
-            self.qualified("the name of a relation")
-            self.take(")", "`)`")
-            return
-        columns = self.columns("(", ")")
+        noted = self.noted() if self.kinds[self.i] == "=" else None
+        columns = self.columns("(", ")") if noted is None else ()
         first = self.i
         qualifiers = self.qualifiers()
         for kind, at in zip(self.kinds[first : self.i], self.places[first : self.i], strict=True):
             if kind in _TRANSFERS:
                 hint = " ".join(f".{kind} {name}" for _, name in names)
                 self.reporter.warning("W0102", at, f"the qualifier `{kind}` is out of use", f"write: {hint}")
-        choices = self.choices()
+        choices = self.choices() if noted is None else ()
         self.module.broken.difference_update(name for _, name in names)
         for at, name in names:
             self.module.relations.append(
@@ -308,6 +304,18 @@ class _Parser(ClauseParser):
             for kind in _TRANSFERS:
                 if kind in qualifiers:
                     self.module.directives.append(Directive(kind, name, at))
+            if noted is not None:
+                text = Text(start, self.places[self.i - 1] + len(self.texts[self.i - 1]), "")
+                self.module.clauses.append(Clause(Atom(name, (), at), (noted,), text, notes=True))
+
+    def noted(self) -> Atom:
+        """``= debug_delta(relation)``: the relation whose tuples another one has with their rounds."""
+        self.i += 1
+        self.take("debug_delta", "`debug_delta`")
+        self.take("(", "`(` and the name of a relation")
+        name, at = self.qualified("the name of a relation")
+        self.take(")", "`)`")
+        return Atom(name, (), at)
 
     def qualifiers(self) -> set[str]:
         found = set()

@@ -17,6 +17,7 @@ from .syntax import (
     Negation,
     Nil,
     Record,
+    Round,
     Term,
     Truth,
     Variable,
@@ -51,6 +52,8 @@ def term_text(term: Term, values: Mapping[str, str]) -> str:
         return "nil"
     if isinstance(term, Counter):
         return "autoinc()"
+    if isinstance(term, Round):
+        return "recursive_iteration_cnt()"
     if isinstance(term, Constant):
         value = term.value
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)

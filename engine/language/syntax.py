@@ -40,6 +40,12 @@ class Counter(NamedTuple):
     at: int
 
 
+class Round(NamedTuple):
+    """``recursive_iteration_cnt()``: the number of the round; 0 before recursion and outside of it."""
+
+    at: int
+
+
 class Call(NamedTuple):
     """An intrinsic functor: an operator ("+", "neg") or a name ("cat", "range")."""
 
@@ -83,7 +89,9 @@ class Aggregate(NamedTuple):
     outer: tuple[str, ...] = ()
 
 
-Term: TypeAlias = Variable | Wildcard | Constant | Nil | Counter | Call | Record | Branch | Cast | Aggregate
+Term: TypeAlias = (
+    Variable | Wildcard | Constant | Nil | Counter | Round | Call | Record | Branch | Cast | Aggregate
+)
 
 # ---- Literals -------------------------------------------------------------------------------------------
 
@@ -139,7 +147,8 @@ class Clause(NamedTuple):
     """``nested``: an aggregate stands somewhere in it, so that there are literals below its own.
 
     A clause that ``subsumes`` deletes its head, which is also the first literal of its body, where another
-    tuple of the relation, the second literal, makes it superfluous.
+    tuple of the relation, the second literal, makes it superfluous. One that ``notes`` gives its head the
+    tuples of its only literal, each with its round; as it is read, neither has arguments.
     """
 
     head: Atom
@@ -148,6 +157,7 @@ class Clause(NamedTuple):
     nested: bool = False
     subsumes: bool = False
     plans: tuple[tuple[int, int], ...] = ()  # the versions that `.plan` gives orders for, and where
+    notes: bool = False
 
 
 class ColumnDeclaration(NamedTuple):

@@ -17,6 +17,7 @@ from .syntax import (
     Literal,
     Nil,
     Record,
+    Round,
     Term,
     Variable,
     Wildcard,
@@ -148,6 +149,10 @@ class TermParser(TokenReader):
             self.take("(", "`(` after `autoinc`")
             self.take(")", "`)`: `autoinc` takes nothing")
             return Counter(at)
+        if kind == "recursive_iteration_cnt":
+            self.take("(", "`(` after `recursive_iteration_cnt`")
+            self.take(")", "`)`: `recursive_iteration_cnt` takes nothing")
+            return Round(at)
         if kind in _FUNCTORS:
             self.take("(", f"`(` after `{kind}`")
             return Call(kind, self.arguments(")"), at)
@@ -164,9 +169,6 @@ class TermParser(TokenReader):
         return self.not_a_term(kind, at)
 
     def not_a_term(self, kind: str, at: int) -> NoReturn:
-        if kind == "recursive_iteration_cnt":
-            hint = "answers never depend on the rounds of evaluation"
-            self.error("E0105", at, "the counter of iterations is not supported", hint)
         if kind == "@":
             self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
         self.expected("a term")

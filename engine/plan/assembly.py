@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ..analysis.strata import clause_uses
 from ..analysis.types import Types
 from ..language.syntax import Clause, ColumnDeclaration, RelationDeclaration, Text
+from ..transform.numbers import uncounted
 from .plan import BranchFields, Column, Expression, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
 
@@ -46,7 +47,8 @@ class Assembly:
         once: list[int] = []
         again: list[int] = []
         more: list[int] = []
-        subsuming: list[int] = []
+        after: list[int] = []
+        grows = self._updates
         index, members = self._schema.index, frozenset(group)
         for name in group:
             for clause, kinds in clauses.get(name, ()):
@@ -59,13 +61,15 @@ class Assembly:
                 gathers = helper(name, SUPERFLUOUS if clause.subsumes else CANDIDATES)
                 if gathers in index:
                     clause = clause._replace(head=clause.head._replace(name=gathers))
-                kind = subsuming if clause.subsumes else again if recursive else once
+                ends = clause.subsumes or clause.notes
+                kind = after if ends else again if recursive else once
                 kind += self._planned(clause, kinds, members)
-                if self._updates and not clause.subsumes:
+                grows = grows and not ends and uncounted(clause) is clause
+                if grows:
                     more += self._planned(clause, kinds, index)
-        if once or again or subsuming:
-            self.strata.append(self._stratum(group, once, again, more, subsuming))
-        return bool(once or again or subsuming)
+        if once or again or after:
+            self.strata.append(self._stratum(group, once, again, more if grows else None, after))
+        return bool(once or again or after)
 
     def _planned(self, clause: Clause, kinds: dict[str, str], recursive: Collection[str]) -> range:
         """The numbers of the rules that a clause becomes, with a variant for each atom of the relations that
@@ -78,7 +82,12 @@ class Assembly:
         return range(first, len(self.rules))
 
     def _stratum(
-        self, group: Sequence[str], once: list[int], again: list[int], more: list[int], subsuming: list[int]
+        self,
+        group: Sequence[str],
+        once: list[int],
+        again: list[int],
+        more: list[int] | None,
+        after: list[int],
     ) -> Stratum:
         index = self._schema.index
         helpers = [
@@ -86,13 +95,13 @@ class Assembly:
             for what in (CANDIDATES, SUPERFLUOUS)
         ]
         # What is chosen, deleted or numbered depends on all that there is.
-        grows = self._updates and not any(helpers) and not any("@" in name for name in group)
+        grows = not any(helpers) and not any("@" in name for name in group)
         return Stratum(
             tuple(index[name] for name in group),
             tuple(once),
             tuple(again),
-            tuple(more) if grows else None,
-            tuple(subsuming),
+            tuple(more) if more is not None and grows else None,
+            tuple(after),
             *helpers,
         )
 

@@ -31,6 +31,7 @@ from ..transform.lattices import lower_lattices, unfolded
 from ..transform.magic import ask
 from ..transform.numbers import number_solutions, uncounted
 from ..transform.records import fold_records
+from ..transform.rounds import note_rounds
 from ..transform.witnesses import write_out_witnesses
 from .assembly import (
     CANDIDATES,
@@ -172,7 +173,7 @@ class _Compiler:
     def flattened(self) -> Types:
         """The types of the module, in which nothing stands for something else any more: components,
         lattices and inlined relations are replaced."""
-        if not instantiate(self.module, self.reporter):
+        if not instantiate(self.module, self.reporter) or not note_rounds(self.module, self.reporter):
             self.reporter.finish()
         if not self.module.unread:
             warn(self.module, self.reporter)

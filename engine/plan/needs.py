@@ -26,7 +26,7 @@ def _traced(plan: Plan, strata: Sequence[Stratum], relations: set[int]) -> list[
     for stratum in reversed(strata):
         if not relations.isdisjoint(stratum.relations):
             found.append(stratum)
-            for index in (*stratum.rules, *stratum.recursive, *stratum.subsuming):
+            for index in (*stratum.rules, *stratum.recursive, *stratum.after):
                 relations.update(_read(plan.rules[index].steps))
     return found[::-1]
 

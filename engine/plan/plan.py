@@ -53,6 +53,8 @@ Expression = tuple[object, ...]
 #     min, max and mean of nothing fail; count and sum of nothing are 0; mean is a float
 # ("next", register)
 #     register := the next number of the evaluation, from 0 on
+# ("round", register)
+#     register := the number of the stratum's round: 0 where its rules run once, then from 1 on
 Step = tuple[object, ...]
 
 
@@ -146,16 +148,16 @@ class Stratum:
     ``updates`` are for a plan that goes on after facts were added: all rules, with a variant for each atom of
     their bodies, that of its delta; None where the stratum is computed anew.
 
-    After each round the ``candidates`` become tuples of the relations that they are for; then the
-    ``subsuming`` rules run, with the tuples that are new as the delta, and what they put into ``superfluous``
-    is deleted.
+    In each round the ``candidates`` become tuples of the relations that they are for. After it the rules
+    ``after`` run, with the tuples that are new as the delta: what they put into ``superfluous`` is deleted,
+    and what they put into other relations, which note rounds, no rule of the stratum reads.
     """
 
     relations: tuple[int, ...]
     rules: tuple[int, ...]
     recursive: tuple[int, ...] = ()
     updates: tuple[int, ...] | None = None
-    subsuming: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
     candidates: tuple[int, ...] = ()
     superfluous: tuple[int, ...] = ()
 

@@ -40,6 +40,7 @@ from ..language.syntax import (
     Negation,
     Nil,
     Record,
+    Round,
     Term,
     Variable,
     Wildcard,
@@ -401,9 +402,9 @@ class _Planner:
             return self.value(body, term.value, self.kind(term.value) or kind)
         if isinstance(term, Aggregate):
             return self.aggregate(body, term)
-        if isinstance(term, Counter):
+        if isinstance(term, Counter | Round):
             register = self.new_register()
-            body.steps.append(("next", register))
+            body.steps.append(("next" if isinstance(term, Counter) else "round", register))
             return ("reg", register)
         assert isinstance(term, Call | Record)
         kinds = argument_kinds(term, kind, self.kinds, self.schema.types)

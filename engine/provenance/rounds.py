@@ -35,7 +35,9 @@ class Rounds:
         closed = {relation.name for relation in plan.relations if relation.eqrel}
         strata = [({plan.relations[i].name for i in stratum.relations}, stratum) for stratum in plan.strata]
         self._derived = closed.union(*(names for names, _ in strata))
-        for names, stratum in strata:
+        noting = {name for name, each in clauses.items() if any(clause.notes for _, clause in each)}
+        for together, stratum in strata:
+            names = together - noting  # a tuple that notes a round is found in that round, not in the next
             if not any(map(facts, names)):
                 offset = self._offset(names) if at_once and not _chooses(plan, stratum) else None
                 if offset is not None:
@@ -45,6 +47,7 @@ class Rounds:
                     self._levels.update((name, self._level(name)) for name in names)
             if not stratum.recursive and not names & closed and not names & set(self.offsets):
                 self._layer(names)
+            self._layer(noting & together)
 
     def says(self, relation: str) -> bool:
         """Whether the heights of a relation are had from rounds."""

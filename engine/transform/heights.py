@@ -202,7 +202,7 @@ class _ByHeight:
         if not grows:
             body.append(Atom(_START, (), clause.head.at))
         head = strict.head._replace(name=grown(clause.head.name))
-        return clause._replace(head=head, body=tuple(body), plans=()), kinds
+        return clause._replace(head=head, body=tuple(body), plans=(), notes=False), kinds
 
     def named(self, atom: Atom, kinds: Kinds) -> tuple[Atom, list[Literal], Kinds]:
         """An atom with variables for what is or holds wildcards, what the latter have to be, and kinds."""

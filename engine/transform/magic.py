@@ -35,7 +35,7 @@ from ..language.syntax import (
     Wildcard,
 )
 from ..language.walk import parts, terms
-from .numbers import counts
+from .numbers import depends
 
 Kinds = dict[str, str]
 Clauses = list[tuple[Clause, Kinds]]
@@ -75,7 +75,7 @@ class _Magic:
         return (
             "eqrel" in declaration.qualifiers
             or bool(declaration.choices)
-            or any(c.subsumes or any(map(counts, (c.head, *c.body))) for c, _ in self.clauses[name])
+            or any(c.subsumes or any(map(depends, (c.head, *c.body))) for c, _ in self.clauses[name])
         )
 
     def ask(self, goals: Collection[str]) -> tuple[Clauses, dict[str, RelationDeclaration]]:

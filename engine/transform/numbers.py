@@ -1,4 +1,5 @@
-"""Counters: ``autoinc()`` numbers the solutions of a rule from 0 on, in the order of their values.
+"""Counters: ``autoinc()`` numbers the solutions of a rule from 0 on, in the order of their values;
+``recursive_iteration_cnt()`` is the number of the round.
 
 The solutions become a relation of their own, which is sorted, and what counts goes through it:
 ``r(x, $) :- a(x).`` is ``r@1(x) :- a(x).`` and ``r(x, $) :- r@1(x).``
@@ -10,13 +11,27 @@ from collections.abc import Mapping
 
 from ..analysis.checks import grounded_by
 from ..analysis.scopes import variables
-from ..language.syntax import Atom, Clause, ColumnDeclaration, Counter, Literal, RelationDeclaration, Variable
+from ..language.syntax import (
+    Atom,
+    Clause,
+    ColumnDeclaration,
+    Counter,
+    Literal,
+    RelationDeclaration,
+    Round,
+    Variable,
+)
 from ..language.walk import all_terms, terms
 
 
 def counts(literal: Literal) -> list[int]:
-    """The places of the counters in a literal."""
+    """The places of the counters of solutions in a literal."""
     return [term.at for term in all_terms(literal) if isinstance(term, Counter)]
+
+
+def depends(literal: Literal) -> bool:
+    """Whether a literal depends on a counter, of solutions or of rounds."""
+    return any(isinstance(term, Counter | Round) for term in all_terms(literal))
 
 
 def number_solutions(
@@ -47,13 +62,13 @@ def number_solutions(
 
 def uncounted(clause: Clause) -> Clause:
     """A clause without what depends on counters: in its head a counter stands for that."""
-    if not any(map(counts, (clause.head, *clause.body))):
+    if not any(map(depends, (clause.head, *clause.body))):
         return clause
-    plain = [literal for literal in clause.body if not counts(literal)]
+    plain = [literal for literal in clause.body if not depends(literal)]
     known = grounded_by(plain, set())
     body = tuple(x for x in plain if set().union(*map(variables, terms(x))) <= known)
     args = tuple(
-        Counter(clause.head.at) if counts(Atom("", (term,), 0)) or not variables(term) <= known else term
+        Counter(clause.head.at) if depends(Atom("", (term,), 0)) or not variables(term) <= known else term
         for term in clause.head.args
     )
     return clause._replace(head=clause.head._replace(args=args), body=body)

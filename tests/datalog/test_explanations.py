@@ -261,6 +261,23 @@ FEATURES = {
         "s(1)",
     ),
     "counters": (A + ".decl i(x: number, n: number)\ni(x, $) :- a(x).", "i(5, 1)"),
+    "rounds": (
+        A + ".decl b(x: number, n: unsigned)\nb(x, 0) :- a(x).\n"
+        "b(x + 1, recursive_iteration_cnt()) :- b(x, _), recursive_iteration_cnt() < 3.\n"
+        ".decl c = debug_delta(b)\n.decl d(x: number)\nd(x) :- c(x, 2, 2).",
+        "d(7)",
+    ),
+    "rounds of what is replaced": (
+        ".decl d(x: number, n: number)\nd(1, 9).\nd(x, n - 1) :- d(x, n), n > 5.\n"
+        "d(x, a) <= d(x, b) :- b < a.\n.decl e = debug_delta(d)\n.decl s(n: number)\ns(n) :- e(1, n, 3).",
+        "s(6)",
+    ),
+    "rounds of lattices": (
+        ".type N <: number\n.lattice N<> { Lub -> max(_, _), Glb -> min(_, _), Bottom -> 0 }\n"
+        ".decl s(x: number, n: N<>)\ns(1, 1). s(1, 6).\ns(x + 1, n) :- s(x, n), x < 3.\n"
+        ".decl e = debug_delta(s)\n.decl t(n: N)\nt(n) :- e(3, n, 2).",
+        "t(6)",
+    ),
     "disjunctions": (A + ".decl b(x: number)\nb(x) :- (x = 2, a(1); a(x)), true.", "b(2)"),
     "aggregates": (A + ".decl s(n: number)\ns(n) :- n = sum x : { a(x) }.", "s(6)"),
     "witnesses": (

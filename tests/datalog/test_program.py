@@ -247,6 +247,13 @@ even(x) :- mark(x).
 odd(y) :- even(x), edge(x, y).
 even(y) :- odd(x), edge(x, y).
 even(0).
+.decl walk(x: number, y: number)
+walk(x, y) :- edge(x, y).
+walk(x, z) :- walk(x, y), edge(y, z).
+.decl walked = debug_delta(walk)
+.decl late(x: number, n: unsigned)
+late(x, n) :- walked(x, x, n), !mark(x).
+late(y, recursive_iteration_cnt()) :- late(x, _), edge(x, y), recursive_iteration_cnt() < 3.
 """
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=4)
 MARKS = st.lists(st.tuples(st.integers(0, 5)), max_size=2)

@@ -223,32 +223,90 @@ ERRORS = {
           hint: give some of them a relation of their own
         """,
     ),
-    "what needs code or the rounds of evaluation": (
+    "what needs code": (
         """
         .type N = Least {} | Of {x: number}
         .lattice N<> { Bottom -> $Least(), Lub -> @lub(_, _), Glb -> @glb(_, _) }
         .decl r(x: number, n: N<>)
-        .decl d = debug_delta(r)
         r(1, @f(2)).
-        r(2, n) :- n = recursive_iteration_cnt().
         """,
         """
         t.dl:2:43: error[E0105]: user functors are not supported
             .lattice N<> { Bottom -> $Least(), Lub -> @lub(_, _), Glb -> @glb(_, _) }
                                                       ^
           hint: a bound may be max(_, _), min(_, _), _ bor _ or _ band _
-        t.dl:4:11: error[E0105]: `debug_delta` is not supported
-            .decl d = debug_delta(r)
-                      ^
-          hint: answers never depend on the rounds of evaluation; `shardlog profile` shows them
-        t.dl:5:6: error[E0105]: user functors are not supported
+        t.dl:4:6: error[E0105]: user functors are not supported
             r(1, @f(2)).
                  ^
           hint: a rule file never runs code
-        t.dl:6:16: error[E0105]: the counter of iterations is not supported
-            r(2, n) :- n = recursive_iteration_cnt().
-                           ^
-          hint: answers never depend on the rounds of evaluation
+        """,
+    ),
+    "what notes no rounds": (
+        """
+        .decl r(x:number)
+        .decl a = debug_delta(q)
+        .decl b = debug_delta(r)
+        .input b
+        b(1, 2).
+        .decl c = debug_delta(b)
+        .decl i(x:number) inline
+        i(x) :- x = 1.
+        .decl d = debug_delta(i)
+        r(recursive_iteration_cnt()).
+        """,
+        """
+        t.dl:2:23: error[E0201]: unknown relation `q`
+            .decl a = debug_delta(q)
+                                  ^
+        t.dl:4:8: error[E0303]: `b` has the tuples of `r`, and no others
+            .input b
+                   ^
+        t.dl:5:1: error[E0303]: `b` has the tuples of `r`, and no others
+            b(1, 2).
+            ^
+        t.dl:6:23: error[E0303]: `b` notes rounds, and has none of its own
+            .decl c = debug_delta(b)
+                                  ^
+        t.dl:9:23: error[E0206]: `i` is inlined, so that no round finds its tuples
+            .decl d = debug_delta(i)
+                                  ^
+        """,
+    ),
+    "what notes rounds is declared twice": (
+        """
+        .decl r(x:number)
+        .decl d = debug_delta(r)
+        .decl d = debug_delta(r)
+        """,
+        """
+        t.dl:3:7: error[E0202]: the relation `d` is declared twice
+            .decl d = debug_delta(r)
+                  ^
+          hint: it is declared first at t.dl:2
+        """,
+    ),
+    "what depends on its own rounds": (
+        """
+        .decl r(x:number, n:number)
+        .decl d = debug_delta(r)
+        r(1, recursive_iteration_cnt()).
+        r(x, 1) :- d(x, _, 3).
+        r(x, 2) :- r(x, recursive_iteration_cnt()).
+        """,
+        """
+        t.dl:2:23: error[E0403]: `r` depends on `d`, which notes its rounds
+            .decl d = debug_delta(r)
+                                  ^
+        t.dl:3:6: error[E0301]: `recursive_iteration_cnt()` is an unsigned, but a number is expected here
+            r(1, recursive_iteration_cnt()).
+                 ^
+        t.dl:3:6: error[E0406]: a fact counts nothing
+            r(1, recursive_iteration_cnt()).
+                 ^
+          hint: write the number itself
+        t.dl:5:17: error[E0301]: `recursive_iteration_cnt()` is an unsigned, but a number is expected here
+            r(x, 2) :- r(x, recursive_iteration_cnt()).
+                            ^
         """,
     ),
     "components": (

@@ -219,6 +219,7 @@ impl Compiler<'_> {
             }
             (Some("let"), [target, expression]) => Step::Let(register(target)?, self.expression(expression)?),
             (Some("next"), [target]) => Step::Next(register(target)?),
+            (Some("round"), [target]) => Step::Round(register(target)?),
             (Some("unpack"), [record, targets]) => {
                 let targets = list(targets, "registers")?;
                 let targets = targets.iter().map(|target| match target.as_i64() {

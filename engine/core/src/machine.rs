@@ -78,6 +78,14 @@ impl<'a> Machine<'a> {
         result
     }
 
+    /// Say which round of a stratum begins: 0 where its rules run once, then from 1 on.
+    pub fn begin_round(&mut self, round: i64) {
+        self.scratch.round = round;
+        if let Some(profile) = self.profile.as_mut().filter(|_| round > 0) {
+            profile.begin_round();
+        }
+    }
+
     /// How many tuples rules have derived.
     pub fn derived(&self) -> usize {
         self.budget.derived

@@ -43,15 +43,18 @@ pub(crate) struct Stratum {
     /// What the relations gain from the deltas of all that the rules read; None where they cannot go on from
     /// what they have.
     pub updates: Option<Box<[Arc<Rule>]>>,
-    subsuming: Box<[Arc<Rule>]>,
+    /// What runs after each round, over what is new.
+    after: Box<[Arc<Rule>]>,
     candidates: Box<[RelationId]>,
     superfluous: Box<[RelationId]>,
+    /// The relations that note rounds, which the rules `after` fill.
+    noting: Box<[RelationId]>,
 }
 
 impl Stratum {
     /// All rules, each once or more.
     pub fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        self.rules.iter().chain(&self.recursive).chain(&self.subsuming)
+        self.rules.iter().chain(&self.recursive).chain(&self.after)
     }
 }
 
@@ -123,12 +126,15 @@ impl Program {
             let mut compile = |rules: &Vec<usize>| -> Result<Box<[Arc<Rule>]>, Error> {
                 rules.iter().map(|&rule| compiler.rule(&plan.rule(rule)?)).collect()
             };
+            let after = compile(&stratum.after)?;
+            let heads = after.iter().map(|rule| rule.head);
             strata.push(Stratum {
+                noting: heads.filter(|head| stratum.relations.contains(&head.0)).collect(),
                 relations: stratum.relations.iter().copied().map(RelationId).collect(),
                 rules: compile(&stratum.rules)?,
                 recursive: compile(&stratum.recursive)?,
                 updates: stratum.updates.as_ref().map(&mut compile).transpose()?,
-                subsuming: compile(&stratum.subsuming)?,
+                after,
                 candidates: stratum.candidates.iter().copied().map(RelationId).collect(),
                 superfluous: stratum.superfluous.iter().copied().map(RelationId).collect(),
             });
@@ -230,16 +236,17 @@ impl Program {
     /// Compute a stratum over the facts of its relations; all of their tuples are old ones in the end.
     pub(crate) fn stratum(&self, machine: &mut Machine, stratum: StratumId) -> Result<(), Error> {
         let stratum = &self.strata[stratum.0];
+        machine.begin_round(0);
         self.apply(machine, &stratum.rules)?;
         self.choose(machine, stratum)?;
         // What begins with nothing stays empty.
         let begun =
             stratum.relations.iter().any(|relation| !machine.database.relations[relation.0].is_empty());
-        if begun && (!stratum.recursive.is_empty() || !stratum.subsuming.is_empty()) {
+        if begun && (!stratum.recursive.is_empty() || !stratum.after.is_empty()) {
             for relation in &stratum.relations {
                 machine.database.relations[relation.0].restart()?;
             }
-            self.subsume(machine, stratum)?;
+            self.end_round(machine, stratum)?;
             self.repeat(machine, stratum)?;
         }
         for relation in &stratum.relations {
@@ -281,9 +288,9 @@ impl Program {
         Ok(())
     }
 
-    /// Delete the tuples that others, of which some are new, make superfluous.
-    fn subsume(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
-        self.apply(machine, &stratum.subsuming)?;
+    /// Delete the tuples that others, of which some are new, make superfluous, and note those of the round.
+    fn end_round(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
+        self.apply(machine, &stratum.after)?;
         for &superfluous in &stratum.superfluous {
             let Some(relation) = self.schema(superfluous).gives else { continue };
             let deleted: FxHashSet<Box<[i64]>> =
@@ -293,28 +300,30 @@ impl Program {
                 machine.database.relations[relation.0].remove(&deleted)?;
             }
         }
+        for relation in &stratum.noting {
+            machine.database.relations[relation.0].settle()?;
+        }
         Ok(())
     }
 
     /// Apply the recursive rules of a stratum, from the deltas that there are, until nothing is new.
     pub(crate) fn repeat(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
-        loop {
-            if let Some(profile) = &mut machine.profile {
-                profile.begin_round();
-            }
+        for round in 1.. {
+            machine.begin_round(round);
             self.apply(machine, &stratum.recursive)?;
             self.choose(machine, stratum)?;
             for relation in &stratum.relations {
                 machine.database.relations[relation.0].advance()?;
             }
-            self.subsume(machine, stratum)?;
+            self.end_round(machine, stratum)?;
             let relations = &machine.database.relations;
             let grown =
                 stratum.relations.iter().any(|relation| relations[relation.0].count(Version::Delta) > 0);
             if !grown || stratum.relations.iter().any(|&relation| self.is_full(relation, relations)) {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     fn is_full(&self, relation: RelationId, relations: &[Relation]) -> bool {

@@ -62,7 +62,7 @@ pub struct Stratum {
     #[serde(default)]
     pub updates: Option<Vec<usize>>,
     #[serde(default)]
-    pub subsuming: Vec<usize>,
+    pub after: Vec<usize>,
     #[serde(default)]
     pub candidates: Vec<usize>,
     #[serde(default)]

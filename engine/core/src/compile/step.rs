@@ -45,6 +45,8 @@ pub enum Step {
     Let(Register, Expression),
     Unpack(Expression, Box<[Option<Register>]>),
     Next(Register),
+    /// The number of the round.
+    Round(Register),
     /// From, to and step; without a step 1, or -1 where it goes down.
     Range(Register, Type, [Expression; 2], Option<Expression>),
     Aggregate(Register, Aggregate),
@@ -102,7 +104,12 @@ fn read(steps: &[Step], grows: bool, visit: &mut dyn FnMut(RelationId, bool)) {
             Step::Scan(pattern, _) | Step::Exists(pattern) => visit(pattern.relation, grows),
             Step::Absent(pattern) => visit(pattern.relation, false),
             Step::Aggregate(_, aggregate) => read(&aggregate.steps, false, visit),
-            Step::Test(..) | Step::Next(..) | Step::Let(..) | Step::Unpack(..) | Step::Range(..) => {}
+            Step::Test(..)
+            | Step::Next(..)
+            | Step::Round(..)
+            | Step::Let(..)
+            | Step::Unpack(..)
+            | Step::Range(..) => {}
         }
     }
 }
@@ -113,7 +120,12 @@ pub fn patterns(steps: &[Step], visit: &mut dyn FnMut(&Pattern)) {
         match step {
             Step::Scan(pattern, _) | Step::Exists(pattern) | Step::Absent(pattern) => visit(pattern),
             Step::Aggregate(_, aggregate) => patterns(&aggregate.steps, visit),
-            Step::Test(..) | Step::Next(..) | Step::Let(..) | Step::Unpack(..) | Step::Range(..) => {}
+            Step::Test(..)
+            | Step::Next(..)
+            | Step::Round(..)
+            | Step::Let(..)
+            | Step::Unpack(..)
+            | Step::Range(..) => {}
         }
     }
 }

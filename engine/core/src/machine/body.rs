@@ -23,6 +23,8 @@ pub struct Scratch {
     fields: Vec<i64>,
     /// The number that the next `Step::Next` gives.
     next: i64,
+    /// The number of the round.
+    pub round: i64,
 }
 
 /// Takes what a body derives.
@@ -147,6 +149,10 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
             Step::Next(register) => {
                 self.scratch.registers[register.0] = self.scratch.next;
                 self.scratch.next += 1;
+                self.run(rest)
+            }
+            Step::Round(register) => {
+                self.scratch.registers[register.0] = self.scratch.round;
                 self.run(rest)
             }
             Step::Unpack(record, targets) => {
