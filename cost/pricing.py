@@ -11,11 +11,11 @@ from jaxlib.mlir import ir
 
 from ..partition.choice.knowledge import Knowledge, Reader
 from ..program.elements import size_of
-from ..rulebook.book import family
+from ..rulebook.book import family, touching
 from ..rulebook.shipped import shipped
 from ..runs.executing.collectives import Collective
 from .machine import Link, Machine
-from .storing import Storing, reading
+from .storing import Storing
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _touched(op: Any, storing: Storing) -> int:
     ):
         return 0
     made = sum(size_of(str(value.type)) for value in results)
-    parts = reading(op.name)
+    parts = touching().get(op.name, "")
     written = sum(size_of(str(v.type)) for v, how in zip(results, stored, strict=True) if how.stored)
     if parts == "writes":  # in place: only the update, which is also read
         update = op.operands[1] if len(op.operands) > 1 else op.operands[0]

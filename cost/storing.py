@@ -111,13 +111,6 @@ def _storing(platform: str, maker: str, taken: str, users: frozenset[str], sever
 
 
 @cache
-def reading(name: str) -> str:
-    """Whether an op "reads" only a part of its operands, or "writes" only a part of its result."""
-    said = _rules().solve({"made_by": [(name,)]}, ["part"])["part"]
-    return str(said[0][0]) if said else ""
-
-
-@cache
 def _rules() -> Any:
     names = ("elementwise_op", "broadcast_op")
     return shipped("cost/storing").solver({name: [(op,) for op in sorted(family(name))] for name in names})

@@ -5,6 +5,9 @@ from __future__ import annotations
 PASS_THROUGH = "pass_through"
 MARKED = ("reduction", "need_replication", "permutation")  # what a sharding rule says of its other factors
 KINDS = (PASS_THROUGH, *MARKED)
+# What counts as a factor of a way to compute an op, less the number of a way or factor: partial sums that are
+# passed on, and what is picked of a factor. See rules/partition/candidates.dl.
+PASSING, PICKING = -1, -64
 _LETTERS = "ijklmnopqrstuvwxyz"
 
 

@@ -65,11 +65,19 @@ def lowerings() -> dict[str, str]:
     return dict(builtin_ops()[1].solve({}, ["lowered_op"])["lowered_op"])
 
 
+@cache
+def touching() -> dict[str, str]:
+    """The ops that "read" no more than a part of an operand, or "write" no more than a part of their result,
+    by name. See ``rules/partition/local.dl``."""
+    return dict(builtin_ops()[1].solve({}, ["touches_part_op"])["touches_part_op"])
+
+
 # What the op rules say about how an op becomes local; see ``rules/partition/local.dl``.
 LOCAL = (
     *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
     *("combined_by_region", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
-    *("reads", "reads_backwards", "passes_partial", "looks_up", "gives_nothing"),
+    *("reads", "reads_backwards", "passes_partial", "picks", "looks_up", "gives_nothing"),
+    "touches_part",
 )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
-from ...program.factors import factor_name
+from ...program.factors import PASSING, PICKING, factor_name
 from ..explanation import Explanation, rule_place
 
 if TYPE_CHECKING:
@@ -151,8 +151,11 @@ class Asked:
     def _because(self, known: Knowledge, taken: Candidate) -> Iterator[Because]:
         """Why the op can be computed in parts as it is, for each of its factors."""
         for factor, pieces in taken.factors:
-            row = (factor,) if factor >= 0 else (-1 - factor, min(known.passes[-1 - factor]))
-            relation = "splits" if factor >= 0 else "passes_partial"
+            relation, row = "splits", tuple[int, ...]((factor,))
+            if factor <= PICKING:
+                relation, row = "picks", (PICKING - factor,)
+            elif factor <= PASSING:
+                relation, row = "passes_partial", (PASSING - factor, min(known.passes[PASSING - factor]))
             sentence, rule = self._said(self._book.because(known.signature, relation, row))
             yield Because(_factor(factor), self._text(pieces), sentence, rule)
 
@@ -250,6 +253,8 @@ class Asked:
 
 
 def _factor(factor: int) -> str:
-    """The name of a factor; below zero are ways to pass partial sums on, see
-    ``rules/partition/candidates.dl``."""
+    """The name of a factor; below zero are ways to pass partial sums on, and to pick what is wanted of a
+    factor, see ``rules/partition/candidates.dl``."""
+    if factor <= PICKING:
+        return f"picked along {factor_name(PICKING - factor)}"
     return factor_name(factor) if factor >= 0 else "of partial sums"

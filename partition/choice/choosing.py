@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...program.factors import PASSING, PICKING
 from ...rulebook.book import RuleBook
 from ..layouts import Axes, Dims, Layout, Pieces, replicated
 from ..reshards.exchange import Exchange, plan_exchange
@@ -154,7 +155,7 @@ class Chooser:
             if layout.combine == SUM
             for position, piece in enumerate(layout.partial)
         ]
-        if not ((sharded and known.splits) or (held_partial and known.passes)):
+        if not ((sharded and (known.splits or known.picks)) or (held_partial and known.passes)):
             return [()], 1
         facts = {
             **known.splitting,
@@ -174,11 +175,12 @@ class Chooser:
     ) -> list[Layout]:
         """The layouts in which a way to compute an op needs its operands and gives its results."""
         way = dict(factors)
-        loose = tuple(sorted(chain.from_iterable(p for f, p in way.items() if f in known.partial)))
+        picked = {factor: way[PICKING - factor] for factor in known.picks if PICKING - factor in way}
+        loose = tuple(sorted(chain(*picked.values(), *(p for f, p in way.items() if f in known.partial))))
         passed: Pieces = ()
         passing = frozenset[int]()
         for number, slots in known.passes.items():
-            if pieces := way.get(-1 - number):
+            if pieces := way.get(PASSING - number):
                 passed, passing = pieces, slots
         found = list[Layout]()
         for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
@@ -191,7 +193,10 @@ class Chooser:
             if role == "operand" and known.reads:
                 # A stretch of what is whole is cut out, and of what is made anywhere.
                 whole = {r.dim for r in known.reads if r.slot == t and (t in free or not has.dims[r.dim])}
-                dims = tuple(() if d in whole else pieces for d, pieces in enumerate(dims))
+                dims = tuple([() if d in whole else pieces for d, pieces in enumerate(dims)])
+            if role == "operand" and picked:
+                each = zip(known.maps[t], dims, strict=True)
+                dims = tuple([next((picked[f] for f in fs if f in picked), had) for fs, had in each])
             partial = loose if role == "result" else self._started(known, t, way) if known.starts else ()
             combine = (known.combine or "region") if partial else ""
             if passed and (role == "result" or t in passing):
@@ -216,7 +221,7 @@ class Chooser:
                 sends[-1] += price.once + price.byte * size * prod(self.axes.local(shape, layout.dims))
                 count += 1
             if role == "operand":
-                exchanged, rounds = self.exchanged(known, t, layout)
+                exchanged, rounds = self.exchanged(known, t, layouts)
                 sends[-1] += exchanged
                 count += rounds
             plan = self.planner.plan(shape, *ends)
@@ -224,12 +229,14 @@ class Chooser:
             count += plan.sends
         return Candidate(way, tuple(layouts), tuple(sends)), count
 
-    def exchanged(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int]:
+    def exchanged(self, known: Knowledge, slot: int, layouts: Sequence[Layout]) -> tuple[float, int]:
         """The price in bytes of what a device sends so that others have the stretches they need of an
-        operand, and how often it sends: each time is a collective of its own."""
+        operand, where slots have these layouts, and how often it sends: each time is a collective of its
+        own."""
         if not known.reads:
             return 0.0, 0
-        rows, rounds = self._exchanged(known, slot, layout.dims)
+        result = layouts[known.roles.index("result")]
+        rows, rounds = self._exchanged(known, slot, layouts[slot].dims, result.dims)
         price = self.planner.price("collective_permute", ())
         return price.once * rounds + price.byte * rows * known.widths[slot], rounds
 
@@ -249,14 +256,18 @@ class Chooser:
         found: dict[int, float] = dict(self._choice.solve(facts, [name])[name])
         return np.asarray([found[n] for n in range(len(ways))])
 
-    def _exchanged(self, known: Knowledge, slot: int, dims: Dims) -> tuple[int, int]:
+    def _exchanged(self, known: Knowledge, slot: int, dims: Dims, given: Dims) -> tuple[int, int]:
         """The elements that a device sends so that others have the stretches they need, and how often it
         does."""
         shape, result = known.shapes[slot], known.shapes[known.roles.index("result")]
         assert shape is not None and result is not None
         local, sent, rounds = list(self.axes.local(shape, dims)), 0, 0
-        for read in known.reads:
-            if read.slot == slot and dims[read.dim]:
+        reads = [read for read in known.reads if read.slot == slot and dims[read.dim]]
+        for read in reads:
+            if not given[read.result_dim]:  # it is picked
+                local[read.dim] = result[read.result_dim]
+        for read in reads:
+            if given[read.result_dim]:
                 count = self.axes.product(dims[read.dim])
                 found = stretch(read, shape[read.dim], result[read.result_dim], count).exchange
                 sent += found.rows * prod(n for d, n in enumerate(local) if d != read.dim)
@@ -287,7 +298,6 @@ class Chooser:
 
     def _facts(self, known: Knowledge, ways: Sequence[Way], parts_if_stays: int) -> dict[str, Rows]:
         """The facts about work that ``rules/partition/choice.dl`` takes, for ways to compute an op."""
-        touched = sum(w * prod(s or ()) for w, s in zip(known.widths, known.shapes, strict=True))
         prices = self.planner.prices
         return {
             "exchange": [(prices.multiplications(known.element), prices.touched)],
@@ -295,7 +305,7 @@ class Chooser:
                 (n, self.axes.product(chain(*(p for f, p in way if f >= 0)))) for n, way in enumerate(ways)
             ],
             "parts_if_stays": [(parts_if_stays,)],
-            "touched": [(float(touched),)],
+            "touched": [(float(known.touched),)],
             "multiplied": [] if known.multiplications is None else [(float(known.multiplications),)],
         }
 

@@ -340,7 +340,7 @@ class Homes:
                     continue
                 result = known.roles[t] == "result"
                 if not result:
-                    exchanged, rounds = self.chooser.exchanged(known, t, layout)
+                    exchanged, rounds = self.chooser.exchanged(known, t, needed)
                     base[w] += exchanged + self.planner.prices.once * rounds
                 prices = self._domains.prices(shape, known.widths[t], layout, domains[t], result)
                 if same[t] < 0:

@@ -59,11 +59,13 @@ class Knowledge:
     counts: tuple[tuple[str, int], ...]  # attribute, factor
     reads: tuple[Read, ...]
     passes: Mapping[int, frozenset[int]]  # way -> the operands of which partial sums are passed on
+    picks: frozenset[int]  # factors of which devices can give what they have, in place of parts
     names_functions: tuple[str, ...]  # the attributes that do
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
     looks_up: bool  # operand 0 is read at places that are known only at run time
     expands: bool  # its operand, if that is a scalar
     gives_nothing: bool  # its results have no elements
+    touches: str  # all of its slots; or "reads" or "writes" a part, see touches_part_op; or "nothing"
     facts: Mapping[str, Rows]
     signature: Mapping[str, Rows]  # what the rules were told
 
@@ -72,8 +74,8 @@ class Knowledge:
         """All that decides how an op between given layouts is computed."""
         slots = self.roles, self.shapes, self.widths, self.maps
         factors = tuple(self.sizes.items()), self.splits, self.partial, self.starts
-        combined = self.combine, self.combined_by_region, tuple(self.passes.items())
-        return slots, factors, combined, self.multiplies, self.element, self.reads
+        combined = self.combine, self.combined_by_region, tuple(self.passes.items()), self.picks
+        return slots, factors, combined, self.multiplies, self.element, self.reads, self.touches
 
     @cached_property
     def splitting(self) -> dict[str, Rows]:
@@ -89,7 +91,20 @@ class Knowledge:
             "factor": list(self.sizes.items()),
             "splits": [(factor,) for factor in sorted(self.splits)],
             "passes": [(way, t) for way, slots in self.passes.items() for t in sorted(slots)],
+            "picks": [(factor,) for factor in sorted(self.picks)],
         }
+
+    @cached_property
+    def touched(self) -> int:
+        """The bytes that the op reads from memory and writes there."""
+        if self.touches == "nothing":
+            return 0
+        sizes = [w * prod(s or ()) for w, s in zip(self.widths, self.shapes, strict=True)]
+        if self.touches == "writes":
+            sizes = [0, 2 * sizes[1], *sizes[2:-1], 0]
+        elif self.touches == "reads":
+            sizes[0] = min(sizes[0], sizes[-1])
+        return sum(sizes)
 
     @cached_property
     def multiplications(self) -> int | None:
@@ -129,11 +144,13 @@ def handing_on(shape: Shape, width: int) -> Knowledge:
         counts=(),
         reads=(),
         passes={0: frozenset({0})},
+        picks=frozenset(),
         names_functions=(),
         starts=frozenset(),
         looks_up=False,
         expands=False,
         gives_nothing=False,
+        touches="nothing",
         facts=nothing,
         signature=nothing,
     )
@@ -215,11 +232,13 @@ class Reader:
                 way: frozenset(t for w, t in said["passes_partial"] if w == way)
                 for way in sorted({way for way, _ in said["passes_partial"]})
             },
+            picks=frozenset(factor for (factor,) in said["picks"]),
             names_functions=tuple(name for name, value in attributes_of(op) if _names_functions(value)),
             starts=frozenset(said["starts"]),
             looks_up=bool(said["looks_up"]),
             expands=bool(said["expands_scalar"]),
             gives_nothing=bool(said["gives_nothing"]),
+            touches=said["touches_part"][0][0] if said["touches_part"] else "all",
             facts=said,
             signature=facts,
         )

@@ -260,6 +260,37 @@ def scatter(site: Site, operands: list[Any]) -> list[Any]:
     return parts(site, [*operands[:slot], indices, *operands[slot + 1 :]])
 
 
+def picked_dims(site: Site) -> list[int]:
+    """The dimensions of operand 0 of which each device gives what it has of what is cut out."""
+    count = len(site.op.operands)
+    dims = range(len(site.known.shapes[0] or ()))
+    return [d for d in dims if site.pieces(0, d) and not site.pieces(count, d)]
+
+
+def own(site: Site, value: Any, dim: int, begin: Any, size: int) -> Any:
+    """What this device has of so many rows from ``begin`` on, where its own rows begin at 0, with zeros for
+    what others have: its rows are padded, and a cut that would begin outside of them begins at their end."""
+    builder, sizes = site.builder, shape_of(value)
+    margin = [size if d == dim else 0 for d in range(len(sizes))]
+    sizes[dim], element = size, element_of(begin)
+    places = [builder.zero(element) for _ in sizes]
+    places[dim] = builder.binary("stablehlo.add", begin, builder.splat(str(size), element))
+    return builder.cut(builder.pad(value, margin, margin), places, sizes)
+
+
+def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
+    """What a device has of the slice, with zeros for what others have."""
+    builder, (value, *starts) = site.builder, operands
+    starts = list(starts)
+    for d in picked_dims(site):
+        size, rows = site.size(0, d), site.size(len(operands), d)
+        place = _clamped(builder, _wide(builder, starts[d]), size - rows)
+        first = _start(builder, size, site.pieces(0, d), element_of(place), ())
+        value = own(site, value, d, builder.binary("stablehlo.subtract", place, first), rows)
+        starts[d] = builder.zero(element_of(starts[d]))
+    return parts(site, [value, *starts])
+
+
 def update(site: Site, operands: list[Any]) -> list[Any]:
     """The update is written at its place relative to this device's part, with margins as large as the update
     around it, which are cut off again."""
@@ -375,6 +406,7 @@ COMPUTED: dict[str, Callable[[Site, list[Any]], list[Any]]] = {
     "reduce": reduce,
     "gather": gather,
     "scatter": scatter,
+    "dynamic_slice": dynamic_slice,
     "update": update,
     "transform": transform,
     "collective": parts,

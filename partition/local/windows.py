@@ -12,7 +12,7 @@ from ..choice.choosing import Stretch, stretch
 from ..choice.knowledge import Read
 from ..layouts import Pieces
 from ..reshards.exchange import cut_out, exchange
-from .local import Site, clone, parts
+from .local import Site, clone, own, parts, picked_dims
 
 
 def _pieces(site: Site, read: Read) -> Pieces:
@@ -77,12 +77,15 @@ def _spread_out(builder: Builder, value: Any, dim: int, dilation: int, fill: Any
 
 
 def slice_(site: Site, operands: list[Any]) -> list[Any]:
-    """The stretch that a device needs, strided."""
-    reads = _split(site, 0)
-    if not reads:
+    """The stretch that a device needs, or what it has of it, strided."""
+    reads, picked = _split(site, 0), picked_dims(site)
+    if not reads and not picked:
         return parts(site, operands)
     (value,), builder = operands, site.builder
     starts, limits = (list(site.op.attributes[name]) for name in ("start_indices", "limit_indices"))
+    for d in picked:
+        begin = starts[d] - builder.axes.index(site.pieces(0, d)) * shape_of(value)[d]
+        value = own(site, value, d, builder.lookup(begin), limits[d] - starts[d])
     for d in range(len(starts)):
         if site.pieces(0, d):
             starts[d], limits[d] = 0, shape_of(value)[d]

@@ -79,7 +79,7 @@ def test_the_choice_is_as_good_as_the_bound_says(lstm: Result) -> None:
     found = lstm.partition(keep_shardings=False, seconds=1000).found
     assert found is not None
     assert 0 < found.bound <= found.cost
-    assert found.bound == pytest.approx(found.cost, rel=2e-3)
+    assert found.bound == pytest.approx(found.cost, rel=2e-2)
 
 
 def test_without_time_the_shardings_are_those_of_propagation(lstm: Result) -> None:
