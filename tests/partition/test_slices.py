@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shardlog
-from shardlog.partition.device_program import DeviceProgram
+from shardlog.runs.executing.partitioned import Partitioned
 
 from .running import run_partitioned
 
@@ -26,7 +26,7 @@ DYNAMIC = """func.func @main(%x: tensor<22x6xf32> {sdy.sharding = #sdy.sharding<
 """  # noqa: E501
 
 
-def kinds(program: DeviceProgram) -> set[str]:
+def kinds(program: Partitioned) -> set[str]:
     return {each.kind for each in program.collectives}
 
 
