@@ -206,6 +206,9 @@ _STEP = _object(
     counted=_NUMBERS,
     conditions=_TEXTS,
     open=_FLAG,
+    joined=_FLAG,
+    replaced=_FLAG,
+    replaced_by=_or_null(_TEXT),
 )
 _PROOF = _object(fact=_TEXT, height=_NUMBER, steps=_array(_STEP))
 _ATTEMPT = _object(rule=_RULE, found=_TEXTS, missing=_TEXT, complete=_FLAG)

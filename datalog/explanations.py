@@ -99,6 +99,9 @@ class Explanation:
                     "counted": [numbers[id(premise)] for premise in step.counted],
                     "conditions": self._conditions(step),
                     "open": step.open,
+                    "joined": self._joins(step),
+                    "replaced": step.replaced is not None,
+                    "replaced_by": next(iter(self._replacing(step)), None),
                 }
                 for number, step in enumerate(steps)
             ],
@@ -109,19 +112,42 @@ class Explanation:
             return "  ..."
         if id(step) in shown:
             return "  as above" if step.source or step.premises else ""
+        how = "  by equivalence" if step.premises else ""
         if step.source:
-            return f"  by {step.source.file}:{step.source.line}"
-        return "  by equivalence" if step.premises else ""
+            parts = " and ".join(self._texts.fact(part.relation, part.row) for part in step.premises)
+            joined = f"joined of {parts} " if self._joins(step) else ""
+            how = f"  {joined}by {step.source.file}:{step.source.line}"
+        if step.replaced is None:
+            return how
+        by = "".join(f" by {other}" for other in self._replacing(step))
+        return f"{how}{'; ' if how else '  '}replaced{by}"
+
+    def _replacing(self, step: Proof) -> list[str]:
+        """The tuple that has replaced that of a step, if there is one in the end."""
+        return [self._texts.fact(step.relation, row) for row in step.replaced or ()]
+
+    def _joins(self, step: Proof) -> bool:
+        """Whether a step is the bound of two tuples in a lattice."""
+        clause = self._clause(step)
+        return clause is not None and clause.joins
 
     def _conditions(self, step: Proof) -> list[str]:
-        """What else the rule asks for, with values: negations, comparisons, equations."""
-        if step.source is None:
-            return []
-        clause = _clause(self._rules.clauses(step.source), step)
-        if clause is None:
+        """What else the rule asks for, with values: negations, comparisons, equations. Of two tuples that are
+        joined it is understood that neither is above the other."""
+        clause = self._clause(step)
+        if clause is None or clause.joins:
             return []
         kinds, values = self._rules.kinds(clause), dict(step.bindings)
         return [self._texts.literal(x, kinds, values) for x in clause.body if not isinstance(x, Atom)]
+
+    def _clause(self, step: Proof) -> Clause | None:
+        """The clause of a rule that a step applies: its body has the step's premises."""
+        names = {premise.relation for premise in step.premises}
+        for clause in self._rules.clauses(step.source) if step.source else ():
+            atoms = {literal.name for literal in clause.body if isinstance(literal, Atom)}
+            if clause.head.name == step.relation and atoms == names:
+                return clause
+        return None
 
 
 @dataclass(frozen=True)
@@ -186,16 +212,6 @@ class WhyNot:
 
     def _literal(self, literal: Literal, attempt: Attempt) -> str:
         return self._texts.literal(literal, self._rules.kinds(attempt.clause), attempt.bindings)
-
-
-def _clause(clauses: list[Clause], step: Proof) -> Clause | None:
-    """The clause of a rule that a step applies: its body has the step's premises."""
-    names = {premise.relation for premise in step.premises}
-    for clause in clauses:
-        atoms = {literal.name for literal in clause.body if isinstance(literal, Atom)}
-        if clause.head.name == step.relation and atoms == names:
-            return clause
-    return None
 
 
 def _rule_json(source: Source | None) -> dict[str, Any] | None:

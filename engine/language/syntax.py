@@ -148,7 +148,8 @@ class Clause(NamedTuple):
 
     A clause that ``subsumes`` deletes its head, which is also the first literal of its body, where another
     tuple of the relation, the second literal, makes it superfluous. One that ``notes`` gives its head the
-    tuples of its only literal, each with its round; as it is read, neither has arguments.
+    tuples of its only literal, each with its round; as it is read, neither has arguments. One that ``joins``
+    gives the least upper bound of two tuples of a relation with lattices.
     """
 
     head: Atom
@@ -158,6 +159,7 @@ class Clause(NamedTuple):
     subsumes: bool = False
     plans: tuple[tuple[int, int], ...] = ()  # the versions that `.plan` gives orders for, and where
     notes: bool = False
+    joins: bool = False
 
 
 class ColumnDeclaration(NamedTuple):

@@ -51,11 +51,12 @@ from .planner import Schema
 @dataclass(frozen=True)
 class Written:
     """The clauses of a program with the places of their rules, the kinds of their variables, and the types of
-    the arguments of functors by the place and name of these."""
+    the arguments of functors by the place and name of these; apart from them those that delete tuples."""
 
     clauses: tuple[tuple[Source, Clause], ...]
     kinds: tuple[Mapping[str, str], ...]
     types: Mapping[tuple[int, str], str]
+    subsuming: tuple[Clause, ...]
 
 
 def compile_program(request: Request) -> tuple[Plan, Sources, list[Diagnostic]]:
@@ -282,7 +283,8 @@ class _Compiler:
                         kind = kind_of(term, kinds, self.types) or "number"
                         kind = argument_kinds(term, kind, kinds, self.types)[0]
                         kinds_of_calls[term.at, term.name] = plan_type(kind)
-        return Written(tuple(found), tuple(kinds_of_clauses), kinds_of_calls)
+        subsuming = tuple(clause for clause, _ in self.written if clause.subsumes)
+        return Written(tuple(found), tuple(kinds_of_clauses), kinds_of_calls, subsuming)
 
     def check_recursion(
         self,

@@ -43,6 +43,8 @@ class Proof:
     ``premises`` prove the atoms of the rule's body, ``counted`` the tuples that its aggregates went through,
     ``bindings`` are the variables of the rule. In a keyed program there is no key column. ``open`` is a step
     that was not looked into, or whose premises are gone since other tuples made them superfluous.
+    ``replaced`` is None where the tuple is there in the end; else it has the tuple that has replaced it, if
+    that is.
     """
 
     relation: str
@@ -52,6 +54,7 @@ class Proof:
     counted: tuple[Proof, ...] = ()
     bindings: tuple[tuple[str, Any], ...] = ()
     open: bool = False
+    replaced: tuple[Row, ...] | None = None
 
     @cached_property
     def sentence(self) -> str:

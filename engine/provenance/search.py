@@ -91,6 +91,9 @@ class Search:
             if source not in plan.sources:
                 continue  # a fact
             self._clauses.setdefault(clause.head.name, []).append((source, clause))
+        self._subsuming: dict[str, list[tuple[Clause, tuple[Literal, ...]]]] = {}
+        for clause in written.subsuming:
+            self._subsuming.setdefault(clause.head.name, []).append((clause, clause.body[1:]))
         self._eqrels = {relation.name for relation in plan.relations if relation.eqrel}
         self._strata = {plan.relations[i].name: n for n, s in enumerate(plan.strata) for i in s.relations}
         self._derived = self._eqrels.union(self._strata)
@@ -192,7 +195,7 @@ class Search:
                 continue
             step = self._step(key) if key in closed else _OPEN
             if step is _FACT:
-                proofs[key] = Proof(*key)
+                proofs[key] = Proof(*key, replaced=self._replaced_by(key))
                 continue
             missing = [k for k in step.premises + step.counted if k not in proofs]
             if missing:
@@ -207,8 +210,21 @@ class Search:
                 tuple([proofs[k] for k in step.counted]),
                 tuple(shown),
                 step.lost or (step is _OPEN and not self.is_given(*key)),
+                self._replaced_by(key),
             )
         return proofs[keys[0]]
+
+    def _replaced_by(self, key: Key) -> tuple[Row, ...] | None:
+        """The tuple that has replaced one, if it is there in the end; None where the one is."""
+        relation, row = key
+        if relation not in self._replaced or self.extents.holds(*key):
+            return None
+        for clause, others in self._subsuming.get(relation, ()):
+            start = self._start(clause, dict(enumerate(row)))
+            for _, held in self._bodies.solutions(others, start) if start is not None else ():
+                (_, (_, other)), *_ = sorted(held)
+                return (other,)
+        return ()
 
     def is_given(self, relation: str, row: Row) -> bool:
         """Whether a tuple is a fact."""

@@ -192,7 +192,7 @@ class _Lowering:
             apart = (Comparison("!=", row[k], bounds[k], columns[k].at) for row, k in ((one, i), (other, j)))
             found.append(Clause(joined, (before, after, *apart), text))
         head = before._replace(args=tuple(bounds.get(i, term) for i, term in enumerate(one)))
-        return [*found, Clause(head, (joined,), text)]
+        return [*found, Clause(head, (joined,), text, joins=True)]
 
     def _pairs(self, relation: RelationDeclaration, one: tuple[Term, ...], other: tuple[Term, ...]) -> Atom:
         """An atom of a relation of the tuples to join. Each is joined with one other: half as many are left

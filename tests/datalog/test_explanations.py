@@ -331,3 +331,55 @@ def test_every_part_of_the_language_has_proofs(feature: str, backend: Any) -> No
     search = program._search
     assert not any(step.open for step in found.proof.steps())
     assert Checker(program._program.plan, {}, search.rules, search.extents).check(found.proof)
+
+
+def test_what_was_replaced_or_joined_is_marked() -> None:
+    made = Program(
+        "\n".join(
+            [
+                ".type S <: number",
+                ".lattice S<> { Lub -> _ bor _ }",
+                ".decl own(x: number, s: S)",
+                "own(1, 1). own(1, 2).",
+                ".decl has(x: number, s: S<>)",
+                "has(x, s) :- own(x, s).",
+                ".decl near(x: number, n: number)",
+                "near(1, 3).",
+                "near(y, n) :- near(x, n), y = x + 1, y < 3, n > 2.",
+                "near(1, 2) :- near(2, 3).",
+                "near(x, a) <= near(x, b) :- a = b + 1.",
+                ".decl end(s: S)",
+                "end(s) :- has(1, s), near(2, _).",
+            ]
+        )
+    )
+    made.run()
+    found = made.explain("end(3)")
+    assert found.text().splitlines()[:10] == [
+        "end(3)  by program:13",
+        "  has(1, 3)  joined of has(1, 1) and has(1, 2) by program:2",
+        "    has(1, 1)  by program:6; replaced by has(1, 3)",
+        "      own(1, 1)",
+        "    has(1, 2)  by program:6; replaced by has(1, 3)",
+        "      own(1, 2)",
+        "  near(2, 3)  by program:9",
+        "    2 = (1 + 1)",
+        "    2 < 3",
+        "    3 > 2",
+    ]
+    assert "near(1, 3)  replaced by near(1, 2)" in found.text()
+    steps = {step["fact"]: step for step in found.as_json()["steps"]}
+    marks = ("joined", "replaced", "replaced_by")
+    assert [steps["has(1, 3)"][mark] for mark in marks] == [True, False, None]
+    assert [steps["has(1, 1)"][mark] for mark in marks] == [False, True, "has(1, 3)"]
+
+
+def test_what_replaced_a_tuple_may_be_gone_itself() -> None:
+    made = Program(
+        ".decl d(n: number)\nd(9).\nd(n - 1) :- d(n), n > 5.\nd(a) <= d(b) :- a = b + 1.\n"
+        ".decl s(n: number)\ns(n) :- d(n)."
+    )
+    made.run()
+    lines = [line.strip() for line in made.explain("s(5)").text().splitlines()]
+    assert "d(6)  by program:3; replaced by d(5)" in lines
+    assert "d(7)  by program:3; replaced" in lines
