@@ -18,8 +18,8 @@ Facts = Mapping[str, Sequence[tuple[Any, ...]]]
 End = tuple[Literal["operand", "result", "argument", "return"], int, int]  # what, region, index
 
 
-_DESCRIBED: dict[Hashable, Facts] = {}  # facts about signatures by their wording, of all modules
-_MOST_DESCRIBED = 1 << 13
+_DESCRIBED: dict[Hashable, Facts] = {}  # facts about signatures by words for them, of all modules
+_MOST_KEPT = 1 << 13
 # What the op rules say that turns use, apart from the slots and from `flows`, which depends on the stage.
 TURN_FACTS = ("factor", "maps", "elementwise")
 
@@ -55,7 +55,10 @@ class Knowledge:
     def turns(self) -> TurnFacts:
         """All that turns need."""
         static = tuple((name, tuple(rows)) for name, rows in self.static.items())
-        return TurnFacts((static, tuple(self.flows.items())))
+        turns = TurnFacts((static, tuple(self.flows.items())))
+        if len(_TURNS) >= _MOST_KEPT:
+            _TURNS.clear()
+        return _TURNS.setdefault(turns, turns)
 
 
 class TurnFacts:
@@ -71,6 +74,9 @@ class TurnFacts:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, TurnFacts) and self.facts == other.facts)
+
+
+_TURNS: dict[TurnFacts, TurnFacts] = {}  # equal ones are one object, which saves comparing them
 
 
 def knowledge(signature: Facts, facts: Facts) -> Knowledge:
@@ -115,12 +121,13 @@ class Classes:
     """Numbers the classes of signatures; asks the op rules (``solve``) once per signature and kind of use."""
 
     signatures: Signatures
-    solve: Callable[[Facts], Knowledge]
+    # Is told the facts about a signature, and words for them that no others have, or None.
+    solve: Callable[[Facts, Hashable], Knowledge]
     describe: Callable[[Any, bool], Facts]
     mode: Facts = field(default_factory=dict)  # facts that hold for all signatures
     known: list[Knowledge] = field(default_factory=list)  # per class, a representative
     _by_signature: dict[tuple[int, bool], tuple[int, Knowledge]] = field(default_factory=dict)
-    _described: dict[int, Facts] = field(default_factory=dict)
+    _described: dict[int, tuple[Facts, Hashable]] = field(default_factory=dict)
     _by_facts: dict[TurnFacts, int] = field(default_factory=dict)
     _identities: dict[Any, int] = field(default_factory=dict)
 
@@ -134,29 +141,31 @@ class Classes:
 
     def facts(self, signature: int) -> Facts:
         """The facts about a signature that the op rules are given."""
-        if signature not in self._described:
-            self._described[signature] = {**self._facts(signature), **self.mode}
-        return self._described[signature]
+        return self._told(signature)[0]
 
-    def _facts(self, signature: int) -> Facts:
-        """What is the same in all modules, which is asked of MLIR once in a process."""
-        wording = self.signatures.wording(signature)
-        if wording is None:
-            return self.describe(self.signatures.examples[signature], False)
-        if wording not in _DESCRIBED:
-            if len(_DESCRIBED) >= _MOST_DESCRIBED:
-                _DESCRIBED.clear()
-            _DESCRIBED[wording] = self.describe(self.signatures.examples[signature], False)
-        return _DESCRIBED[wording]
+    def _told(self, signature: int) -> tuple[Facts, Hashable]:
+        """The facts about a signature, and what says them in the same words in all modules, or None."""
+        if signature not in self._described:
+            wording = self.signatures.wording(signature)
+            words = None if wording is None else (wording, *self.mode)
+            facts = _DESCRIBED.get(words)
+            if facts is None:
+                facts = {**self.describe(self.signatures.examples[signature], False), **self.mode}
+            if words is not None:  # MLIR is asked once in a process
+                if len(_DESCRIBED) >= _MOST_KEPT:
+                    _DESCRIBED.clear()
+                _DESCRIBED[words] = facts
+            self._described[signature] = facts, words
+        return self._described[signature]
 
     def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, Knowledge]:
         key = (signature, multiple_uses)
         known = self._by_signature.get(key)
         if known is None:
-            facts = self.facts(signature)
+            facts, words = self._told(signature)
             if multiple_uses:
-                facts = {**facts, "multiple_uses": [()]}
-            found = self.solve(facts)
+                facts, words = {**facts, "multiple_uses": [()]}, words and (words, "multiple_uses")
+            found = self.solve(facts, words)
             known = self._by_signature[key] = (self._intern(found), found)
         return known
 
@@ -173,15 +182,16 @@ class Classes:
         """
         key = (name, operands, type_, more)
         if key not in self._identities:
-            facts = self._same_types(name, operands, type_)
-            found = self.solve(facts)
-            self._identities[key] = self._intern(replace(found, static={**found.static, **dict(more)}))
+            found = self.solve(self._same_types(name, operands, type_), None)
+            if more:
+                found = replace(found, static={**found.static, **dict(more)})
+            self._identities[key] = self._intern(found)
         return self._identities[key]
 
     def add(self, name: str, type_: int) -> int:
         """The signature of an op that is not in the module, whose operand and result have one type."""
         number = self.signatures.number((name, type_), None)
-        self._described[number] = self._same_types(name, 1, type_)
+        self._described[number] = self._same_types(name, 1, type_), None
         return number
 
     def _same_types(self, name: str, operands: int, type_: int) -> Facts:
