@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.mlir.modules import boundary_attributes, copy_of, ops_in, put_in_place, symbols
+from ..program.mlir.modules import boundary_attributes, copy_of, entries_of, ops_in, put_in_place, symbols
 from ..rulebook.book import lowerings
 
 _ANNOTATIONS = ("sdy.sharding", "mhlo.sharding")
@@ -40,7 +40,7 @@ def plain(module: ir.Module) -> ir.Module:
         for function in symbols(copy, "func.func").values():
             for label in ("arg_attrs", "res_attrs"):
                 entries = [
-                    ir.DictAttr.get({a.name: a.attr for a in entry if a.name not in _ANNOTATIONS})
+                    ir.DictAttr.get(entries_of(entry, *_ANNOTATIONS))
                     for entry in boundary_attributes(function, label)
                 ]
                 if entries:

@@ -28,6 +28,7 @@ from ..errors import ShardlogError
 from ..program.function import location
 from ..program.mlir.modules import (
     boundary_attributes,
+    entries_of,
     is_custom_call,
     operations_in,
     symbols,
@@ -149,7 +150,7 @@ def _read_boundary(function: Any) -> None:
 
 def _read_entry(entry: Any, label: str, where: str) -> ir.DictAttr:
     """The attributes of an argument ("arg_attrs") or a result of a function."""
-    kept: dict[str, Any] = {a.name: a.attr for a in entry if a.name != "mhlo.sharding"}
+    kept = entries_of(entry, "mhlo.sharding")
     if _ATTRIBUTES in kept and _SHARDING in kept[_ATTRIBUTES]:
         if label == "arg_attrs":
             kept["sdy.sharding"] = _parsed(kept[_ATTRIBUTES][_SHARDING], _SHARDING, where)

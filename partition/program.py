@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.mlir.modules import boundary_attributes, children, main_function, symbols
+from ..program.mlir.modules import boundary_attributes, children, entries_of, main_function, symbols
 from ..program.shardings import Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent
 from .choice.choosing import Chooser, Way
@@ -206,7 +206,7 @@ class Partitioner(Values):
                 if said is not None and said == given:
                     entries.append(entry)
                     continue
-                kept = {each.name: each.attr for each in entry if each.name != "sdy.sharding"}
+                kept = entries_of(entry, "sdy.sharding")
                 kept |= {} if said is None else {"sdy.sharding": said}
                 entries.append(ir.DictAttr.get(kept | manual if self.form == "manual" else kept))
             made.attributes[label] = ir.ArrayAttr.get(entries)

@@ -23,7 +23,7 @@ from ...errors import ShardlogError
 from ...program.function import location
 from ...program.meshes import Mesh, Meshes
 from ...program.mlir.diagnostics import explain
-from ...program.mlir.modules import ops_in, symbols
+from ...program.mlir.modules import entries_of, ops_in, symbols
 from ...program.shardings import Sharding, Shardings, mesh_attribute, read_mesh
 from ...program.signature import text_of
 from .hlo_sharding import HloSharding, parse
@@ -215,7 +215,7 @@ class _Reader:
         for place in places:
             with _at(place):
                 index, sharding = place.index, place.sharding
-                entry = {e.name: e.attr for e in entries[index] if e.name != NAME}
+                entry = entries_of(entries[index], NAME)
                 entry["sdy.sharding"] = self.checked(entry.get("sdy.sharding"), sharding, types[index])
                 entries[index] = ir.DictAttr.get(entry)
                 if sharding.group is None:

@@ -16,7 +16,7 @@ from jaxlib.mlir.dialects import func, sdy
 from ...errors import ShardlogError
 from ...program.function import RESULT_SHARDING, location, sharding_of
 from ...program.meshes import Meshes, SubAxis
-from ...program.mlir.modules import copy_of, ops_in, symbols
+from ...program.mlir.modules import copy_of, entries_of, ops_in, symbols
 from ...program.shardings import Dimension, Sharding, Shardings, read_mesh
 from ...rulebook.book import family
 from .hlo_sharding import tuple_text
@@ -106,7 +106,7 @@ class _Writer:
         """The shardings of the arguments or results of a function."""
         entries = []
         for entry, sharding in zip(op.attributes.get(label, [()] * len(shardings)), shardings, strict=True):
-            kept = {e.name: e.attr for e in entry if e.name != "sdy.sharding"}
+            kept = entries_of(entry, "sdy.sharding")
             if sharding is not None and (text := self.text([sharding], manual)) is not None:
                 kept["mhlo.sharding"] = text
             entries.append(ir.DictAttr.get(kept))

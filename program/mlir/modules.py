@@ -84,9 +84,15 @@ def boundary_attributes(function: Any, label: str) -> list[Any]:
     return [ir.DictAttr.get({})] * len(types)
 
 
+def entries_of(attribute: Any, *without: str) -> dict[str, Any]:
+    """The attributes in a dictionary of attributes, without those of some names."""
+    found = map(attribute.__getitem__, range(len(attribute)))  # to iterate over it ends in an IndexError
+    return {name: entry.attr for entry in found if (name := entry.name) not in without}
+
+
 def with_attributes(entry: Any, added: dict[str, Any]) -> ir.DictAttr:
     """A dictionary of attributes with more of them, or with others in place of its own."""
-    return ir.DictAttr.get({attribute.name: attribute.attr for attribute in entry} | added)
+    return ir.DictAttr.get(entries_of(entry) | added)
 
 
 def bytecode_of(module: ir.Module) -> bytes:
