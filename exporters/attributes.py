@@ -15,7 +15,7 @@ from ..program.boundaries import boundary_axes
 from ..program.classes import Classes
 from ..program.columns import among, numbers
 from ..program.function import RESULT_SHARDING, location, sharding_of
-from ..program.mlir.modules import boundary_attributes
+from ..program.mlir.modules import boundary_attributes, entries_of
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version
 from .shardings import Written
@@ -25,8 +25,13 @@ class Context:
     """Everything that writing a function needs."""
 
     def __init__(self, graph: Graph, classes: Classes, written: Written) -> None:
+        signatures = classes.signatures
         self.graph, self.classes, self.written = graph, classes, written
-        self.shapes = classes.signatures.shapes
+        self.shapes = signatures.shapes
+        self.ranks = np.asarray([len(shape or ()) for shape in self.shapes], np.int32)
+        # By signature:
+        self.of_sdy = np.asarray([name.startswith("sdy.") for name in signatures.names], bool)
+        self.merges = np.asarray([classes.of(s).merges for s in range(len(self.of_sdy))], bool)
 
 
 class Attributes:
@@ -36,7 +41,8 @@ class Attributes:
     def __init__(
         self, module: Context, version: Version, func: Any, ops: Sequence[Any], gone: Sequence[int]
     ) -> None:
-        self.written, self.shapes, self.graph = module.written, module.shapes, module.graph
+        self.written, self.graph, self.of_sdy = module.written, module.graph, module.of_sdy
+        self.shapes, self.rank_of = module.shapes, module.ranks
         self.version, self.instance, self.func = version, version.instance, func
         self.function, self.ops, self.gone = version.instance.function, ops, gone
         self.root = version.instance in module.graph.roots
@@ -49,18 +55,18 @@ class Attributes:
     def set_shardings(self) -> None:
         function, place = self.function, self.instance.layout.place
         order, made = np.asarray(function.order, np.int64), np.asarray(function.definer, np.int64)
-        of_sdy = {name for name in {*function.names} if name.startswith("sdy.")}
         results = np.bincount(made[made >= 0], minlength=len(function.ops))
-        unchanged = np.isin(place, np.asarray([*self.written.unchanged], np.int64) - self.instance.place)
-        own = [*function.constraints, *function.boundaries]
-        alone = [node for node in function.order if function.names[node] in of_sdy] if of_sdy else []
-        alone += [*function.calls, *made[unchanged & (made >= 0)].tolist()]
+        own, gone = [*function.constraints, *function.boundaries], np.asarray(self.gone, np.int64)
+        alone = [*self.of_sdy[numbers(function.signature)].nonzero()[0].tolist(), *function.calls]
+        if self.written.unchanged:
+            unchanged = np.isin(place, np.asarray([*self.written.unchanged]) - self.instance.place)
+            alone += made[unchanged & (made >= 0)].tolist()
         plain, others = np.zeros((2, len(function.ops)), bool)
         plain[order] = results[order] == 1
         plain[alone] = False
         others[order] = results[order] > 0
         others[own] = True
-        plain[self.gone] = others[self.gone] = False
+        plain[gone] = others[gone] = False
         self.set_plain(np.nonzero((made >= 0) & plain[made])[0], made)
         for node in order[(others & ~plain)[order]].tolist():
             if node in function.calls:
@@ -72,10 +78,9 @@ class Attributes:
 
     def set_plain(self, values: npt.NDArray[np.int64], made: npt.NDArray[np.int64]) -> None:
         """The shardings of values, each of which is the only result of the op that ``made`` has for it."""
-        ranks = np.asarray([len(shape or ()) for shape in self.shapes], np.int32)
-        count = int(ranks.max(initial=0)) + 1
+        count = int(self.rank_of.max(initial=0)) + 1
         held = self.written.contents[self.instance.place + self.instance.layout.place[values]]
-        keys = held * count + ranks[numbers(self.function.types)[values]]
+        keys = held * count + self.rank_of[numbers(self.function.types)[values]]
         attributes: dict[int, ir.Attribute] = {}
         has_one = np.zeros(keys.max(initial=0) + 1, bool)
         for key in among(keys):
@@ -162,9 +167,10 @@ class Attributes:
         arguments: list[Sharding | None] = list(self.version.signature.arguments)
         if self.root:
             arguments = self.held(function.arguments)
-        results = self.held(returned)
         if self.entry:
             results = written.all(self.graph.result_places, self.ranks(returned))
+        else:
+            results = self.held(returned)
         self.set_values("arg_attrs", function.arguments, arguments)
         self.set_values("res_attrs", returned, results)
         if not self.root:
@@ -203,8 +209,7 @@ class Attributes:
         known = sharding_of(entry)
         if self.root and (known is attribute or (known and attribute and known == attribute)):
             return entry
-        kept = {e.name: e.attr for e in entry} if self.root else {}
-        kept.pop("sdy.sharding", None)
+        kept = entries_of(entry, "sdy.sharding") if self.root else {}
         if attribute is not None:
             kept["sdy.sharding"] = attribute
         return ir.DictAttr.get(kept)

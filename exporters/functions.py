@@ -17,10 +17,11 @@ from .shardings import Written
 
 @dataclass(frozen=True)
 class Signature:
-    """The shardings at the boundary of an instance; empty where there are none at all."""
+    """The shardings at the boundary of an instance; empty where there are none at all, and for a root, which
+    nothing calls."""
 
-    arguments: tuple[Sharding, ...]
-    results: tuple[Sharding, ...]
+    arguments: tuple[Sharding, ...] = ()
+    results: tuple[Sharding, ...] = ()
 
 
 @dataclass
@@ -80,7 +81,7 @@ def choose_versions(
             name, suffix = f"{instance.function.name}_{suffix}", suffix + 1
         taken.add(name)
         names[instance.number] = name
-    signatures = boundaries(in_order, written, shapes)
+    signatures = boundaries(in_order[len(roots) :], written, shapes)
     first: dict[tuple[str, Signature], Instance] = {}
     for caller in in_order:
         for child in caller.children.values():
@@ -94,7 +95,7 @@ def choose_versions(
     while pending:
         instance = pending.pop()
         if instance.number not in versions:
-            signature = signatures[instance.number]
+            signature = signatures.get(instance.number, Signature())
             versions[instance.number] = Version(names[instance.number], instance, signature, {})
             pending += map(callee, instance.children.values())
     for version in versions.values():

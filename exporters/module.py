@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..importers.graph.graph import Graph
 from ..program.classes import Classes
-from ..program.columns import Ints, among, numbers, spread
+from ..program.columns import Ints, first_alike, numbers, spread, spread_ranges
 from ..program.mlir.modules import named_in
 from .attributes import Attributes, Context
 from .functions import Version, choose_versions
@@ -114,7 +114,7 @@ class Body:
     attributes = Attributes
 
     def __init__(self, module: Context, version: Version, func: Any, ops: list[Any]) -> None:
-        self.module, self.written, self.classes = module, module.written, module.classes
+        self.module, self.written = module, module.written
         self.version, self.instance, self.func = version, version.instance, func
         self.function = version.instance.function
         # Copies of constants share the op of the node they are copied from until they get one of their own.
@@ -131,8 +131,7 @@ class Body:
         self.rewire()
         self.erase()
         self.move_constraints()
-        gone = [*self.erased, *self.same]
-        self.attributes(self.module, self.version, self.func, self.ops, gone).write()
+        self.attributes(self.module, self.version, self.func, self.ops, [*self.erased]).write()
 
     @cached_property
     def alive(self) -> dict[int, Any]:
@@ -150,33 +149,40 @@ class Body:
 
     def merge_constants(self) -> None:
         """Equal constants with equal shardings become one, the first."""
-        function, classes = self.function, self.classes
-        merges = np.zeros(len(classes.signatures.examples), bool)
-        merges[[s for s in among(numbers(function.signature)) if classes.of(s).merges]] = True
+        function, signature = self.function, numbers(self.function.signature)
         nodes = numbers(function.order)
-        nodes = nodes[merges[numbers(function.signature)[nodes]]]
-        held = self.instance.layout.place[numbers(function.results.first)[nodes]]
+        nodes = nodes[self.module.merges[signature[nodes]]]
+        made, offsets = numbers(function.results.first), numbers(function.operands.offsets)
         data = np.full(len(function.ops), -1, np.int32)
         data[: len(function.data)] = function.data
         data[list(function.originals)] = data[[*function.originals.values()]]
-        columns = (
-            numbers(function.signature)[nodes],
-            data[nodes],
-            numbers(function.region)[nodes],
-            self.written.contents[self.instance.place + held],
+        held = self.instance.layout.place[made[nodes]]
+        alike = first_alike(
+            (
+                signature[nodes],
+                data[nodes],
+                numbers(function.region)[nodes],
+                self.written.contents[self.instance.place + held],
+            )
         )
-        alike = zip(*(column.tolist() for column in columns), strict=True)
-        offsets, made = numbers(function.operands.offsets), function.results
-        uses = zip(nodes.tolist(), offsets[nodes].tolist(), offsets[nodes + 1].tolist(), strict=True)
+        # Those that use nothing are equal; others are if what they use is, which is merged before them.
+        starts, ends, others = offsets[nodes], offsets[nodes + 1], nodes[alike]
+        merged = (starts == ends) & (others != nodes)
+        self.same = dict(zip(nodes[merged].tolist(), others[merged].tolist(), strict=True))
+        gone, instead = made[nodes[merged]], made[others[merged]]
+        values, which = spread_ranges(gone, numbers(function.results.counts)[nodes[merged]])
+        stands = np.arange(len(function.types), dtype=np.int32)
+        stands[values] += (instead - gone)[which]
+        stand: list[int] = stands.tolist()  # for a value: that of the node with which its own is merged
         first: dict[Hashable, int] = {}
-        stands: dict[int, int] = {}  # for a value: that of the node with which its own is merged
-        for key, (node, start, end) in zip(alike, uses, strict=True):
-            values = function.operands.values[start:end] if start < end else ()
-            other = first.setdefault((key, *[stands.get(v, v) for v in values]) if values else key, node)
+        results, operands = function.results, function.operands.values.tolist()
+        columns = (column[starts < ends].tolist() for column in (nodes, alike, starts, ends))
+        for node, key, start, end in zip(*columns, strict=True):
+            other = first.setdefault((key, *map(stand.__getitem__, operands[start:end])), node)
             if other != node:
                 self.same[node] = other
-                for index in range(made.counts[node]):
-                    stands[made.first[node] + index] = made.first[other] + index
+                for index in range(results.counts[node]):
+                    stand[results.first[node] + index] = results.first[other] + index
 
     def place_copies(self) -> None:
         """Copies that are left get ops. The last one takes that of the node, where that is not needed, or the
@@ -209,14 +215,15 @@ class Body:
         for node, index, value in self.changed():
             self.ops[node].operands[index] = self.ir_value(value)
         others: dict[int, list[Any]] = {}
+        ops = self.ops
         for node, other in self.same.items():
-            if (op := self.ops[node]) is not None:
+            if (op := ops[node]) is not None:
                 if other not in others:
-                    others[other] = list(self.ops[other].results)
-                if len(others[other]) == 1:
-                    op.result.replace_all_uses_with(others[other][0])
+                    others[other] = list(ops[other].results)
+                if len(results := others[other]) == 1:
+                    op.result.replace_all_uses_with(results[0])
                     continue
-                for result, instead in zip(op.results, others[other], strict=True):
+                for result, instead in zip(op.results, results, strict=True):
                     result.replace_all_uses_with(instead)
 
     def changed(self) -> Iterator[tuple[int, int, int]]:
@@ -301,8 +308,9 @@ class Body:
         for node in (*edges, *groups):
             self.ops[node].operation.erase()
         self.erased = {*edges, *groups, *gone, *self.same}
-        for node in sorted((n for n in self.same if self.ops[n] is not None), reverse=True):
-            self.ops[node].operation.erase()
+        for node in sorted(self.same, reverse=True):
+            if (op := self.ops[node]) is not None:
+                op.operation.erase()
         for node in gone:
             if node not in groups:
                 self.ops[node].operation.erase()

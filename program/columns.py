@@ -176,3 +176,15 @@ def distinct(found: Ints) -> tuple[Whole, Ints, Whole]:
     there = np.nonzero(counts)[0]
     there = there[np.argsort(first[there])]
     return there, first[there], counts[there]
+
+
+def first_alike(columns: Sequence[Whole]) -> Ints:
+    """For each row of some columns, which have as many rows, the first row that is equal."""
+    order = np.lexsort(columns)
+    new = np.zeros(len(order), bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    first = np.empty(len(order), np.int32)
+    first[order] = order[new][new.cumsum() - 1]  # rows that are equal are sorted by their numbers
+    return first

@@ -98,6 +98,11 @@ class Signatures:
         self.counts[number] += count
         return number
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the ops, by signature."""
+        return [str(name) for name, *_ in self._keys]
+
     def wording(self, number: int) -> tuple[Hashable, ...] | None:
         """What a signature says, in words that are the same in all modules; None where there are none."""
         name, *rest = self._keys[number]
