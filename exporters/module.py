@@ -152,6 +152,8 @@ class Body:
         function, signature = self.function, numbers(self.function.signature)
         nodes = numbers(function.order)
         nodes = nodes[self.module.merges[signature[nodes]]]
+        if len(nodes) < 2:
+            return
         made, offsets = numbers(function.results.first), numbers(function.operands.offsets)
         data = np.full(len(function.ops), -1, np.int32)
         data[: len(function.data)] = function.data
@@ -229,6 +231,8 @@ class Body:
     def changed(self) -> Iterator[tuple[int, int, int]]:
         """The operands that ops do not have already: nodes, indices, and values after merging."""
         function = self.function
+        if not function.originals and function.operands.values == function.given:
+            return iter(())  # all uses of what is merged are replaced at last
         first, definer, order = map(numbers, (function.results.first, function.definer, function.order))
         values, offsets = numbers(function.operands.values), numbers(function.operands.offsets)
         given, nodes = numbers(function.given), np.arange(len(function.ops), dtype=np.int32)

@@ -192,8 +192,8 @@ class _Body:
             if known[number].looks_at:
                 looking.append(number)
         waiting = [(at, number, count) for at, number, count in told if number not in looking]
-        around = np.nonzero(np.isin(ordered, looking))[0].tolist() if looking else []
-        waiting += [(at, int(ordered[at]), 1) for at in around]
+        for number in looking:
+            waiting += [(at, number, 1) for at in np.nonzero(ordered == number)[0].tolist()]
         alone: dict[int, int] = {}
         for at, number, count in sorted(waiting):
             kind, node = found[number], int(self.inner_first[at])
@@ -213,10 +213,11 @@ class _Body:
         """The kind of a node."""
         function, signatures = self.function, self.bodies.signatures
         types, op = function.types, function.ops[node]
-        held = [types[value] for value in function.results[node]]
+        name, first = op.name, function.results.first[node]
+        held = types[first : first + function.results.counts[node]]
         operands = [types[value] for value in function.operands[node]]
-        kind = _Kind(op.name, [op.name, *operands, -1, *held], looks_at=signatures.looks_at.get(op.name, ()))
-        of_sdy = op.name.startswith("sdy.")
+        kind = _Kind(name, [name, *operands, -1, *held], looks_at=signatures.looks_at.get(name, ()))
+        of_sdy = name.startswith("sdy.")
         pairs = attributes(op)
         for label, attribute in pairs:
             if of_sdy and label in _ANNOTATIONS:
@@ -240,7 +241,7 @@ class _Body:
             kind.key.append(
                 tuple((len(r.arguments), len(ends[r.nodes[-1]]) if r.nodes else 0) for r in regions)
             )
-        if op.name == "func.call":
+        if name == "func.call":
             callee: Any = op.attributes["callee"]
             kind.callee = callee.value
         elif of_sdy:

@@ -146,6 +146,8 @@ class _Splitter:
         while len(waiting):  # users before what they use
             values, which = spread_ranges(self.first_results[waiting], self.results[waiting])
             gone = waiting[np.bincount(which, uses[values], len(waiting)) == 0]
+            if not len(gone):
+                break
             removed[gone] = True
             entries, _ = spread(self.offsets, gone)
             used = self.operands[entries]
