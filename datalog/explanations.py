@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..collector import no_collections
 from ..engine.language.syntax import Atom, Clause, Literal, Negation
 from ..engine.plan.plan import Source
 from ..engine.provenance.matching import Rules
@@ -31,6 +32,8 @@ class Explanation:
     height: int
     _rules: Rules
     _texts: Texts
+    # What rules apply that give a relation with premises of others.
+    _applied: dict[tuple[int, str, frozenset[str]], Clause | None] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         return self.text()
@@ -40,6 +43,7 @@ class Explanation:
         """The tuple, as in ``path(1, 5)``."""
         return self._texts.fact(self.proof.relation, self.proof.row)
 
+    @no_collections()
     def text(self) -> str:
         """The proof as an indented tree, then the rules in it. A tuple that has several uses is proved at the
         first; a tree that is deep goes on below, at the margin."""
@@ -81,6 +85,7 @@ class Explanation:
             below.append(f"... and {len(step.counted) - _COUNTED} more")
         return below
 
+    @no_collections()
     def as_json(self) -> dict[str, Any]:
         """The proof as its steps, by number, in the form that ``shardlog datalog --schema`` describes."""
         steps = list(self.proof.steps())
@@ -114,8 +119,10 @@ class Explanation:
             return "  as above" if step.source or step.premises else ""
         how = "  by equivalence" if step.premises else ""
         if step.source:
-            parts = " and ".join(self._texts.fact(part.relation, part.row) for part in step.premises)
-            joined = f"joined of {parts} " if self._joins(step) else ""
+            joined = ""
+            if self._joins(step):
+                parts = " and ".join(self._texts.fact(part.relation, part.row) for part in step.premises)
+                joined = f"joined of {parts} "
             how = f"  {joined}by {step.source.file}:{step.source.line}"
         if step.replaced is None:
             return how
@@ -137,17 +144,26 @@ class Explanation:
         clause = self._clause(step)
         if clause is None or clause.joins:
             return []
+        literals = [literal for literal in clause.body if not isinstance(literal, Atom)]
+        if not literals:
+            return []
         kinds, values = self._rules.kinds(clause), dict(step.bindings)
-        return [self._texts.literal(x, kinds, values) for x in clause.body if not isinstance(x, Atom)]
+        return [self._texts.literal(literal, kinds, values) for literal in literals]
 
     def _clause(self, step: Proof) -> Clause | None:
         """The clause of a rule that a step applies: its body has the step's premises."""
-        names = {premise.relation for premise in step.premises}
-        for clause in self._rules.clauses(step.source) if step.source else ():
-            atoms = {literal.name for literal in clause.body if isinstance(literal, Atom)}
-            if clause.head.name == step.relation and atoms == names:
-                return clause
-        return None
+        if step.source is None:
+            return None
+        names = frozenset([premise.relation for premise in step.premises])
+        applied = (id(step.source), step.relation, names)
+        if applied not in self._applied:
+            self._applied[applied] = None
+            for clause in self._rules.clauses(step.source):
+                atoms = {literal.name for literal in clause.body if isinstance(literal, Atom)}
+                if clause.head.name == step.relation and atoms == names:
+                    self._applied[applied] = clause
+                    break
+        return self._applied[applied]
 
 
 @dataclass(frozen=True)

@@ -71,10 +71,18 @@ class Texts:
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._branches = plan, Branches(plan)
+        self._relations = {relation.name: relation for relation in plan.relations}
+        self._integral = {  # relations whose values are integers
+            relation.name
+            for relation in plan.relations
+            if all(column.type in ("number", "unsigned") for column in relation.columns)
+        }
 
     def fact(self, name: str, row: tuple[Any, ...]) -> str:
         """A tuple of a relation, as in ``path(5, 1)``."""
-        relation = self._plan.relations[self._plan.index(name)]
+        if name in self._integral:
+            return f"{name}({', '.join(map(str, row))})"
+        relation = self._relations[name]
         (outside,) = self._branches.outward(relation, [row])
         return fact_text(relation, outside, self._plan)
 

@@ -94,6 +94,10 @@ class Store(Protocol):
         """What the words of a column of a relation stand for."""
         ...
 
+    def trace(self, tables: Sequence[Any]) -> Any:
+        """What finds proofs over arrays, as ``provenance.trace`` asks for it; None where there is none."""
+        ...
+
 
 class ReferenceStore:
     """A store that evaluates everything anew, where something was added."""
@@ -197,6 +201,9 @@ class ReferenceStore:
         rows = [tuple(evaluate(value, []) for value in values) for values in stated]
         return [*rows, *self._facts.get(relation, ())]
 
+    def trace(self, tables: Sequence[Any]) -> Any:
+        return None
+
     def _words(self, kind: str, values: list[Any]) -> Words:
         if kind in NUMERIC:
             return np.array(values, NUMERIC[kind]).view(np.int64)
@@ -228,7 +235,7 @@ class BranchStore:
         # What has to do with no records is the same.
         self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
         self.complete, self.ask, self.ask_found = inside.complete, inside.ask, inside.ask_found
-        self.profile = inside.profile
+        self.profile, self.trace = inside.profile, inside.trace
         self.columns, self.found, self.symbols = inside.columns, inside.found, inside.symbols
 
     def add(self, relation: str, rows: Rows) -> None:

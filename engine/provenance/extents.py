@@ -192,6 +192,11 @@ class Extent:
             self._numbers[row] = next(hits.numbers(self.count), None)
         return self._numbers[row]
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether values are equal where their words are."""
+        return not self._floats
+
     def row(self, number: int) -> Row:
         """The tuple of a number."""
         return self._tuples[number] if self._tuples else tuple([read(number) for read in self._readers])
@@ -217,7 +222,7 @@ class Extent:
         zeros = tuple(c for c in known if c in self._floats and known[c] == 0) if self._floats else ()
         words: dict[int, int] = {}
         for column, value in known.items():
-            word = self._word(column, value) if column not in zeros else 0
+            word = self.word(column, value) if column not in zeros else 0
             if word is None:
                 return Hits(self, ())
             words[column] = word
@@ -260,7 +265,7 @@ class Extent:
             self._groups[column] = _Groups(self.columns[column])
         return self._groups[column].rows(word)
 
-    def _word(self, column: int, value: Any) -> int | None:
+    def word(self, column: int, value: Any) -> int | None:
         """The word of a value; None where no tuple has it."""
         kind = self._relation.columns[column].type
         if kind == "number":

@@ -59,7 +59,8 @@ class Proof:
     @cached_property
     def sentence(self) -> str:
         """The sentence of the rule with the values of its variables; empty where it has none."""
-        return fill(self.source.sentence, {n: str(v) for n, v in self.bindings}) if self.source else ""
+        text = self.source.sentence if self.source else ""
+        return fill(text, {n: str(v) for n, v in self.bindings}) if text else ""
 
     def values(self, type_name: str) -> list[Any]:
         """The values of the variables of a type that the sentence names."""
@@ -81,6 +82,11 @@ class Proof:
                     found[id(premise)] = premise
                     queue.append(premise)
         return tuple(found.values())
+
+
+def shown(bindings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The variables of a rule as they are written; others, which stand for parts of it, are left out."""
+    return tuple([pair for pair in bindings.items() if not pair[0].startswith("@")])
 
 
 def fill(sentence: str, names: Mapping[str, str]) -> str:

@@ -25,8 +25,9 @@ from ..transform.heights import Proved, grown
 from .bodies import Bodies, Key, Left
 from .extents import Hits, StoredExtents
 from .matching import Bindings, Matcher, Row, Rules
-from .proof import Proof
+from .proof import Proof, shown
 from .rounds import Rounds, atoms, chosen, replaced_in
+from .trace import Table, Trace
 
 _COUNTED = 1000  # tuples of aggregates that a proof has
 TRIES = 10_000  # combinations of tuples that are looked at to see how far a rule gets
@@ -103,6 +104,7 @@ class Search:
             ]
             for name, clauses in self._clauses.items()
         }
+        self._traces: dict[str, Trace] = {}  # by goals
         self._passed: set[str] = set()  # relations whose tuples were found in the order of heights
         self._rounds: Rounds | None = None
         self._offsets: dict[str, int] = {}  # what is to be added to the round of a tuple for its height
@@ -125,6 +127,10 @@ class Search:
             self._order(relation)
             if (through := self._other(goal)) is not None:
                 return through.proof(relation, row, depth)
+            if not self._replaced:
+                found = self._trace(relation).proof(relation, goal[1], depth)
+                if found is not None:
+                    return found
             distances = {goal: 0}
             near = [goal]
             for key in near:  # which grows
@@ -137,6 +143,28 @@ class Search:
                         distances[premise] = distance + 1
                         near.append(premise)
             return self._built(near, {key for key in near if distances[key] != depth})
+
+    def _trace(self, goal: str) -> Trace:
+        """What finds proofs of the tuples of a relation in the core."""
+        if goal not in self._traces:
+            needed, tables = dict.fromkeys([goal]), []
+            waiting = [goal]
+            for name in waiting:  # which grows
+                clauses = self._clauses.get(name, ())
+                uses = (use for _, clause in clauses for use in clause_uses(clause))
+                more = [use.relation for use in uses if use.strict != "negation"]
+                waiting += dict.fromkeys(name for name in more if name not in needed)
+                needed.update(dict.fromkeys(more))
+                extent = self.extents.extent(name, ordered=True)
+                if name in self._derived:
+                    higher = self._higher.get(name, ())
+                    offset = None if name in self._eqrels else self._offsets.get(name)
+                    given = [(*each, each in higher) for each in clauses]
+                    tables.append(Table(name, extent, offset, given))
+                else:
+                    tables.append(Table(name, extent))
+            self._traces[goal] = Trace(self._store, tables, self.rules, self._step)
+        return self._traces[goal]
 
     def height(self, relation: str, row: Row) -> int:
         """The height of a proof that was asked for."""
@@ -181,6 +209,7 @@ class Search:
             {name: found[grown(name)] for name in needed if grown(name) in found}, self._replaced
         )
         self._bodies.forget()
+        self._traces.clear()
         self._passed.update(needed)
         self._offsets.update(dict.fromkeys(needed, 0))
 
@@ -202,13 +231,12 @@ class Search:
                 waiting.append(key)
                 waiting += missing
                 continue
-            shown = [pair for pair in (step.bindings or {}).items() if not pair[0].startswith("@")]
             proofs[key] = Proof(
                 *key,
                 step.source,
                 tuple([proofs[k] for k in step.premises]),
                 tuple([proofs[k] for k in step.counted]),
-                tuple(shown),
+                shown(step.bindings or {}),
                 step.lost or (step is _OPEN and not self.is_given(*key)),
                 self._replaced_by(key),
             )

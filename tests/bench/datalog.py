@@ -141,15 +141,18 @@ def _prepared(program: Program) -> Callable[[int], int]:
     import numpy as np
     from shardlog.engine import Limits, load
 
-    declarations = "".join(
-        f".decl {name}({', '.join(f'c{i}: number' for i in range(arity))})\n"
-        for name, arity in program.arities().items()
-    )
     count = f".decl size(n: number)\n.output size\nsize(n) :- n = count : {{ {_anything(program)} }}.\n"
-    loaded = load(texts={"program.dl": declarations + program.rules + count})
+    loaded = load(texts={"program.dl": _declarations(program) + program.rules + count})
     facts = {name: np.array(rows, np.int64) for name, rows in program.facts().items()}
     evaluate = functools.partial(loaded.evaluate, facts, backend="core")
     return lambda threads: int(evaluate(limits=Limits(threads=threads))["size"][0][0])
+
+
+def _declarations(program: Program) -> str:
+    return "".join(
+        f".decl {name}({', '.join(f'c{i}: number' for i in range(arity))})\n"
+        for name, arity in program.arities().items()
+    )
 
 
 def _shardlog(program: Program) -> tuple[float, int]:
@@ -305,6 +308,30 @@ def _souffle(command: str, program: Program) -> tuple[float, int, float]:
         return seconds, int(done.stdout.split()[-1]), after.ru_maxrss / 1024
 
 
+def _explained(program: Program) -> list[float]:
+    """Seconds of the processor: a run, why the last tuple holds 32 rules deep, the whole proof, its text."""
+    import numpy as np
+    from shardlog.datalog import Program as Datalog
+
+    made = Datalog(_declarations(program) + program.rules, backend="core")
+    for name, rows in program.facts().items():
+        made.add(name, np.array(rows, np.int64))
+    start = process_time()
+    made.run()
+    times = [process_time() - start]
+    columns, _ = made._inside.found(program.answer)
+    goal = f"{program.answer}({', '.join(str(column[-1]) for column in columns)})"
+    start = process_time()
+    made.explain(goal)
+    times.append(process_time() - start)
+    start = process_time()
+    whole = made.explain(goal, depth=None)
+    times.append(process_time() - start)
+    start = process_time()
+    whole.text()
+    return [*times, process_time() - start]
+
+
 # ---- One run, and the table --------------------------------------------------------------------------------
 
 
@@ -346,6 +373,15 @@ def _scale(most: int, repetitions: int) -> None:
         print(f"{name:12}" + "".join(f"{seconds:10.3f} s" for seconds in best), flush=True)
 
 
+def _prove(repetitions: int) -> None:
+    """Prints what proofs take beside the run that found their goal."""
+    print(f"{'':12}{'run':>12}{'32 rules':>12}{'whole':>12}{'its text':>12}")
+    for name, program in PROGRAMS.items():
+        runs = [_explained(program) for _ in range(repetitions)]
+        best = [min(times) for times in zip(*runs, strict=True)]
+        print(f"{name:12}" + "".join(f"{seconds:10.3f} s" for seconds in best), flush=True)
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -354,10 +390,14 @@ def main() -> None:
     parser.add_argument("--engine", action="append", help="only this engine")
     parser.add_argument("--repetitions", type=int, default=1, help="the best of so many runs")
     parser.add_argument("--threads", type=int, help="only the engine, by the clock, on up to so many")
+    parser.add_argument("--proofs", action="store_true", help="only the engine, and its proofs")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.threads:
         _scale(arguments.threads, arguments.repetitions)
+        return
+    if arguments.proofs:
+        _prove(arguments.repetitions)
         return
     if arguments.one:
         engine, name = arguments.one

@@ -383,3 +383,27 @@ def test_what_replaced_a_tuple_may_be_gone_itself() -> None:
     lines = [line.strip() for line in made.explain("s(5)").text().splitlines()]
     assert "d(6)  by program:3; replaced by d(5)" in lines
     assert "d(7)  by program:3; replaced" in lines
+
+
+def test_evaluators_give_one_proof_whether_or_not_it_was_found_as_arrays() -> None:
+    pytest.importorskip("shardlog.engine._core")
+    text = (
+        ".decl edge(x: number, y: symbol, z: number)\n.decl start(x: number)\n.decl end(x: number)\n"
+        '.decl reached(x: number)\nstart(0).\nedge(0, "a", 0).\nreached(x) :- start(x).\n'
+        '/// {y} comes behind {x}\nreached(y) :- reached(x), edge(x, "to", y), edge(x, _, y), start(0).\n'
+        ".decl twice(x: number, s: symbol)\n/// {x} by {s}\n"
+        "twice(x, s) :- edge(x, s, y), edge(y, s, x), reached(x).\n"
+        "end(x) :- reached(x), edge(_, _, x), !start(x).\n"
+    )
+    found = []
+    for backend in ("core", "reference"):
+        made = Program(text, backend=backend)
+        made.add("edge", [(i, "to", i + 1) for i in range(100)])
+        made.run()
+        facts = ("end(100)", "reached(50)", 'twice(0, "a")')
+        explained = [made.explain(fact, depth=depth) for fact in facts for depth in (None, 3)]
+        found.append([(each.height, each.text(), each.as_json()) for each in explained])
+        assert found[-1][0][1].count(" comes behind ") == 100
+        assert len(explained[0].proof.premises[0].premises) == 3
+        assert "  | 0 by a" in found[-1][4][1]
+    assert found[0] == found[1]

@@ -7,6 +7,7 @@ mod least;
 mod order;
 mod program;
 mod store;
+mod trace;
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::{convert, letting_go, EngineError, Limits};
+use super::{convert, letting_go, trace, EngineError, Limits};
 use crate::compile::step::RelationId;
 use crate::machine::functor::float_word;
 use crate::machine::profile;
@@ -226,6 +226,11 @@ impl Store {
         let store = self.lock(py);
         let texts = store.database.values.texts().skip(start).map(|text| PyString::new(py, text));
         PyList::new(py, texts.collect::<Vec<_>>())
+    }
+
+    /// What finds proofs over arrays of words that this store has given.
+    fn trace(&self, tables: Vec<trace::Table>) -> trace::Trace {
+        trace::Trace::new(tables)
     }
 
     /// The values that words stand for in a column of a relation.

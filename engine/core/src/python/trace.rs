@@ -1,0 +1,144 @@
+//! `trace::Trace` for Python.
+
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use super::EngineError;
+use crate::trace::{self, Atom, Clause, How, Origin, Relation, Term, Words};
+
+/// The words of a column, in 32 or 64 bits.
+#[derive(FromPyObject)]
+pub enum Column {
+    #[pyo3(transparent)]
+    Narrow(Py<PyArray1<i32>>),
+    #[pyo3(transparent)]
+    Wide(Py<PyArray1<i64>>),
+}
+
+enum Read<'py> {
+    Narrow(PyReadonlyArray1<'py, i32>),
+    Wide(PyReadonlyArray1<'py, i64>),
+}
+
+impl Read<'_> {
+    fn words(&self) -> Result<Words<'_>, numpy::AsSliceError> {
+        Ok(match self {
+            Read::Narrow(words) => Words::Narrow(words.as_slice()?),
+            Read::Wide(words) => Words::Wide(words.as_slice()?),
+        })
+    }
+}
+
+/// A variable by its number, a word, or what may be anything.
+type Given = (Option<usize>, Option<i64>);
+/// The number of a clause, its head, the atoms of its body with the numbers of their relations, how many variables it has, and
+/// whether what it gives follows from more than facts.
+type GivenClause = (usize, Vec<Given>, Vec<(usize, Vec<Given>)>, usize, bool);
+/// The first tuple of each round but the first, what is to be added to the number of a round for the height, and clauses.
+type Derived<'py> = (PyReadonlyArray1<'py, i64>, i64, Vec<GivenClause>);
+/// The columns of a relation, how many tuples it has, whether all are facts, and how else they are had, if that is known.
+pub type Table<'py> = (Vec<Column>, usize, bool, Option<Derived<'py>>);
+type Numbers<'py> = Bound<'py, PyArray1<i64>>;
+
+#[pyclass]
+pub struct Trace {
+    trace: trace::Trace,
+    columns: Vec<Vec<Column>>,
+}
+
+impl Trace {
+    pub fn new(tables: Vec<Table>) -> Self {
+        let mut columns = Vec::new();
+        let mut relations = Vec::new();
+        for (words, count, facts, derived) in tables {
+            let origin = match derived {
+                _ if facts => Origin::Facts,
+                None => Origin::Asked,
+                Some((starts, offset, clauses)) => Origin::Clauses {
+                    starts: starts.as_array().iter().map(|&start| start as usize).collect(),
+                    offset,
+                    clauses: clauses.into_iter().map(clause).collect(),
+                },
+            };
+            relations.push(Relation::new(words.len(), count, origin));
+            columns.push(words);
+        }
+        Trace { trace: trace::Trace::new(relations), columns }
+    }
+}
+
+#[pymethods]
+impl Trace {
+    fn start(&mut self, relation: u32, row: u32) {
+        self.trace.start(relation, row);
+    }
+
+    fn go(&mut self, py: Python, depth: Option<u32>, most: usize) -> PyResult<Option<usize>> {
+        let read = |column: &Column| match column {
+            Column::Narrow(words) => Read::Narrow(words.bind(py).readonly()),
+            Column::Wide(words) => Read::Wide(words.bind(py).readonly()),
+        };
+        let tables: Vec<Vec<Read>> =
+            self.columns.iter().map(|columns| columns.iter().map(read).collect()).collect();
+        let tables = tables.iter().map(|columns| columns.iter().map(Read::words).collect());
+        let tables = tables.collect::<Result<Vec<_>, numpy::AsSliceError>>();
+        let tables = tables.map_err(|error| EngineError::new_err(error.to_string()))?;
+        Ok(self.trace.go(&tables, depth.unwrap_or(u32::MAX), most))
+    }
+
+    fn is_done(&self) -> bool {
+        self.trace.is_done()
+    }
+
+    fn tuple(&self, step: usize) -> (u32, u32) {
+        (self.trace.steps[step].relation, self.trace.steps[step].row)
+    }
+
+    fn answer(&mut self, premises: Vec<(u32, u32)>) {
+        self.trace.answer(&premises);
+    }
+
+    /// Of each step its relation, its tuple, its clause or -1, -2 and -3 for what is a fact, open or asked for, and where its
+    /// premises end; then these, as numbers of steps.
+    fn steps<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Numbers<'py>, Numbers<'py>, Numbers<'py>, Numbers<'py>, Numbers<'py>) {
+        let how = |how: How| match how {
+            How::Fact => -1,
+            How::Open => -2,
+            How::Asked => -3,
+            How::Clause(number) => number as i64,
+        };
+        let steps = &self.trace.steps;
+        let numbers = |numbers: Vec<i64>| numbers.into_pyarray(py);
+        (
+            numbers(steps.iter().map(|step| step.relation.into()).collect()),
+            numbers(steps.iter().map(|step| step.row.into()).collect()),
+            numbers(steps.iter().map(|step| how(step.how)).collect()),
+            numbers(steps.iter().map(|step| step.end.into()).collect()),
+            numbers(self.trace.premises.iter().map(|&step| step.into()).collect()),
+        )
+    }
+}
+
+fn clause((number, head, body, variables, higher): GivenClause) -> Clause {
+    let terms = |terms: Vec<Given>| terms.into_iter().map(term).collect();
+    let atom = |(relation, given)| Atom { relation, terms: terms(given) };
+    Clause {
+        number,
+        head: terms(head),
+        body: body.into_iter().map(atom).collect(),
+        variables,
+        higher,
+        order: Vec::new(),
+    }
+}
+
+fn term(given: Given) -> Term {
+    match given {
+        (Some(variable), _) => Term::Variable(variable),
+        (None, Some(word)) => Term::Word(word),
+        (None, None) => Term::Any,
+    }
+}
