@@ -147,24 +147,28 @@ class Search:
     def _trace(self, goal: str) -> Trace:
         """What finds proofs of the tuples of a relation in the core."""
         if goal not in self._traces:
-            needed, tables = dict.fromkeys([goal]), []
-            waiting = [goal]
+            reached, denied, waiting = dict.fromkeys([goal]), dict[str, None](), [goal]
             for name in waiting:  # which grows
-                clauses = self._clauses.get(name, ())
-                uses = (use for _, clause in clauses for use in clause_uses(clause))
-                more = [use.relation for use in uses if use.strict != "negation"]
-                waiting += dict.fromkeys(name for name in more if name not in needed)
-                needed.update(dict.fromkeys(more))
-                extent = self.extents.extent(name, ordered=True)
-                if name in self._derived:
-                    higher = self._higher.get(name, ())
-                    offset = None if name in self._eqrels else self._offsets.get(name)
-                    given = [(*each, each in higher) for each in clauses]
-                    tables.append(Table(name, extent, offset, given))
-                else:
-                    tables.append(Table(name, extent))
-            self._traces[goal] = Trace(self._store, tables, self.rules, self._step)
+                for use in (use for _, clause in self._clauses.get(name, ()) for use in clause_uses(clause)):
+                    if use.strict == "negation":
+                        denied[use.relation] = None
+                    elif use.relation not in reached:
+                        reached[use.relation] = None
+                        waiting.append(use.relation)
+            tables = [self._table(name, name in reached) for name in reached | denied]
+            self._traces[goal] = Trace(self._store, tables, self._matcher, self._step)
         return self._traces[goal]
+
+    def _table(self, name: str, reached: bool) -> Table:
+        """A relation for proofs in the core, which ``reached`` says may go through its tuples."""
+        extent = self.extents.extent(name, ordered=True)
+        whole = extent.count == self._store.count(name)
+        if name not in self._derived:
+            return Table(name, extent, whole)
+        higher, clauses = self._higher.get(name, ()), self._clauses.get(name, ())
+        known = reached and name not in self._eqrels
+        given = [(*each, each in higher) for each in clauses]
+        return Table(name, extent, whole, self._offsets.get(name) if known else None, given)
 
     def height(self, relation: str, row: Row) -> int:
         """The height of a proof that was asked for."""

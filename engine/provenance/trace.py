@@ -1,7 +1,7 @@
 """Proofs that the core finds, as arrays: no Python object is made of a step that nobody looks at.
 
-Where all clauses of a relation have atoms alone, and the heights of its tuples are known, the core finds what
-a tuple follows from. Of all others the search says it, step by step.
+Where the clauses of a relation have only atoms, denied ones and comparisons of integers, and the heights of
+its tuples are known, the core finds what a tuple follows from. Of others the search says it, step by step.
 """
 
 from __future__ import annotations
@@ -13,20 +13,34 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...collector import no_collections
+from ..analysis.scopes import variables
+from ..evaluate.functors import wrap
 from ..evaluate.store import Store
-from ..language.syntax import Atom, Clause, Constant, Variable, Wildcard
+from ..language.syntax import (
+    Atom,
+    Call,
+    Clause,
+    Comparison,
+    Constant,
+    Negation,
+    Variable,
+    Wildcard,
+)
+from ..language.syntax import Term as Syntax
 from ..plan.plan import Source
 from .bodies import Key
 from .extents import Extent
-from .matching import Bindings, Row, Rules
+from .matching import INTEGERS, Bindings, Matcher, Row
 from .proof import Proof, shown
 
 _OPEN, _ASKED = -2, -3
 _MANY = 100_000  # steps after which signals are looked at
 
-Term = tuple[int | None, int | None]  # a variable, or a word; neither: any value will do
+# A variable and what is added to it; or a word; neither: any value will do.
+Term = tuple[int | None, int | None]
+CoreAtom = tuple[int, list[Term]]
+_ORDERS = {"=": [0], "!=": [-1, 1], "<": [-1], "<=": [-1, 0], ">": [1], ">=": [0, 1]}
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
-CoreClause = tuple[int, list[Term], list[tuple[int, list[Term]]], int, bool]
 
 
 class Step(Protocol):
@@ -45,7 +59,7 @@ class Step(Protocol):
 
 
 class Table(NamedTuple):
-    """A relation and its tuples.
+    """A relation and its tuples, and whether these are all that it has.
 
     ``clauses`` are those that give them, each with whether it takes more than facts; ``offset`` is what is to
     be added to the number of a round for the height, None where that is not known. Without clauses all are
@@ -54,54 +68,110 @@ class Table(NamedTuple):
 
     name: str
     extent: Extent
+    whole: bool = True
     offset: int | None = None
     clauses: Sequence[tuple[Source, Clause, bool]] | None = None
+
+
+class CoreClause(NamedTuple):
+    """A clause as the core takes it. ``tests`` are comparisons: the orders for which they hold, whether these
+    are signed, and the sides."""
+
+    number: int
+    head: list[Term]
+    body: list[CoreAtom]
+    variables: int
+    higher: bool
+    tests: list[tuple[list[int], bool, Term, Term]]
+    denied: list[CoreAtom]
+
+
+class _BeyondError(Exception):
+    """There is something in a clause that the core does not see."""
 
 
 class Trace:
     """Finds proofs over ``tables``; ``ask`` says what tuples follow from that the core cannot tell."""
 
     def __init__(
-        self, store: Store, tables: Sequence[Table], rules: Rules, ask: Callable[[Key], Step]
+        self, store: Store, tables: Sequence[Table], matcher: Matcher, ask: Callable[[Key], Step]
     ) -> None:
-        self._tables, self._ask = tables, ask
+        self._tables, self._matcher, self._ask = tables, matcher, ask
         self._numbers = {table.name: number for number, table in enumerate(tables)}
-        self._rules = rules
+        self._rules = matcher.rules
         self._clauses: list[tuple[Source, Clause]] = []
         self._core = store.trace([self._table(table) for table in tables])
 
     def _table(self, table: Table) -> Any:
         extent, derived = table.extent, None
         if table.clauses is not None and self._is_known(table):
-            clauses = [self._clause(*each) for each in table.clauses]
-            if None not in clauses:
+            known = len(self._clauses)
+            try:
+                clauses = [self._clause(*each) for each in table.clauses]
                 derived = (np.array(extent.starts, np.int64), table.offset, clauses)
+            except _BeyondError:
+                del self._clauses[known:]
         return extent.columns, extent.count, table.clauses is None, derived
 
-    def _clause(self, source: Source, clause: Clause, higher: bool) -> CoreClause | None:
-        """A clause as the core takes it; None where there is more to it than atoms."""
+    def _clause(self, source: Source, clause: Clause, higher: bool) -> CoreClause:
+        """A clause as the core takes it."""
         names: dict[str, int] = {}
-        atoms: list[tuple[int, list[Term]]] = []
-        for literal in (clause.head, *clause.body):
-            number = self._numbers.get(literal.name) if isinstance(literal, Atom) else None
-            if number is None or not isinstance(literal, Atom) or not self._is_known(self._tables[number]):
-                return None
-            terms: list[Term] = []
-            for column, term in enumerate(self._rules.args(literal)):
-                if isinstance(term, Variable):
-                    terms.append((names.setdefault(term.name, len(names)), None))
-                elif isinstance(term, Constant):
-                    word = self._tables[number].extent.word(column, term.value)
-                    if word is None:
-                        return None
-                    terms.append((None, word))
-                elif isinstance(term, Wildcard):
-                    terms.append((None, None))
-                else:
-                    return None
-            atoms.append((number, terms))
+        kinds = self._rules.kinds(clause)
+        _, head = self._atom(clause.head, names)
+        found = CoreClause(len(self._clauses), head, [], 0, higher, [], [])
+        for literal in clause.body:
+            if isinstance(literal, Atom):
+                found.body.append(self._atom(literal, names))
+                if not self._is_known(self._tables[found.body[-1][0]]):
+                    raise _BeyondError
+            elif isinstance(literal, Negation):
+                found.denied.append(self._atom(literal.atom, names))
+                if not self._tables[found.denied[-1][0]].whole:
+                    raise _BeyondError
+            elif isinstance(literal, Comparison) and literal.operator in _ORDERS:
+                sides = (self._term(literal.left, names), self._term(literal.right, names))
+                used = {kinds.get(v) for side in (literal.left, literal.right) for v in variables(side)}
+                if len(used) != 1 or not used.issubset(INTEGERS):
+                    raise _BeyondError
+                found.tests.append((_ORDERS[literal.operator], used == {"number"}, *sides))
+            else:
+                raise _BeyondError
         self._clauses.append((source, clause))
-        return len(self._clauses) - 1, atoms[0][1], atoms[1:], len(names), higher
+        return found._replace(variables=len(names))
+
+    def _atom(self, atom: Atom, names: dict[str, int]) -> CoreAtom:
+        number = self._numbers.get(atom.name)
+        if number is None or not self._tables[number].extent.is_exact:
+            raise _BeyondError
+        terms: list[Term] = []
+        for column, term in enumerate(self._rules.args(atom)):
+            if isinstance(term, Constant):
+                word = self._tables[number].extent.word(column, term.value)
+                if word is None:
+                    raise _BeyondError
+                terms.append((None, word))
+            elif isinstance(term, Wildcard):
+                terms.append((None, None))
+            else:
+                terms.append(self._term(term, names))
+        return number, terms
+
+    def _term(self, term: Syntax, names: dict[str, int]) -> Term:
+        """A variable, an integer, or a variable to which one is added."""
+        if isinstance(term, Variable):
+            return names.setdefault(term.name, len(names)), 0
+        if isinstance(term, Constant) and isinstance(term.value, int):
+            return None, wrap(term.value, "number")
+        if isinstance(term, Call) and self._rules.types.get((term.at, term.name)) in INTEGERS:
+            match term.name, term.args:
+                case ("+", (Variable(name), Constant(int(more)))) | (
+                    "+",
+                    (Constant(int(more)), Variable(name)),
+                ):
+                    return names.setdefault(name, len(names)), wrap(more, "number")
+                case ("-", (Variable(name), Constant(int(less)))):
+                    return names.setdefault(name, len(names)), wrap(-less, "number")
+        raise _BeyondError
 
     def _is_known(self, table: Table) -> bool:
         """Whether the core can tell which tuples of a relation are below a height, and which are equal."""
@@ -128,7 +198,7 @@ class Trace:
             if None in found:
                 return None
             self._core.answer(found)
-        return Steps(self._tables, self._clauses, self._rules, self._core.steps(), asked).goal()
+        return Steps(self._tables, self._clauses, self._matcher, self._core.steps(), asked).goal()
 
     def _number(self, relation: str, row: Row) -> tuple[int, int] | None:
         table = self._numbers.get(relation)
@@ -143,11 +213,11 @@ class Steps:
         self,
         tables: Sequence[Table],
         clauses: Sequence[tuple[Source, Clause]],
-        rules: Rules,
+        matcher: Matcher,
         found: Sequence[Numbers],
         asked: Mapping[int, Step],
     ) -> None:
-        self._tables, self.clauses, self.rules, self._asked = tables, clauses, rules, asked
+        self._tables, self.clauses, self.matcher, self._asked = tables, clauses, matcher, asked
         self._relations, self._rows, self._how, self._ends, self._premises = found
 
     def goal(self) -> Proof:
@@ -229,10 +299,18 @@ class TracedProof(Proof):
 
     @cached_property
     def bindings(self) -> tuple[tuple[str, Any], ...]:
-        found: Bindings = {}
-        rules, clause = self._all.rules, self._all.clauses[self._how][1]
+        matcher, clause = self._all.matcher, self._all.clauses[self._how][1]
+        rules, found = matcher.rules, dict[str, Any]()
         below = self.premises and self.__dict__["_below"]
-        for atom, proof in zip((clause.head, *clause.body), (self, *below), strict=True):
-            assert isinstance(atom, Atom)
-            found.update((name, proof.row[column]) for column, name in rules.shape(atom).variables)
+        atoms = (clause.head, *(literal for literal in clause.body if isinstance(literal, Atom)))
+        computed: list[tuple[Syntax, Any]] = []
+        for atom, proof in zip(atoms, (self, *below), strict=True):
+            shape = rules.shape(atom)
+            found.update((name, proof.row[column]) for column, name in shape.variables)
+            computed += [(term, proof.row[column]) for column, term in shape.others]
+        for term, value in computed:  # of which others may have to be known
+            found = matcher.unified(term, value, found) or found
+        for literal in rules.ordered(clause):
+            if isinstance(literal, Comparison) and literal.operator == "=":
+                found = next(matcher.comparison(literal, found), found)
         return shown(found)

@@ -394,16 +394,22 @@ def test_evaluators_give_one_proof_whether_or_not_it_was_found_as_arrays() -> No
         ".decl twice(x: number, s: symbol)\n/// {x} by {s}\n"
         "twice(x, s) :- edge(x, s, y), edge(y, s, x), reached(x).\n"
         "end(x) :- reached(x), edge(_, _, x), !start(x).\n"
+        ".decl far(x: unsigned, n: number)\nfar(18446744073709551615u, 7) :- start(_).\n"
+        "/// {n} is {m} and one more\n"
+        "far(x - 2u, n) :- far(x, m), n = m + 1, k = n, k - 1 < 20, x > 9223372036854775808u, "
+        "!edge(n, _, n).\n"
     )
     found = []
     for backend in ("core", "reference"):
         made = Program(text, backend=backend)
         made.add("edge", [(i, "to", i + 1) for i in range(100)])
         made.run()
-        facts = ("end(100)", "reached(50)", 'twice(0, "a")')
+        facts = ("end(100)", "reached(50)", 'twice(0, "a")', "far(18446744073709551589, 20)")
         explained = [made.explain(fact, depth=depth) for fact in facts for depth in (None, 3)]
         found.append([(each.height, each.text(), each.as_json()) for each in explained])
         assert found[-1][0][1].count(" comes behind ") == 100
         assert len(explained[0].proof.premises[0].premises) == 3
         assert "  | 0 by a" in found[-1][4][1]
+        assert "  | 20 is 19 and one more" in found[-1][6][1]
+        assert not any(step.open for step in explained[6].proof.steps())
     assert found[0] == found[1]

@@ -1,8 +1,10 @@
-//! Proofs, found backwards: from a tuple to those that it follows from, by rules whose bodies are atoms alone.
+//! Proofs, found backwards: from a tuple to those that it follows from, by rules whose bodies are atoms, denied ones,
+//! and comparisons of words.
 //!
 //! The tuples of a relation are numbered in the order of their heights, so that those below a height come first: among
 //! these a tuple's premises are looked for. What other rules give is asked for.
 
+use std::cmp::Ordering;
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
@@ -33,9 +35,17 @@ impl Words<'_> {
 
 #[derive(Clone, Copy)]
 pub enum Term {
-    Variable(usize),
+    /// A variable, and what is added to it.
+    Variable(usize, i64),
     Word(i64),
     Any,
+}
+
+/// A comparison: which orders of its sides it holds for, and whether they are signed.
+pub struct Test {
+    pub orders: Vec<Ordering>,
+    pub signed: bool,
+    pub sides: [Term; 2],
 }
 
 pub struct Atom {
@@ -50,6 +60,9 @@ pub struct Clause {
     pub variables: usize,
     /// Whether what it gives follows from more than facts.
     pub higher: bool,
+    pub tests: Vec<Test>,
+    /// Of these no tuple may hold.
+    pub denied: Vec<Atom>,
     /// The atoms, those of small relations first.
     pub order: Vec<usize>,
 }
@@ -278,8 +291,7 @@ fn derive(
         let mut body = Body {
             relations,
             tables,
-            atoms: &clause.body,
-            order: &clause.order,
+            clause,
             height,
             values: vec![None; clause.variables],
             rows: vec![None; clause.body.len()],
@@ -298,8 +310,7 @@ fn derive(
 struct Body<'a> {
     relations: &'a [Relation],
     tables: &'a Tables<'a>,
-    atoms: &'a [Atom],
-    order: &'a [usize],
+    clause: &'a Clause,
     height: i64,
     values: Vec<Option<i64>>,
     rows: Vec<Option<u32>>,
@@ -308,8 +319,10 @@ struct Body<'a> {
 impl<'a> Body<'a> {
     /// Find rows for the atoms that have none yet.
     fn solve(&mut self) -> bool {
-        let Some((at, rows)) = self.next() else { return true };
-        let Atom { relation, terms } = &self.atoms[at];
+        let Some((at, rows)) = self.next() else {
+            return self.clause.denied.iter().all(|atom| self.is_absent(atom));
+        };
+        let Atom { relation, terms } = &self.clause.body[at];
         let (table, below) = (&self.tables[*relation], self.relations[*relation].below(self.height));
         let mut bound = Vec::new();
         let count = rows.map_or(below, <[u32]>::len);
@@ -331,22 +344,10 @@ impl<'a> Body<'a> {
     /// The atom that comes next, and its rows: that with the fewest, as far as they are looked at.
     fn next(&self) -> Option<(usize, Option<&'a [u32]>)> {
         let mut best: Option<(usize, Option<&[u32]>, usize)> = None;
-        for &at in self.order.iter().filter(|&&at| self.rows[at].is_none()) {
-            let atom = &self.atoms[at];
-            let relation = &self.relations[atom.relation];
-            let mut rows: Option<&[u32]> = None;
-            for (column, term) in atom.terms.iter().enumerate() {
-                let Some(word) = self.word(*term) else { continue };
-                let words = self.tables[atom.relation][column];
-                let found = relation.groups[column].get_or_init(|| Groups::new(words)).of(words, word);
-                if rows.is_none_or(|rows| found.len() < rows.len()) {
-                    rows = Some(found);
-                }
-                if found.len() <= FEW.max(relation.count / SHARE) {
-                    break;
-                }
-            }
-            let count = rows.map_or(relation.count, <[u32]>::len);
+        for &at in self.clause.order.iter().filter(|&&at| self.rows[at].is_none()) {
+            let atom = &self.clause.body[at];
+            let rows = self.rows_of(atom);
+            let count = rows.map_or(self.relations[atom.relation].count, <[u32]>::len);
             if best.is_none_or(|(_, _, least)| count < least) {
                 best = Some((at, rows, count));
             }
@@ -357,25 +358,82 @@ impl<'a> Body<'a> {
         best.map(|(at, rows, _)| (at, rows))
     }
 
+    /// Few rows among which all are that have the known words of an atom; None: every row.
+    fn rows_of(&self, atom: &Atom) -> Option<&'a [u32]> {
+        let relation = &self.relations[atom.relation];
+        let mut rows: Option<&[u32]> = None;
+        for (column, term) in atom.terms.iter().enumerate() {
+            let Some(word) = self.word(*term) else { continue };
+            let words = self.tables[atom.relation][column];
+            let found = relation.groups[column].get_or_init(|| Groups::new(words)).of(words, word);
+            if rows.is_none_or(|rows| found.len() < rows.len()) {
+                rows = Some(found);
+            }
+            if found.len() <= FEW.max(relation.count / SHARE) {
+                break;
+            }
+        }
+        rows
+    }
+
+    /// Whether no tuple has the words of an atom, which are known.
+    fn is_absent(&self, atom: &Atom) -> bool {
+        let table = &self.tables[atom.relation];
+        let has = |row: usize| {
+            let mut terms = atom.terms.iter().zip(table);
+            terms.all(|(term, words)| self.word(*term).is_none_or(|word| words.word(row) == word))
+        };
+        match self.rows_of(atom) {
+            Some(rows) => !rows.iter().any(|&row| has(row as usize)),
+            None => self.relations[atom.relation].count == 0,
+        }
+    }
+
     fn word(&self, term: Term) -> Option<i64> {
         match term {
-            Term::Variable(variable) => self.values[variable],
+            Term::Variable(variable, more) => self.values[variable].map(|word| word.wrapping_add(more)),
             Term::Word(word) => Some(word),
             Term::Any => None,
         }
     }
 
-    /// Whether terms may have the words of a row; `bound` are the variables that get a value.
+    /// Whether terms may have the words of a row, and comparisons hold then; `bound` are the variables that get a
+    /// value.
     fn bind(&mut self, terms: &[Term], word: impl Fn(usize) -> i64, bound: &mut Vec<usize>) -> bool {
-        terms.iter().enumerate().all(|(column, &term)| match (term, self.word(term)) {
-            (Term::Any, _) => true,
-            (_, Some(known)) => known == word(column),
-            (Term::Variable(variable), None) => {
-                self.values[variable] = Some(word(column));
+        let fits = terms.iter().enumerate().all(|(column, &term)| self.fit(term, word(column), bound));
+        let mut before = usize::MAX;
+        while fits && before != bound.len() {
+            before = bound.len();
+            if !self.clause.tests.iter().all(|test| self.holds(test, bound)) {
+                return false;
+            }
+        }
+        fits
+    }
+
+    /// Whether a comparison may hold. An equation gives a value to a variable on one side.
+    fn holds(&mut self, test: &Test, bound: &mut Vec<usize>) -> bool {
+        let [left, right] = test.sides;
+        match (self.word(left), self.word(right)) {
+            (Some(a), Some(b)) => {
+                test.orders.contains(&if test.signed { a.cmp(&b) } else { (a as u64).cmp(&(b as u64)) })
+            }
+            (Some(word), None) if test.orders == [Ordering::Equal] => self.fit(right, word, bound),
+            (None, Some(word)) if test.orders == [Ordering::Equal] => self.fit(left, word, bound),
+            _ => true,
+        }
+    }
+
+    /// Whether a term may have a word.
+    fn fit(&mut self, term: Term, word: i64, bound: &mut Vec<usize>) -> bool {
+        match (term, self.word(term)) {
+            (_, Some(known)) => known == word,
+            (Term::Variable(variable, more), None) => {
+                self.values[variable] = Some(word.wrapping_sub(more));
                 bound.push(variable);
                 true
             }
-            (Term::Word(_), None) => false,
-        })
+            _ => true,
+        }
     }
 }

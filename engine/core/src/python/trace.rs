@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::EngineError;
-use crate::trace::{self, Atom, Clause, How, Origin, Relation, Term, Words};
+use crate::trace::{self, Atom, Clause, How, Origin, Relation, Term, Test, Words};
 
 /// The words of a column, in 32 or 64 bits.
 #[derive(FromPyObject)]
@@ -29,11 +29,25 @@ impl Read<'_> {
     }
 }
 
-/// A variable by its number, a word, or what may be anything.
+/// A variable by its number, with what is added to it; or a word; or what may be anything.
 type Given = (Option<usize>, Option<i64>);
-/// The number of a clause, its head, the atoms of its body with the numbers of their relations, how many variables it has, and
-/// whether what it gives follows from more than facts.
-type GivenClause = (usize, Vec<Given>, Vec<(usize, Vec<Given>)>, usize, bool);
+/// An atom: the number of its relation, and its terms.
+type GivenAtom = (usize, Vec<Given>);
+
+#[derive(FromPyObject)]
+pub struct GivenClause {
+    number: usize,
+    head: Vec<Given>,
+    body: Vec<GivenAtom>,
+    /// How many variables it has.
+    variables: usize,
+    /// Whether what it gives follows from more than facts.
+    higher: bool,
+    /// For which orders of the sides comparisons hold, whether these are signed, and they.
+    tests: Vec<(Vec<i8>, bool, Given, Given)>,
+    denied: Vec<GivenAtom>,
+}
+
 /// The first tuple of each round but the first, what is to be added to the number of a round for the height, and clauses.
 type Derived<'py> = (PyReadonlyArray1<'py, i64>, i64, Vec<GivenClause>);
 /// The columns of a relation, how many tuples it has, whether all are facts, and how else they are had, if that is known.
@@ -122,22 +136,29 @@ impl Trace {
     }
 }
 
-fn clause((number, head, body, variables, higher): GivenClause) -> Clause {
+fn clause(given: GivenClause) -> Clause {
     let terms = |terms: Vec<Given>| terms.into_iter().map(term).collect();
     let atom = |(relation, given)| Atom { relation, terms: terms(given) };
+    let test = |(orders, signed, left, right): (Vec<i8>, bool, Given, Given)| Test {
+        orders: orders.into_iter().map(|order| order.cmp(&0)).collect(),
+        signed,
+        sides: [term(left), term(right)],
+    };
     Clause {
-        number,
-        head: terms(head),
-        body: body.into_iter().map(atom).collect(),
-        variables,
-        higher,
+        number: given.number,
+        head: terms(given.head),
+        body: given.body.into_iter().map(atom).collect(),
+        variables: given.variables,
+        higher: given.higher,
+        tests: given.tests.into_iter().map(test).collect(),
+        denied: given.denied.into_iter().map(atom).collect(),
         order: Vec::new(),
     }
 }
 
 fn term(given: Given) -> Term {
     match given {
-        (Some(variable), _) => Term::Variable(variable),
+        (Some(variable), more) => Term::Variable(variable, more.unwrap_or_default()),
         (None, Some(word)) => Term::Word(word),
         (None, None) => Term::Any,
     }
