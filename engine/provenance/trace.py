@@ -1,7 +1,7 @@
 """Proofs that the core finds, as arrays: no Python object is made of a step that nobody looks at.
 
-Where the clauses of a relation have only atoms, denied ones and comparisons of integers, and the heights of
-its tuples are known, the core finds what a tuple follows from. Of others the search says it, step by step.
+Where the clauses of a relation have only atoms, denied ones and comparisons of words, and the heights of its
+tuples are known, the core finds what a tuple follows from. Of others the search says it, step by step.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ class Trace:
             elif isinstance(literal, Comparison) and literal.operator in _ORDERS:
                 sides = (self._term(literal.left, names), self._term(literal.right, names))
                 used = {kinds.get(v) for side in (literal.left, literal.right) for v in variables(side)}
-                if len(used) != 1 or not used.issubset(INTEGERS):
+                alike = ("symbol",) if literal.operator in ("=", "!=") else ()
+                if len(used) != 1 or not used.issubset((*INTEGERS, *alike)):
                     raise _BeyondError
                 found.tests.append((_ORDERS[literal.operator], used == {"number"}, *sides))
             else:

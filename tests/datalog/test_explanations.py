@@ -392,7 +392,7 @@ def test_evaluators_give_one_proof_whether_or_not_it_was_found_as_arrays() -> No
         '.decl reached(x: number)\nstart(0).\nedge(0, "a", 0).\nreached(x) :- start(x).\n'
         '/// {y} comes behind {x}\nreached(y) :- reached(x), edge(x, "to", y), edge(x, _, y), start(0).\n'
         ".decl twice(x: number, s: symbol)\n/// {x} by {s}\n"
-        "twice(x, s) :- edge(x, s, y), edge(y, s, x), reached(x).\n"
+        "twice(x, s) :- edge(x, s, y), edge(y, t, x), reached(x), s = t.\n"
         "end(x) :- reached(x), edge(_, _, x), !start(x).\n"
         ".decl far(x: unsigned, n: number)\nfar(18446744073709551615u, 7) :- start(_).\n"
         "/// {n} is {m} and one more\n"
