@@ -6,12 +6,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import ShardlogError, closest, nearest
 from . import authoring, checks, compiling, costing, datalog, explain, partitioning, programs, rules
@@ -26,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     """The arguments of the command line; ``carry_out`` of what is parsed is the function of its command."""
     from .. import __version__
 
+    _Formatter.width = shutil.get_terminal_size().columns - 2  # as argparse does
     top = _Parser(
         prog="shardlog",
         description="Decides how every tensor of a StableHLO program is sharded, by Datalog rules.",
@@ -152,7 +154,19 @@ _CHOICES = re.compile(r"(.*: invalid choice: '(.*)') \(choose from (.*)\)")
 _PLACED = re.compile(r"(\S+:\d+): ")
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Is told how wide the terminal is: argparse makes one with every argument, and each would ask."""
+
+    width = 0
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=self.width)
+
+
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, formatter_class=_Formatter)
+
     def error(self, message: str, hint: str = "") -> NoReturn:
         # argparse prints the usage too, which is longer than a page.
         if found := _CHOICES.fullmatch(message):
