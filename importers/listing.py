@@ -69,16 +69,20 @@ class Listing:
         definer = int(self.definers[number])
         if definer >= 0:
             return self.ops[definer].results[number - int(self.first_results[definer])]
-        region = int(np.searchsorted(self.first_arguments, number, side="right")) - 1
+        region = self._region_of(number)
         owner = int(self.owners[region])
         block = self.ops[owner].regions[int(np.count_nonzero(self.owners[:region] == owner))].blocks[0]
         return block.arguments[number - int(self.first_arguments[region])]
 
     def type_of(self, number: int) -> tuple[ir.Type, ir.Operation]:
         """The type of a value, and the op that makes it or has it in a region of its own."""
-        value = self.value(number)
-        owner = value.owner.owner if isinstance(value.owner, ir.Block) else value.owner
-        return value.type, owner.operation
+        definer = int(self.definers[number])
+        owner = definer if definer >= 0 else int(self.owners[self._region_of(number)])
+        return self.value(number).type, self.ops[owner]
+
+    def _region_of(self, argument: int) -> int:
+        """The region with a value that no op makes."""
+        return int(np.searchsorted(self.first_arguments, argument, side="right")) - 1
 
 
 def listing_of(module: ir.Module, written: bytes = b"") -> Listing:

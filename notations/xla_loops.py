@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy, stablehlo
+from jaxlib.mlir.dialects import sdy
 
 from ..program.mlir.modules import operations_in, ops_in
 
@@ -37,6 +37,8 @@ def _take_out(loop: Any) -> None:
     same = [i for i, value in enumerate(last.operands) if value == blocks[1].arguments[i]]
     if not same:
         return
+    from jaxlib.mlir.dialects import stablehlo  # whose classes of ops take long to load
+
     kept = [i for i in range(len(loop.operands)) if i not in same]
     for i in same:
         for block in blocks:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy, stablehlo
+from jaxlib.mlir._mlir_libs import _stablehlo as stablehlo  # without the classes of ops
+from jaxlib.mlir.dialects import sdy
 
 from .elements import bits_of
 from .factors import MARKED, PASS_THROUGH
