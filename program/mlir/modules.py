@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import zip_longest
 from typing import Any
 
@@ -23,13 +23,17 @@ def operations_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list
     """The operations inside an op or a module, at any depth, without what is known of each kind of op: it
     takes most of the time that ``ops_in`` takes to look that up."""
     found: list[Any] = []
-    add, on = found.append, ir.WalkResult.ADVANCE
 
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        add(inner)
-        return on
+    def taken() -> Generator[ir.WalkResult, ir.Operation, None]:
+        add, on = found.append, ir.WalkResult.ADVANCE
+        inner = yield on
+        while True:
+            add(inner)
+            inner = yield on
 
-    op.operation.walk(visit, order)
+    take = taken()  # a generator goes on faster than a function starts
+    next(take)
+    op.operation.walk(take.send, order)
     found.pop(0 if order == ir.WalkOrder.PRE_ORDER else -1)  # the op itself
     return found
 
