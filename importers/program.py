@@ -270,8 +270,8 @@ class Reader:
             first_node.append(nodes + len(function.ops))
         facts.update((name, np.concatenate(parts)) for name, parts in columns.items())
         answers = self.rules.constants(facts)
-        constants = [o for k in ("constant_expression", "scalar_expansion") for (o,) in answers[k]]
-        found = np.sort(np.asarray(constants, np.int32))
+        ops = [answers[name][:, 0] for name in ("constant_expression", "scalar_expansion")]
+        found = np.sort(np.concatenate(ops)).astype(np.int32)
         scalar = [shape == () for shape in classes.signatures.shapes]
         bounds = np.searchsorted(found, first_node)
         for function, start, end, nodes in zip(functions, bounds, bounds[1:], first_node, strict=False):

@@ -18,6 +18,8 @@ from .naming import Names, Naming, naming, speak_of
 from .shipped import RULES, shipped
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..engine.provenance.proof import Proof
     from ..program.classes import Knowledge
 
@@ -276,10 +278,11 @@ class RuleBook:
         rows = self._evaluate("schedule", facts)["stage"]
         return [(int(i), int(p), None if n < 0 else int(n), str(s)) for i, p, n, s in rows]
 
-    def constants(self, facts: Facts) -> dict[str, Any]:
+    def constants(self, facts: Facts) -> Mapping[str, np.ndarray[Any, np.dtype[np.int64]]]:
         """The ops that are constant sub-computations; see ``rules/propagation/constants.dl`` for the
         facts."""
-        return self._evaluate("constants", facts)
+        self._note("constants", facts)
+        return shipped("propagation/constants").evaluate_arrays(facts)
 
     def constraint(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The fate of a sharding constraint; see ``rules/propagation/constraints.dl`` for the facts."""

@@ -140,6 +140,20 @@ class Program:
         evaluation.run(self.plan.strata, self._indices(names))
         return self._answers(evaluation, names)
 
+    def evaluate_arrays(
+        self, facts: Facts, backend: Backend = "auto", limits: Limits = UNLIMITED
+    ) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+        """As ``evaluate``, but all outputs, which hold numbers, are arrays of shape (tuples, columns)."""
+        import numpy as np
+
+        core = _core(backend)
+        if core is not None and self.key is None:
+            found: dict[str, Any] = self._in_core(core).evaluate_arrays(self._rows(facts), None, limits)
+            return found
+        answers = self.evaluate(facts, None, backend, limits)
+        widths = {name: len(self.relations[name].columns) for name in answers}
+        return {name: np.asarray(rows, np.int64).reshape(-1, widths[name]) for name, rows in answers.items()}
+
     def solver(self, shared: Facts, backend: Backend = "auto", limits: Limits = UNLIMITED) -> Solver:
         """A solver for single keys, each under ``limits``; ``shared`` are the facts of relations that are not
         keyed."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from shardlog.engine import EngineError, Limits, Program, load
+from shardlog.engine.evaluate.program import Backend
 
 core = pytest.importorskip("shardlog.engine._core")
 
@@ -32,8 +33,9 @@ def compiled(text: str = PATHS) -> Any:
     return core.Program(program(text).plan.to_json())
 
 
-def test_facts_may_be_arrays() -> None:
-    edges = np.array([[1, 2], [2, 3]])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_facts_may_be_arrays(order: Any) -> None:
+    edges = np.array([[1, 2], [2, 3]], order=order)
     assert compiled().evaluate({"edge": edges}, ["path"]) == {"path": [(1, 2), (1, 3), (2, 3)]}
 
 
@@ -42,6 +44,15 @@ def test_answers_may_be_arrays() -> None:
     assert arrays["path"].dtype == np.int64
     assert arrays["path"].tolist() == [[1, 2], [1, 3], [2, 3]]
     assert arrays["edge"].tolist() == [[1, 2], [2, 3]]
+
+
+@pytest.mark.parametrize("backend", ["core", "reference"])
+def test_answers_of_a_program_may_be_arrays(backend: Backend) -> None:
+    numbers = program(
+        ".decl n(x: number, y: number)\n.input n\n.decl m(y: number)\nm(y) :- n(_, y).\n.output m"
+    )
+    assert numbers.evaluate_arrays({"n": [(1, 3), (2, 2)]}, backend)["m"].tolist() == [[2], [3]]
+    assert numbers.evaluate_arrays({}, backend)["m"].shape == (0, 1)
 
 
 def test_an_empty_answer_has_its_columns() -> None:

@@ -55,7 +55,10 @@ pub fn each_tuple(
             return Err(width(array.ncols(), 0));
         }
         for row in array.rows() {
-            take(&row.to_vec())?;
+            match row.as_slice() {
+                Some(words) => take(words)?,
+                None => take(&row.to_vec())?, // of an array whose columns lie together
+            }
         }
         return Ok(());
     }
