@@ -201,6 +201,13 @@ class Extent:
         """The tuple of a number."""
         return self._tuples[number] if self._tuples else tuple([read(number) for read in self._readers])
 
+    def rows(self, numbers: Words | slice) -> list[Row]:
+        """The tuples of some numbers."""
+        if not self.columns:
+            return [()] * len(range(self.count)[numbers] if isinstance(numbers, slice) else numbers)
+        columns = (self._values_of(column, numbers) for column in range(len(self.columns)))
+        return list(zip(*columns, strict=True))
+
     def _index(self, columns: tuple[int, ...]) -> dict[Any, list[int]] | None:
         """An index by some columns; None where it would not pay yet."""
         if columns in self._indexes or not columns:
@@ -209,7 +216,7 @@ class Extent:
         if searches * _SHARE < self.count or not self._floats.isdisjoint(columns):
             return None
         if not self._tuples:
-            self._tuples = list(zip(*map(self._values_of, range(len(self.columns))), strict=True))
+            self._tuples = self.rows(slice(None))
         index: dict[Any, list[int]] = {}
         read = itemgetter(*columns)
         for number, row in enumerate(self._tuples):
@@ -293,9 +300,9 @@ class Extent:
         store, name = self._values.store, self._relation.name
         return lambda row: store.values(name, column, words[row : row + 1])[0]
 
-    def _values_of(self, column: int) -> list[Any]:
-        """The values of all rows."""
-        words, kind = self.columns[column], self._relation.columns[column].type
+    def _values_of(self, column: int, numbers: Words | slice) -> list[Any]:
+        """The values of some rows."""
+        words, kind = self.columns[column][numbers], self._relation.columns[column].type
         if kind in NUMERIC:
             return list((words if kind == "number" else words.view(NUMERIC[kind])).tolist())
         if kind == "symbol":

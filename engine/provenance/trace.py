@@ -241,16 +241,17 @@ class Steps:
         """The first steps, without what is below them."""
         sources = [source for source, _ in self.clauses]
         names = [table.name for table in self._tables]
-        rows = [table.extent.row for table in self._tables]
+        relations, numbers = self._relations[:count], self._rows[:count]
+        rows = [iter(t.extent.rows(numbers[relations == i])) for i, t in enumerate(self._tables)]
         found = []
-        numbers = (self._relations[:count], self._rows[:count], self._how[:count])
-        for number, (relation, row, how) in enumerate(zip(*(x.tolist() for x in numbers), strict=True)):
+        pairs = zip(relations.tolist(), self._how[:count].tolist(), strict=True)
+        for number, (relation, how) in enumerate(pairs):
             step = self._asked.get(number)
             source = sources[how] if how >= 0 else step.source if step else None
             open_ = how == _OPEN or (step is not None and step.lost)
             bindings = step.bindings if step else None
             found.append(
-                TracedProof(names[relation], rows[relation](row), source, open_, self, how, bindings)
+                TracedProof(names[relation], next(rows[relation]), source, open_, self, how, bindings)
             )
         return found
 
