@@ -57,7 +57,7 @@ pub fn each_tuple(
         for row in array.rows() {
             match row.as_slice() {
                 Some(words) => take(words)?,
-                None => take(&row.to_vec())?, // of an array whose columns lie together
+                None => take(&row.to_vec())?, // of an array in the order of its columns
             }
         }
         return Ok(());
