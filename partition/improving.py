@@ -55,14 +55,15 @@ class Program:
 
     @cached_property
     def cost(self) -> float:
-        """The price of its collectives, and with a machine of all work: bytes, or time in bytes."""
+        """The price of its collectives and products, and with a machine of all work: bytes, or time in
+        bytes."""
         walk, planner, counts = self.walk, self.walk.planner, Executions(self.module)
         total = 0.0
         for each in self.sent:
             price = planner.price(each.kind, each.pieces)
             once = price.once + planner.prices.once
             total += (price.byte * each.bytes + once) * _often(counts, each.op)
-        if planner.prices.all_work:
+        if walk.computed_as:
             often = Executions(walk.old)
             for op, known, factors in walk.computed_as:
                 total += walk.chooser.work(known, factors) * _often(often, op)

@@ -71,7 +71,7 @@ class Partitioner(Values):
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
         self.refuses = True
-        self.noting = recording or planner.prices.all_work
+        self.noting = bool(recording or moved or ways)
         self.reading = Reading(shardings, axes)
         self.recipes = Recipes(chooser, self.reading, builder)
 
@@ -375,7 +375,7 @@ class Partitioner(Values):
         if self.recording:
             values = *op.operands, *op.results
             self.spots.append((op, Spot(recipe.known, values, recipe.held, recipe.free)))
-        if self.planner.prices.all_work:
+        if self.planner.prices.all_work or recipe.known.multiplies:
             self.computed_as.append((op, recipe.known, recipe.choice.taken.factors))
 
     def _needed(self, recipe: Recipe, about: Any, operands: Sequence[int]) -> list[Any]:

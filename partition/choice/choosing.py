@@ -247,13 +247,13 @@ class Chooser:
             ((_, self._work[key]),) = self._choice.solve(self._facts(known, [way], 1), ["does"])["does"]
         return self._work[key]
 
-    def excess(
+    def weighs(
         self, known: Knowledge, held: tuple[Layout, ...], ways: Sequence[Way]
     ) -> npt.NDArray[np.float64]:
-        """The price of redundant work in bytes, for each way to compute an op; with a machine of all work."""
+        """The price of work in bytes, for each way to compute an op where all ops are chosen together: of a
+        product, and with a machine of every op, all of it, and else what is redundant."""
         facts = self._facts(known, ways, self.ways(known, held)[1])
-        name = "does" if self.planner.prices.all_work else "excess"
-        found: dict[int, float] = dict(self._choice.solve(facts, [name])[name])
+        found: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
         return np.asarray([found[n] for n in range(len(ways))])
 
     def _exchanged(self, known: Knowledge, slot: int, dims: Dims, given: Dims) -> tuple[int, int]:

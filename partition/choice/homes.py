@@ -330,7 +330,7 @@ class Homes:
     ) -> tuple[Floats, list[Floats]]:
         spot, ways = self.spots[number], self._ways_of(number)
         known = spot.known
-        base = self.chooser.excess(known, spot.held, ways)
+        base = self.chooser.weighs(known, spot.held, ways)
         widths = [len(self._domains[domain]) for domain in domains]
         tables = {t: np.zeros((len(ways), widths[t])) for t in sorted(set(same) - {-1})}
         for w, way in enumerate(ways):

@@ -20,15 +20,15 @@ PLAIN = Price()
 
 
 def _usual(element: str) -> float:
-    return 500.0
+    return 200.0
 
 
 @dataclass(frozen=True)
 class Prices:
     """Prices without a machine: a byte is a byte, and work in excess of what an op would have if every tensor
-    stayed as it is counts as that of a usual accelerator. Where values may live elsewhere, each collective
-    costs as much as 128 bytes besides: far less than on any machine, but of two choices that move about as
-    much the one with fewer collectives is better.
+    stayed as it is counts as that of a usual accelerator. Where values may live elsewhere, products count in
+    full, and each collective costs as much as 128 bytes besides: far less than on any machine, but of two
+    choices that move about as much the one with fewer collectives is better.
 
     With a machine (``cost/pricing.py``) all work counts, and ``collective`` says the price of a kind of
     collective over groups of so many devices along axes, and which these devices are.
