@@ -25,16 +25,16 @@ from .choosing import SUM, Chooser, Way
 from .domains import Domain, Domains
 from .folding import classes
 from .knowledge import Knowledge
-from .least import improve, lower_bound, pass_messages
-from .sums import FAR, Floats, Sum, Terms, sum_of
+from .least import bound_of, improve, lower_bound, pass_messages
+from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 
 _MOST_LAYOUTS = 12  # of a value
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
-_SWEEPS = 30
-_SHARING = 120  # sweeps that share what is said
-_BOUNDING = 240  # sweeps for the bound
+_SWEEPS = 40
+_SHARING = 3, 9  # times so many sweeps that share what is said, at least and at most
+_NEAR = 0.001  # the part of a lower bound by which what was found may be more after the least of them
 
 
 class Spot(NamedTuple):
@@ -186,13 +186,18 @@ class Homes:
         domains = self.domains
         best = np.zeros(len(domains), np.int64)
         least = total.energy(best)
-        told = pass_messages(total, _SWEEPS, shared=False, stop=stop)
-        sweeps = _BOUNDING if bound else _SHARING
-        shared = pass_messages(total, sweeps, shared=True, lasting=bound, stop=stop)
-        for start in (told, shared, best):
-            found, energy = improve(total, terms, start, stop)
-            if energy < least * (1 - 1e-9):
-                best, least = found, energy
+        starts = [pass_messages(total, _SWEEPS, shared=False, stop=stop), best, *self._less_divided()]
+        some, most = _SHARING
+        for turn in range(most + 1):
+            if turn:
+                starts = [pass_messages(total, _SWEEPS, shared=True, lasting=bound, stop=stop)]
+            for start in starts:
+                found, energy = improve(total, terms, start, stop)
+                if energy < least * (1 - 1e-9):
+                    best, least = found, energy
+            enough = turn >= some and not bound
+            if enough and least <= (1 + _NEAR) * bound_of(total, terms, alone, self.size):
+                break
         lowest = min(self._bound(total, alone), least) if bound else 0.0
         more = total.gains(best)
         homes, others = {}, {}
@@ -207,6 +212,25 @@ class Homes:
                 others[value] = tuple(sorted(rest.items(), key=lambda pair: pair[1]))
         taken = [total.taken(n, best) for n in range(len(terms))]
         return Found(homes, least, lowest, others, self._taken(taken))
+
+    def _less_divided(self) -> list[Integers]:
+        """The places where devices along an axis of the mesh, or along all of them, have the same of whatever
+        propagation has divided among them: it can be best that they compute the same, and that is far from
+        all else that is tried."""
+        pieces: dict[Any, set[int]] = {}
+        for number, piece in enumerate(self.planner.axes.pieces):
+            pieces.setdefault((piece.mesh, piece.axis), set()).add(number)
+        found = list[Integers]()
+        for some in dict.fromkeys(map(frozenset, (*pieces.values(), set().union(*pieces.values())))):
+            place = {number: self._place_without(number, some) for number in set(self.domain_of)}
+            found.append(np.asarray([place[number] for number in self.domain_of], np.int64))
+        return found
+
+    def _place_without(self, number: int, pieces: frozenset[int]) -> int:
+        """The place in a domain that is the home that propagation gave, less some pieces; or that home."""
+        domain = self._domains[number]
+        wanted = (domain[0][0].without(pieces),)
+        return domain.index(wanted) if wanted in domain else 0
 
     def _taken(self, taken: Sequence[Sequence[int]]) -> dict[Any, Way]:
         """The way to compute each op, by its first result; ``taken`` are those of the rows of terms."""

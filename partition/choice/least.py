@@ -34,12 +34,23 @@ def pass_messages(
     return best
 
 
+def bound_of(total: Sum, terms: Sequence[Terms], alone: Floats, size: Floats) -> float:
+    """A lower bound of a sum: what is least for each term and each variable on its own, with costs moved
+    between them as the messages say. ``alone`` and ``size`` are what the sum was made of."""
+    beliefs = alone.copy()
+    for number, term in enumerate(terms):
+        for slot, index in enumerate(term.variables.T):
+            often = term.counts / size[index]
+            add_rows(beliefs, index, total.messages(number, slot) * often[:, None])
+    return float(beliefs.min(axis=1) @ size) + total.left()
+
+
 def lower_bound(
     total: Sum, alone: Floats, members: Mapping[int, Sequence[tuple[int, Sequence[int]]]]
 ) -> float:
-    """A lower bound of the sum: what is least for each term and each variable on its own, with costs moved
-    between them as the messages say. Rows and variables of the sum may stand for many; ``alone`` has each
-    variable, and ``members`` each of the terms with a number: its row, and its variables."""
+    """A lower bound, as ``bound_of``, also for choices by which what a row or a variable stands for is not
+    alike; ``alone`` has each variable, and ``members`` each of the terms with a number: its row, and its
+    variables."""
     beliefs = alone.copy()
     for number, each in members.items():
         rows, variables = (np.asarray(list_) for list_ in zip(*each, strict=True))

@@ -21,7 +21,7 @@ Integers = npt.NDArray[np.int64]
 
 FAR = 1e18  # more than anything costs
 _REPEATS = 32  # at most, of what is said in a sweep
-_STEP = 0.5  # the part of a change that is said at once
+_STEP = 0.5  # the part of a change that min-sum says at once: it may not settle otherwise
 
 
 class Terms(NamedTuple):
@@ -137,7 +137,7 @@ class Reference:
         # Terms that share a variable tell it something at once, so each changes what it says by as much less.
         sharing = np.zeros(len(self.size))
         np.add.at(sharing, term.variables, term.counts[:, None])
-        part = _STEP / np.maximum((sharing / self.size)[term.variables], 1.0)
+        part = (1.0 if shared else _STEP) / np.maximum((sharing / self.size)[term.variables], 1.0)
         heard = [beliefs[i, : m.shape[1]] - m for i, m in zip(term.variables.T, said, strict=True)]
         best = [(t[None] + h[:, None]).min(axis=2) for t, h in zip(term.tables, heard, strict=True)]
         total = term.base[None] + sum(best)

@@ -197,3 +197,10 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         least = min(total.energy(np.asarray(choice)) for choice in every)
         assert found.cost == pytest.approx(least)
         assert found.bound == pytest.approx(least)
+
+
+def test_what_is_found_is_near_the_least() -> None:
+    result = shardlog.run(models.text("lstm", depth=1, scan=False, train=True))
+    found, bounded = result.partition().found, result.partition(seconds=600).found
+    assert found and bounded and bounded.bound > 0
+    assert found.cost <= 1.02 * bounded.bound

@@ -10,7 +10,7 @@ use crate::error::Error;
 const LANES: usize = 4;
 /// What is said by many is said again in a sweep at most so often.
 const REPEATS: usize = 32;
-/// The part of a change that is said at once.
+/// The part of a change that min-sum says at once: it may not settle otherwise.
 const STEP: f64 = 0.5;
 
 /// Rows of numbers, end to end.
@@ -111,7 +111,7 @@ impl Terms {
             Rows { width: tables.len(), numbers: numbers.collect() }
         };
         let often = by_slot(&|variable, count| count / size[variable]);
-        let part = by_slot(&|variable, _| STEP / (sharing[variable] / size[variable]).max(1.0));
+        let part = by_slot(&|variable, _| 1.0 / (sharing[variable] / size[variable]).max(1.0));
         let repeats = often.numbers.iter().fold(1.0, |most: f64, &often| most.max(often)) as usize;
         Ok(Terms {
             repeats: repeats.min(REPEATS),
@@ -205,7 +205,7 @@ impl Terms {
                 let low = said.iter().copied().fold(f64::INFINITY, lower);
                 said.iter_mut().for_each(|said| *said = lower(*said - low, far / 1e3));
             }
-            let part = self.part.row(row)[slot];
+            let part = self.part.row(row)[slot] * if shared { 1.0 } else { STEP };
             said.iter_mut().zip(before).for_each(|(said, before)| *said = part * (*said - before));
         }
     }
