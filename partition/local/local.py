@@ -269,13 +269,22 @@ def picked_dims(site: Site) -> list[int]:
 
 def own(site: Site, value: Any, dim: int, begin: Any, size: int) -> Any:
     """What this device has of so many rows from ``begin`` on, where its own rows begin at 0, with zeros for
-    what others have: its rows are padded, and a cut that would begin outside of them begins at their end."""
-    builder, sizes = site.builder, shape_of(value)
-    margin = [size if d == dim else 0 for d in range(len(sizes))]
-    sizes[dim], element = size, element_of(begin)
+    what others have. One row is cut out anyway, and left out if it is another's; more of them are cut out of
+    rows with zeros around them. The cuts begin inside, for XLA makes one cut of two as if they did."""
+    builder, sizes, element = site.builder, shape_of(value), element_of(begin)
+    rows, alone = sizes[dim], size == 1
+    if not alone:
+        margin = [size if d == dim else 0 for d in range(len(sizes))]
+        value, rows = builder.pad(value, margin, margin), rows + 2 * size
+        begin = builder.binary("stablehlo.add", begin, builder.splat(str(size), element))
+    sizes[dim] = size
     places = [builder.zero(element) for _ in sizes]
-    places[dim] = builder.binary("stablehlo.add", begin, builder.splat(str(size), element))
-    return builder.cut(builder.pad(value, margin, margin), places, sizes)
+    places[dim] = _clamped(builder, begin, rows - size)
+    found = builder.cut(value, places, sizes)
+    if not alone:
+        return found
+    inside = builder.spread(builder.compare("EQ", begin, places[dim]), sizes)
+    return builder.select(inside, found, builder.zero(element_of(value), sizes))
 
 
 def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
