@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ...program.elements import bits_of
+
 Groups = Sequence[Sequence[int]]  # of devices
 
 
@@ -20,22 +22,24 @@ PLAIN = Price()
 
 
 def _usual(element: str) -> float:
-    return 200.0
+    return 500.0 if bits_of(element) <= 16 else 200.0
 
 
 @dataclass(frozen=True)
 class Prices:
     """Prices without a machine: a byte is a byte, and work in excess of what an op would have if every tensor
-    stayed as it is counts as that of a usual accelerator. Where values may live elsewhere, products count in
-    full, and each collective costs as much as 128 bytes besides: far less than on any machine, but of two
-    choices that move about as much the one with fewer collectives is better.
+    stayed as it is counts as that of a usual accelerator: as its compiler fuses ops, it reads and writes for
+    them 30 bytes in the time in which it sends one to a neighbour, and 250 where it sends it over a network.
+    Where values may live elsewhere, products count in full, and each collective costs as much as 128 bytes
+    besides: far less than on any machine, but of two choices that move about as much the one with fewer
+    collectives is better.
 
     With a machine (``cost/pricing.py``) all work counts, and ``collective`` says the price of a kind of
     collective over groups of so many devices along axes, and which these devices are.
     """
 
     multiplications: Callable[[str], float] = _usual  # and additions for one byte, by the type of elements
-    touched: float = 8.0  # bytes of memory for one byte
+    touched: float = 128.0  # bytes of memory, of those that ops take and give, for one byte
     once: float = 128.0
     all_work: bool = False
     collective: Callable[[str, int, tuple[str, ...], Groups], Price] | None = None

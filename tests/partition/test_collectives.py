@@ -50,12 +50,12 @@ def test_collectives_say_what_they_are_for() -> None:
 def test_sub_axes_are_named() -> None:
     module = """\
 sdy.mesh @mesh = <["x"=8]>
-func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x8xf32> {
+func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x64xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = stablehlo.reshape %a : (tensor<8x8xf32>) -> tensor<4x2x8xf32>
+  %0 = stablehlo.reshape %a : (tensor<8x64xf32>) -> tensor<4x2x64xf32>
   %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1]
-     : (tensor<4x2x8xf32>, tensor<f32>) -> tensor<4x8xf32>
-  return %1 : tensor<4x8xf32>
+     : (tensor<4x2x64xf32>, tensor<f32>) -> tensor<4x64xf32>
+  return %1 : tensor<4x64xf32>
 }
 """
     found = shardlog.run(module).partition().collectives
