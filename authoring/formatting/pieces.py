@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 
 from ...engine.language.diagnostics import Reporter
 from ...engine.language.lexer import DIRECTIVES, Tokens, tokenize
@@ -99,7 +100,7 @@ class Statement:
 def tokens_of(text: str, file: str, *, strict: bool = True) -> Tokens:
     """The tokens of a text with one "end". Raises DatalogError for what are none, if ``strict``."""
     sources = Sources()
-    reporter = Reporter(sources)
+    reporter = Reporter(sources) if strict else Reporter(sources, most=inf)
 
     def hidden(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0]) if match["line"] else match[0]

@@ -87,20 +87,21 @@ class DatalogError(Exception):
 
 
 class Reporter:
-    """Collects diagnostics, so that one run reports every error it can find."""
+    """Collects diagnostics, so that one run reports every error it can find; after ``most`` of them it
+    ends."""
 
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+    def __init__(self, sources: Sources, most: float = _MOST) -> None:
+        self._sources, self._most = sources, most
         self._found: dict[tuple[int, str], tuple[Text, Text]] = {}
         self._warned: dict[tuple[int, str], tuple[Text, Text]] = {}
 
     def error(self, code: str, at: int, message: Text, hint: Text = "") -> None:
         """Report an error at position ``at``. The first one with this code at this place stays.
 
-        Raises DatalogError where there are thousands.
+        Raises DatalogError where there are too many.
         """
         self._found.setdefault((at, code), (message, hint))
-        if len(self._found) >= _MOST:
+        if len(self._found) >= self._most:
             self.finish()
 
     def warning(self, code: str, at: int, message: Text, hint: Text = "") -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from shardlog.authoring.editing.answers import definitions, hover, proposals, renamed, spots
+from shardlog.authoring.editing.names import names_of
 from shardlog.authoring.editing.programs import Library
 from shardlog.errors import ShardlogError
 
@@ -135,3 +136,8 @@ r($None()).
     for name, expected in ("Bits", [1, 2, 4]), ("None", [1, 3, 5]):
         found = spots(library, PATH, text.index(name))
         assert [text.count("\n", 0, spot.name.start) + 1 for spot in found] == expected
+
+
+def test_a_text_with_thousands_of_errors_has_names() -> None:
+    names = names_of(".decl a(x: number)\n" + "a(£).\n" * 12_000)
+    assert len(names.statements) == 12_001
