@@ -71,7 +71,6 @@ class Partitioner(Values):
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
         self.refuses = True
-        self.noting = bool(recording or moved or ways)
         self.reading = Reading(shardings, axes)
         self.recipes = Recipes(chooser, self.reading, builder)
 
@@ -341,8 +340,7 @@ class Partitioner(Values):
     def _computed(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
         op, results = self.kinds.ops[number], self.kinds.results(number)
         about = op, recipe.known, recipe.held, recipe.choice
-        if self.noting:
-            self._note(op, recipe)
+        self._note(op, recipe)
         values = self._needed(recipe, about, operands) if recipe.needed else []
         if recipe.kept:
             copy = self.copies[number]
@@ -371,7 +369,7 @@ class Partitioner(Values):
         return tuple([self.moved.get(value) for value in op.results]), way
 
     def _note(self, op: Any, recipe: Recipe) -> None:
-        """Takes down how an op lies and is computed, where that is asked."""
+        """Takes down how an op lies, where that is asked, and how it is computed, if that has a price."""
         if self.recording:
             values = *op.operands, *op.results
             self.spots.append((op, Spot(recipe.known, values, recipe.held, recipe.free)))

@@ -57,21 +57,26 @@ def _naming() -> Naming:
 def family(relation: str) -> frozenset[str]:
     """The ops that a relation of facts about ops by name has, such as ``same_value_op``: those of the rules
     that come with shardlog. See ``rules/ops/schema.dl``."""
-    return frozenset(str(name) for (name,) in builtin_ops()[1].solve({}, [relation])[relation])
+    return frozenset(str(name) for (name,) in _named(relation))
 
 
 @cache
 def lowerings() -> dict[str, str]:
     """How ops become local, by name, as the rules that come with shardlog say; all others as "parts". See
     ``rules/partition/local.dl``."""
-    return dict(builtin_ops()[1].solve({}, ["lowered_op"])["lowered_op"])
+    return dict(_named("lowered_op"))
 
 
 @cache
 def touching() -> dict[str, str]:
     """The ops that "read" no more than a part of an operand, or "write" no more than a part of their result,
     by name. See ``rules/partition/local.dl``."""
-    return dict(builtin_ops()[1].solve({}, ["touches_part_op"])["touches_part_op"])
+    return dict(_named("touches_part_op"))
+
+
+def _named(relation: str) -> Any:
+    """Facts about ops by name."""
+    return builtin_ops()[1].solve({}, [relation])[relation]
 
 
 # What the op rules say about how an op becomes local; see ``rules/partition/local.dl``.

@@ -251,8 +251,7 @@ def scatter(site: Site, operands: list[Any]) -> list[Any]:
         local = {}
         for d in split:
             place = _column(builder, indices, vector, columns.index(d))
-            start = _start(builder, site.size(0, d), site.pieces(0, d), element_of(indices), shape_of(place))
-            local[columns.index(d)] = builder.binary("stablehlo.subtract", place, start)
+            local[columns.index(d)] = _relative(builder, place, site.size(0, d), site.pieces(0, d))
         indices = _with_columns(builder, indices, vector, local)
     for d in padded:
         outside = builder.splat("-1", element_of(indices))
@@ -294,8 +293,7 @@ def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
     for d in picked_dims(site):
         size, rows = site.size(0, d), site.size(len(operands), d)
         place = _clamped(builder, _wide(builder, starts[d]), size - rows)
-        first = _start(builder, size, site.pieces(0, d), element_of(place), ())
-        value = own(site, value, d, builder.binary("stablehlo.subtract", place, first), rows)
+        value = own(site, value, d, _relative(builder, place, size, site.pieces(0, d)), rows)
         starts[d] = builder.zero(element_of(starts[d]))
     return parts(site, [value, *starts])
 
@@ -313,8 +311,7 @@ def update(site: Site, operands: list[Any]) -> list[Any]:
         place = _clamped(builder, _wide(builder, start), site.size(0, d) - site.size(1, d))
         if d in split:
             margin[d] = site.size(1, d)
-            own = _start(builder, site.size(0, d), site.pieces(0, d), element_of(place), ())
-            place = builder.binary("stablehlo.subtract", place, own)
+            place = _relative(builder, place, site.size(0, d), site.pieces(0, d))
             place = builder.binary("stablehlo.add", place, builder.splat(str(margin[d]), element_of(place)))
             place = _clamped(builder, place, shape[d] + margin[d])
         elif site.pieces(0, d):
@@ -371,18 +368,19 @@ def _clamped(builder: Builder, places: Any, last: int) -> Any:
     return builder.one("stablehlo.clamp", [low, places, high], builder.tensor(shape, element))
 
 
-def _start(builder: Builder, size: int, pieces: Pieces, element: Any, shape: Sequence[int]) -> Any:
-    start = builder.start(size, pieces)
+def _relative(builder: Builder, places: Any, size: int, pieces: Pieces) -> Any:
+    """Indices counted from where this device's part of a dimension starts."""
+    start, element = builder.start(size, pieces), element_of(places)
     if element != builder.i32:
         start = builder.one("stablehlo.convert", [start], builder.tensor((), element))
-    return builder.spread(start, shape)
+    return builder.binary("stablehlo.subtract", places, builder.spread(start, shape_of(places)))
 
 
 def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tuple[Any, Any]:
     """Whether indices lie in this device's part, and where in it (0 if they do not)."""
     shape, element = shape_of(places), element_of(places)
     tile = builder.axes.tile(size, pieces)
-    local = builder.binary("stablehlo.subtract", places, _start(builder, size, pieces, element, shape))
+    local = _relative(builder, places, size, pieces)
     zero = builder.zero(element, shape)
     end = builder.splat(str(tile), element, shape)
     inside = builder.binary(
