@@ -111,7 +111,7 @@ impl Compiler<'_> {
             _ => None,
         });
         let mut searches = Vec::new();
-        patterns(&steps, &mut |pattern| {
+        patterns(&steps, true, &mut |pattern, _| {
             searches.extend(pattern.index.map(|index| (pattern.relation, pattern.version, index)));
         });
         let registers = self.registers;

@@ -94,32 +94,18 @@ impl Rule {
     /// Call `visit` with every relation that the body reads, and whether the rule keeps all that it derives
     /// when that relation grows: it is neither denied nor aggregated over.
     pub fn reads(&self, visit: &mut dyn FnMut(RelationId, bool)) {
-        read(&self.steps, true, visit);
+        patterns(&self.steps, true, &mut |pattern, grows| visit(pattern.relation, grows));
     }
 }
 
-fn read(steps: &[Step], grows: bool, visit: &mut dyn FnMut(RelationId, bool)) {
+/// Call `visit` with every pattern in steps, and whether what they give only grows, if it `grows` at all, with the
+/// pattern's relation.
+pub fn patterns(steps: &[Step], grows: bool, visit: &mut dyn FnMut(&Pattern, bool)) {
     for step in steps {
         match step {
-            Step::Scan(pattern, _) | Step::Exists(pattern) => visit(pattern.relation, grows),
-            Step::Absent(pattern) => visit(pattern.relation, false),
-            Step::Aggregate(_, aggregate) => read(&aggregate.steps, false, visit),
-            Step::Test(..)
-            | Step::Next(..)
-            | Step::Round(..)
-            | Step::Let(..)
-            | Step::Unpack(..)
-            | Step::Range(..) => {}
-        }
-    }
-}
-
-/// Call `visit` with every pattern in steps.
-pub fn patterns(steps: &[Step], visit: &mut dyn FnMut(&Pattern)) {
-    for step in steps {
-        match step {
-            Step::Scan(pattern, _) | Step::Exists(pattern) | Step::Absent(pattern) => visit(pattern),
-            Step::Aggregate(_, aggregate) => patterns(&aggregate.steps, visit),
+            Step::Scan(pattern, _) | Step::Exists(pattern) => visit(pattern, grows),
+            Step::Absent(pattern) => visit(pattern, false),
+            Step::Aggregate(_, aggregate) => patterns(&aggregate.steps, false, visit),
             Step::Test(..)
             | Step::Next(..)
             | Step::Round(..)
