@@ -12,10 +12,8 @@ start is negative or beyond the end, and stops at the end. ``to_string`` of a fl
 "%f". ``to_number``, ``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign, integers
 also hexadecimal (0x) and binary (0b) ones, floats a point and an exponent; anything else raises EngineError.
 A float becomes an integer by truncation (saturating, NaN is 0). ``ord`` is the value itself as a ``number``;
-of a symbol it is the FNV-1a hash (64 bits) of its UTF-8 bytes, which is the same everywhere;
-equal records have equal numbers. ``match(pattern,
-text)`` matches the whole text; with a pattern that is no regular expression neither
-it nor its negation holds.
+of a symbol it is what ``ordinal`` says; equal records have equal numbers. ``match(pattern, text)`` matches
+the whole text; with a pattern that is no regular expression neither it nor its negation holds.
 """
 
 from __future__ import annotations
@@ -27,23 +25,25 @@ from typing import Any, cast
 
 from ..language.diagnostics import EngineError
 from ..plan.plan import Expression
+from .ordinals import Ordinals, made
 
 Value = Any  # int, float, str, or a record: a tuple or None
 Registers = list[Value]
+Ordinal = Callable[[str], int]
 
 _MASK = (1 << 64) - 1
 
 
-def evaluate(expression: Expression, registers: Registers) -> Value:
-    """The value of an expression."""
+def evaluate(expression: Expression, registers: Registers, ordinal: Ordinal = made) -> Value:
+    """The value of an expression; ``ordinal`` gives the numbers of symbols."""
     e = cast(tuple[Any, ...], expression)
     if e[0] == "reg":
         return registers[e[1]]
     if e[0] == "const":
         return e[2]
     if e[0] == "record":
-        return tuple(evaluate(x, registers) for x in e[1:])
-    return call(e[1], e[2], [evaluate(x, registers) for x in e[3:]])
+        return tuple(evaluate(x, registers, ordinal) for x in e[1:])
+    return call(e[1], e[2], [evaluate(x, registers, ordinal) for x in e[3:]], ordinal)
 
 
 def wrap(value: Value, kind: str) -> Value:
@@ -57,10 +57,12 @@ def wrap(value: Value, kind: str) -> Value:
     return value
 
 
-def call(name: str, kind: str, args: Sequence[Value]) -> Value:
+def call(name: str, kind: str, args: Sequence[Value], ordinal: Ordinal = made) -> Value:
     """The result of an intrinsic functor whose arguments have type ``kind``."""
     if name in ("min", "max"):
         return (min if name == "min" else max)(args, key=sort_value)
+    if name == "ord" and kind == "symbol":
+        return ordinal(args[0])
     if name in _CONVERSIONS:
         return _CONVERSIONS[name](args[0], kind)
     if name == "cat":
@@ -162,12 +164,7 @@ def _to_string(value: Value, kind: str) -> str:
 
 def _ord(value: Value, kind: str) -> int:
     if kind == "record":
-        value = repr(value)
-    if kind in ("symbol", "record"):
-        digest = 0xCBF29CE484222325
-        for byte in value.encode():
-            digest = (digest ^ byte) * 0x100000001B3 & _MASK
-        return cast(int, wrap(digest, "number"))
+        return made(repr(value))
     return _to_integer(value, kind, "number")
 
 
@@ -238,3 +235,13 @@ def sort_value(value: Value) -> Any:
 def sort_key(row: Any) -> Any:
     """A key that puts tuples (or values) of one relation in order."""
     return tuple(map(sort_value, row)) if isinstance(row, tuple) else sort_value(row)
+
+
+def choice_key(value: Value, ordinals: Ordinals) -> Any:
+    """A key that puts tuples in the order in which they are chosen: symbols as they have appeared, then
+    others by their text."""
+    if isinstance(value, str):
+        return (value not in ordinals, ordinals.get(value, 0), value)
+    if isinstance(value, tuple):
+        return (1, tuple(choice_key(part, ordinals) for part in value))
+    return sort_value(value)

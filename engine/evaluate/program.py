@@ -206,11 +206,11 @@ class Program:
     def _insert(self, evaluation: Evaluation, facts: Facts) -> None:
         from .facts import tuples
 
-        for name, rows in facts.items():
-            relation = self.relations[self._known(name)]
-            evaluation.insert(
-                self.plan.index(name), tuples(relation, self._inward(name, rows), self.plan.records)
-            )
+        known = {self.plan.index(self._known(name)): rows for name, rows in facts.items()}
+        for index, rows in sorted(known.items(), key=lambda pair: pair[0]):
+            relation = self.plan.relations[index]
+            inward = self._inward(relation.name, rows)
+            evaluation.give(index, tuples(relation, inward, self.plan.records))
 
     def _answers(self, evaluation: Evaluation, names: Sequence[str]) -> Answers:
         answers = {name: evaluation.rows(self.plan.index(name)) for name in names}

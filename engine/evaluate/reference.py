@@ -12,15 +12,16 @@ with nil first and then field by field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, cast
 
 from ..language.diagnostics import EngineError
 from ..plan.needs import needed
-from ..plan.plan import Plan, Rule, Step, Stratum
-from .functors import TESTS, Registers, Value, evaluate, sort_key, wrap
+from ..plan.plan import Expression, Plan, Rule, Step, Stratum
+from .functors import TESTS, Registers, Value, choice_key, evaluate, sort_key, wrap
 from .limits import UNLIMITED, Budget, LimitError, Limits
+from .ordinals import Ordinals
 
 Tuple = tuple[Value, ...]
 
@@ -67,9 +68,16 @@ class Table:
 class Evaluation:
     """The relations of a plan while it is evaluated."""
 
-    def __init__(self, plan: Plan, shared: Evaluation | None = None, limits: Limits = UNLIMITED) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        shared: Evaluation | None = None,
+        limits: Limits = UNLIMITED,
+        ordinals: Ordinals | None = None,
+    ) -> None:
         """``shared`` has the relations of a keyed program that are not keyed: read here, never added to."""
         self._plan = plan
+        self.ordinals = Ordinals(plan) if ordinals is None else ordinals
         self._limits, self._budget = limits, Budget(limits)
         self._all = [Table() for _ in plan.relations]
         self._old = [Table() for _ in plan.relations]
@@ -86,6 +94,11 @@ class Evaluation:
                 own if relation.keyed else other
                 for relation, own, other in zip(plan.relations, self._all, shared._all, strict=True)
             ]
+
+    def give(self, relation: int, rows: Collection[Tuple]) -> None:
+        """Add facts, before the strata run."""
+        self.ordinals.note(self._plan.relations[relation], rows)
+        self.insert(relation, rows)
 
     def insert(self, relation: int, rows: Iterable[Tuple]) -> None:
         """Add tuples before the strata run."""
@@ -144,7 +157,7 @@ class Evaluation:
             rows = self._all[relation].tuples
             self._taken[relation] = [{tuple(row[c] for c in columns) for row in rows} for columns in choices]
         found: dict[Tuple, None] = {}
-        for row in sorted(candidates, key=sort_key):
+        for row in sorted(candidates, key=lambda row: choice_key(row, self.ordinals)):
             parts = [tuple(row[c] for c in columns) for columns in choices]
             taken = list(zip(self._taken[relation], parts, strict=True))
             if not any(part in known for known, part in taken):
@@ -229,7 +242,7 @@ class Evaluation:
         registers: Registers = [None] * rule.registers
         try:
             for _ in self._solve(rule.steps, 0, registers):
-                row = tuple(evaluate(argument, registers) for argument in rule.args)
+                row = tuple(self._value(argument, registers) for argument in rule.args)
                 if row not in known and row not in found:
                     found[row] = None
                     self._budget.derive(row, rule.source)
@@ -254,6 +267,9 @@ class Evaluation:
         for _ in _STEPS[step[0]](self, step, registers):
             yield from self._solve(steps, at + 1, registers)
 
+    def _value(self, expression: Expression, registers: Registers) -> Value:
+        return evaluate(expression, registers, self.ordinals.__getitem__)
+
     # ---- Steps: each yields once per way to go on -----------------------------------------------
 
     def _scan(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
@@ -265,7 +281,7 @@ class Evaluation:
         _, relation, version, bound, free = step
         tables = {"all": self._all, "delta": self._delta, "old": self._old}[version]
         columns = tuple(column for column, _ in bound)
-        key = tuple(evaluate(expression, registers) for _, expression in bound)
+        key = tuple(self._value(expression, registers) for _, expression in bound)
         for row in tables[relation].matching(columns, key):
             self._budget.look()
             for column, register in free:
@@ -277,18 +293,18 @@ class Evaluation:
     def _absent(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, relation, bound = step
         columns = tuple(column for column, _ in bound)
-        key = tuple(evaluate(expression, registers) for _, expression in bound)
+        key = tuple(self._value(expression, registers) for _, expression in bound)
         if not any(True for _ in self._all[relation].matching(columns, key)):
             yield
 
     def _test(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, operator, _, left, right = step
-        if TESTS[operator](evaluate(left, registers), evaluate(right, registers)):
+        if TESTS[operator](self._value(left, registers), self._value(right, registers)):
             yield
 
     def _let(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, register, expression = step
-        registers[register] = evaluate(expression, registers)
+        registers[register] = self._value(expression, registers)
         yield
 
     def _round(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
@@ -302,7 +318,7 @@ class Evaluation:
 
     def _unpack(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, expression, targets = step
-        record = evaluate(expression, registers)
+        record = self._value(expression, registers)
         if record is not None:
             for register, value in zip(targets, record, strict=True):
                 if register >= 0:
@@ -311,8 +327,8 @@ class Evaluation:
 
     def _range(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, register, _, start, end, by = step
-        value, end = evaluate(start, registers), evaluate(end, registers)
-        by = type(value)(1 if value <= end else -1) if by is None else evaluate(by, registers)
+        value, end = self._value(start, registers), self._value(end, registers)
+        by = type(value)(1 if value <= end else -1) if by is None else self._value(by, registers)
         if by == 0:
             if value != end:
                 registers[register] = value
@@ -328,7 +344,7 @@ class Evaluation:
         _, register, function, kind, target, steps = step
         values: list[Value] = []
         for _ in self._solve(steps, 0, registers):
-            values.append(0 if target is None else evaluate(target, registers))
+            values.append(0 if target is None else self._value(target, registers))
         if function == "count":
             registers[register] = len(values)
         elif function == "sum":

@@ -13,6 +13,7 @@ from .branches import Branches
 from .facts import Rows, tuples
 from .functors import evaluate
 from .limits import UNLIMITED, Limits
+from .ordinals import Ordinals
 from .reference import Evaluation
 
 # What the words of a column are, where they are not the numbers of symbols and of records.
@@ -94,6 +95,10 @@ class Store(Protocol):
         """What the words of a column of a relation stand for."""
         ...
 
+    def ordinal(self, text: str) -> int:
+        """The number of a symbol for the facts that there are."""
+        ...
+
     def trace(self, tables: Sequence[Any]) -> Any:
         """What finds proofs over arrays, as ``provenance.trace`` asks for it; None where there is none."""
         ...
@@ -104,6 +109,7 @@ class ReferenceStore:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._ordinals = Ordinals(plan)
         self._facts: dict[str, list[tuple[Any, ...]]] = {}
         self._evaluation: Evaluation | None = None
         self._done: set[str] = set()
@@ -113,6 +119,7 @@ class ReferenceStore:
     def add(self, relation: str, rows: Rows) -> None:
         checked = tuples(self._plan.relations[self._plan.index(relation)], rows, self._plan.records)
         self._facts.setdefault(relation, []).extend(checked)
+        self._ordinals.note(self._plan.relations[self._plan.index(relation)], checked)
         self._evaluation = None
 
     def add_columns(self, relation: str, columns: Sequence[FactColumn]) -> None:
@@ -147,7 +154,7 @@ class ReferenceStore:
     def _asked(self, text: str, shared: Shared, limits: Limits) -> tuple[Plan, Evaluation, list[int]]:
         """Another program, its evaluation, and its outputs."""
         plan = Plan.from_json(text)
-        evaluation = Evaluation(plan, limits=limits)
+        evaluation = Evaluation(plan, limits=limits, ordinals=self._ordinals)
         for its, mine in shared:
             evaluation.insert(plan.index(its), self.rows(mine))
         known = {relation.name for relation in plan.relations}.difference(its for its, _ in shared)
@@ -164,7 +171,8 @@ class ReferenceStore:
         return [] if evaluation is None or evaluation is before else evaluation.applied
 
     def _evaluated(self, wanted: Iterable[str], limits: Limits) -> None:
-        plan, evaluation = self._plan, Evaluation(self._plan, limits=limits)
+        plan = self._plan
+        evaluation = Evaluation(plan, limits=limits, ordinals=self._ordinals)
         for name, rows in self._facts.items():
             evaluation.insert(plan.index(name), rows)
         evaluation.run(plan.strata, [plan.index(name) for name in wanted])
@@ -201,6 +209,9 @@ class ReferenceStore:
         rows = [tuple(evaluate(value, []) for value in values) for values in stated]
         return [*rows, *self._facts.get(relation, ())]
 
+    def ordinal(self, text: str) -> int:
+        return self._ordinals[text]
+
     def trace(self, tables: Sequence[Any]) -> Any:
         return None
 
@@ -235,7 +246,7 @@ class BranchStore:
         # What has to do with no records is the same.
         self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
         self.complete, self.ask, self.ask_found = inside.complete, inside.ask, inside.ask_found
-        self.profile, self.trace = inside.profile, inside.trace
+        self.profile, self.trace, self.ordinal = inside.profile, inside.trace, inside.ordinal
         self.columns, self.found, self.symbols = inside.columns, inside.found, inside.symbols
 
     def add(self, relation: str, rows: Rows) -> None:

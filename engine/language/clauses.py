@@ -6,13 +6,11 @@ from itertools import chain, product
 from math import prod
 from typing import NoReturn
 
-from .diagnostics import Reporter
 from .syntax import (
     Atom,
     Clause,
     Comparison,
     Literal,
-    Module,
     Negation,
     Text,
     Truth,
@@ -29,10 +27,6 @@ _MOST_LITERALS = 1_000  # of a rule: a rule that runs is as many calls deep
 
 class ClauseParser(TermParser):
     """The tokens of one text, and what stands in facts and rules."""
-
-    def __init__(self, text: str, start: int, module: Module, reporter: Reporter) -> None:
-        super().__init__(text, start, reporter)
-        self.module = module
 
     def clause(self) -> None:
         sentence = self.sentences.get(self.i, "")

@@ -186,6 +186,7 @@ class _Parser(ClauseParser):
         if len(self.around) == DEEPEST:
             self.too_deep(kind.at)
         found, outside = Component(kind, tuple(bases), Module()), self.module
+        found.body.symbols = outside.symbols
         outside.components.append(found)
         self.module = found.body
         self.around.append(found)

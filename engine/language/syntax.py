@@ -263,3 +263,4 @@ class Module:
     pragmas: list[tuple[str, str]] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     unread: bool = False  # whether a statement could not be read
+    symbols: dict[str, None] = field(default_factory=dict)  # in the order of the texts

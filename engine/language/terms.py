@@ -15,6 +15,7 @@ from .syntax import (
     Constant,
     Counter,
     Literal,
+    Module,
     Nil,
     Record,
     Round,
@@ -45,8 +46,9 @@ DEEPEST = 100  # levels of a term or of a body: what works on them is recursive
 class TermParser(TokenReader):
     """The tokens of one text, and the terms that stand in clauses."""
 
-    def __init__(self, text: str, start: int, reporter: Reporter) -> None:
+    def __init__(self, text: str, start: int, module: Module, reporter: Reporter) -> None:
         super().__init__(text, start, reporter)
+        self.module = module
         self.nested = False  # whether the clause has an aggregate
         self.depth = 0  # of the parentheses around the token
 
@@ -124,7 +126,9 @@ class TermParser(TokenReader):
         if kind == "address":
             return Constant(self.address(text, at), "integer", at)
         if kind == "string":
-            return Constant(unescape(text, at, self.reporter), "symbol", at)
+            symbol = unescape(text, at, self.reporter)
+            self.module.symbols.setdefault(symbol)
+            return Constant(symbol, "symbol", at)
         if kind in _PREFIX:
             value = self.expression(_PREFIX_STRENGTH)
             if kind == "-" and isinstance(value, Constant) and value.kind in ("integer", "float"):

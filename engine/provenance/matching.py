@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..analysis.checks import grounded_by
 from ..analysis.projections import counts_bindings
 from ..analysis.scopes import holds_wildcard, resolve, variables
-from ..evaluate.functors import TESTS, call, sort_value, wrap
+from ..evaluate.functors import TESTS, Ordinal, call, sort_value, wrap
+from ..evaluate.ordinals import made
 from ..language.diagnostics import EngineError, Reporter
 from ..language.parser import parse
 from ..language.sources import Sources
@@ -92,11 +93,14 @@ class Rules:
     """The clauses of rules; atoms of the relations in ``keyed`` lose their first argument.
 
     Without ``written`` each rule is read from its text, which is of a program without components, inlined
-    relations and algebraic data types; an integer is taken for a ``number``.
+    relations and algebraic data types; an integer is taken for a ``number``. ``ordinal`` gives the numbers of
+    symbols.
     """
 
-    def __init__(self, keyed: Collection[str] = (), written: Written | None = None) -> None:
-        self._keyed = keyed
+    def __init__(
+        self, keyed: Collection[str] = (), written: Written | None = None, ordinal: Ordinal = made
+    ) -> None:
+        self._keyed, self.ordinal = keyed, ordinal
         self._clauses: dict[Source | str, list[Clause]] = {}
         self._written = written is not None
         self.types: Mapping[tuple[int, str], str] = written.types if written else {}
@@ -357,7 +361,8 @@ class Matcher(NamedTuple):
         if isinstance(term, Call):
             args = [self.value(t, bindings) for t in term.args]
             kind = self.rules.types.get((term.at, term.name)) or _KINDS[type(args[0])]
-            return call("cat" if term.name == "+" and kind == "symbol" else term.name, kind, args)
+            name = "cat" if term.name == "+" and kind == "symbol" else term.name
+            return call(name, kind, args, self.rules.ordinal)
         if isinstance(term, Aggregate):
             value = self.aggregate(term, bindings)
             if value is None:

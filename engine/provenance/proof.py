@@ -15,7 +15,8 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from ..evaluate.facts import tuples
-from ..evaluate.functors import Registers, evaluate
+from ..evaluate.functors import Registers
+from ..evaluate.ordinals import Ordinals
 from ..evaluate.program import Facts, Program, Row
 from ..evaluate.reference import Evaluation, Tuple
 from ..plan.plan import Plan, Rule, Source
@@ -101,12 +102,11 @@ class Derivations:
     def __init__(self, program: Program, facts: Facts, outputs: Sequence[str] | None = None) -> None:
         plan = self._plan = program.plan
         self._evaluation = evaluation = _Recorder(plan)
-        for name, rows in facts.items():
-            index = plan.index(name)
-            self._evaluation.insert(index, tuples(plan.relations[index], rows, plan.records))
+        for index, rows in checked(plan, facts):
+            self._evaluation.give(index, rows)
         wanted = program.outputs if outputs is None else outputs
         self._evaluation.run(plan.strata, [plan.index(name) for name in wanted])
-        self._rules = rules_of(plan)
+        self._rules = rules_of(plan, evaluation.ordinals)
         self._extents = Extents(lambda name: evaluation.all(plan.index(name)))
 
     def rows(self, relation: str) -> list[Row]:
@@ -175,9 +175,16 @@ class Derivations:
         return Proof(name, row, source, direct, aggregated, shown)
 
 
-def rules_of(plan: Plan) -> Rules:
-    """The rules of a plan as they are written."""
-    return _rules(frozenset(r.name for r in plan.relations if r.keyed))
+def checked(plan: Plan, facts: Facts) -> list[tuple[int, list[Row]]]:
+    """Facts by the numbers of their relations, in order. Raises EngineError for facts that do not fit."""
+    named = sorted(((plan.index(name), rows) for name, rows in facts.items()), key=lambda pair: pair[0])
+    return [(index, tuples(plan.relations[index], rows, plan.records)) for index, rows in named]
+
+
+def rules_of(plan: Plan, ordinals: Ordinals) -> Rules:
+    """The rules of a plan as they are written, with the numbers of symbols, which keyed programs have not."""
+    keyed = frozenset(relation.name for relation in plan.relations if relation.keyed)
+    return Rules(ordinal=ordinals.__getitem__) if plan.key is None else _rules(keyed)
 
 
 @lru_cache(maxsize=8)
@@ -212,7 +219,7 @@ class _Recorder(Evaluation):
     def _solve(self, steps: Sequence[Any], at: int, registers: Registers) -> Iterator[None]:
         if at == len(steps):
             if steps is self._rule.steps:
-                row = tuple(evaluate(argument, registers) for argument in self._rule.args)
+                row = tuple(self._value(argument, registers) for argument in self._rule.args)
                 if row not in self._all[self._rule.head]:
                     note = _Note(self._rule, tuple(self._trail), tuple(self._aggregated))
                     self.noted.setdefault((self._rule.head, row), []).append(note)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..evaluate.facts import tuples
 from ..evaluate.functors import evaluate
+from ..evaluate.ordinals import Ordinals
 from ..evaluate.program import Facts
 from ..plan.plan import Plan
 from .matching import Extents, Row, Rules, Searchable
-from .proof import Proof, rules_of
+from .proof import Proof, checked, rules_of
 
 
 class ProofError(Exception):
@@ -36,13 +36,14 @@ class Checker:
         self, plan: Plan, facts: Facts, rules: Rules | None = None, holds: Searchable | None = None
     ) -> None:
         self._plan = plan
-        self._rules = rules or rules_of(plan)
         self._known: dict[str, dict[Row, None]] = {r.name: {} for r in plan.relations}
         for index, arguments in plan.facts:
             self._known[plan.relations[index].name][tuple(evaluate(a, []) for a in arguments)] = None
-        for name, rows in facts.items():
-            relation = plan.relations[plan.index(name)]
-            self._known[name].update(dict.fromkeys(tuples(relation, rows, plan.records)))
+        ordinals = Ordinals(plan)
+        for index, rows in checked(plan, facts):
+            ordinals.note(plan.relations[index], rows)
+            self._known[plan.relations[index].name].update(dict.fromkeys(rows))
+        self._rules = rules or rules_of(plan, ordinals)
         self._given = {name: set(rows) for name, rows in self._known.items()}
         self._computed = False
         self._held: Searchable = holds or Extents(self._holds)

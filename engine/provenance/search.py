@@ -86,7 +86,7 @@ class Search:
         self._strata_of = replaced_in(plan)  # relations in which tuples replace others
         self._replaced = self._strata_of if replaced else {}
         self._through: Search | None = None  # the search through what was replaced
-        self.rules = Rules(written=written)
+        self.rules = Rules(written=written, ordinal=store.ordinal)
         self._clauses: dict[str, list[tuple[Source, Clause]]] = {}
         for source, clause in written.clauses:
             if source not in plan.sources:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shardlog.datalog import Program
 from shardlog.engine.provenance.proof_check import Checker
 
-from ..engine.test_random_programs import BASE, DECLARATIONS, LAYERS, NAMES, Rule, facts, rules
+from ..engine.test_random_programs import BASE, DECLARATIONS, EVERYTHING, LAYERS, Rule, facts, rules
 
 Facts = dict[str, list[tuple[Any, ...]]]
 RULES = st.lists(rules(), min_size=1, max_size=8)
@@ -34,7 +34,7 @@ def test_every_tuple_has_a_proof(found: list[Rule], given_facts: Facts) -> None:
     made.run()
     search = made._search
     checker = Checker(made._program.plan, given_facts, search.rules, search.extents)
-    for name in NAMES:
+    for name in EVERYTHING:
         for row in made.rows(name):
             proof = search.proof(name, row)
             assert proof is not None
@@ -52,7 +52,7 @@ def test_going_on_is_starting_anew(found: list[Rule], steps: list[Facts]) -> Non
             anew.add(name, rows)
         going.run()
     anew.run()
-    assert {name: going.rows(name) for name in NAMES} == {name: anew.rows(name) for name in NAMES}
+    assert {name: going.rows(name) for name in EVERYTHING} == {name: anew.rows(name) for name in EVERYTHING}
 
 
 @given(RULES, facts(), st.data())

@@ -99,6 +99,8 @@ pub struct Compiler<'a> {
     pub values: &'a mut Values,
     pub index_on: &'a mut dyn FnMut(RelationId, &[usize]) -> IndexId,
     pub registers: usize,
+    /// Whether something asks for the ordinals of symbols.
+    pub ordinals: bool,
 }
 
 impl Compiler<'_> {
@@ -162,6 +164,7 @@ impl Compiler<'_> {
 
     fn call(&mut self, functor: Functor, kind: Type, args: &[Value]) -> Compiled<Expression> {
         let args = self.expressions(args)?.into_vec();
+        self.ordinals |= functor == Functor::Ordinal && kind == Type::Symbol;
         if functor.folds() {
             let fold = |left, right| Expression::Call(functor, kind.clone(), Box::new([left, right]));
             return match args.into_iter().reduce(fold) {

@@ -1,5 +1,6 @@
 //! A program: compiled rules in strata, and the database that they fill.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,6 +31,13 @@ pub struct Schema {
 pub struct Column {
     pub name: String,
     pub kind: Type,
+}
+
+impl Schema {
+    /// Note that the symbols in a fact have appeared.
+    pub(crate) fn appear(&self, records: &[Vec<Type>], fact: &[i64], values: &mut Values) {
+        self.columns.iter().zip(fact).for_each(|(column, &word)| values.appear(&column.kind, records, word));
+    }
 }
 
 /// An index into the strata of a program.
@@ -66,6 +74,10 @@ pub struct Program {
     pub records: Vec<Vec<Type>>,
     pub(crate) strata: Vec<Stratum>,
     shared: usize,
+    /// Whether answers depend on the order in which symbols appear.
+    pub(crate) ordinals: bool,
+    /// The symbols in the program's text, in order.
+    texts: Vec<String>,
     pub(crate) sources: Vec<plan::Source>,
     /// The database before any input: only what the program text states.
     pub(crate) initial: Database,
@@ -120,6 +132,7 @@ impl Program {
                 shared.unwrap_or_else(|| relations[relation.0].index_on(columns))
             },
             registers: 0,
+            ordinals: false,
         };
         let mut strata = Vec::new();
         for stratum in &plan.strata {
@@ -144,6 +157,13 @@ impl Program {
             let args = args.iter().map(|arg| compiler.expression(arg)).collect::<Result<Vec<_>, _>>()?;
             facts.push((RelationId(*relation), args));
         }
+        let plain = |column: &Column| !matches!(column.kind, Type::Symbol | Type::Record(_));
+        let chooses = |(i, relation): (usize, &plan::Relation)| {
+            !relation.choices.is_empty() && !schemas[i].columns.iter().all(plain)
+        };
+        // What a keyed program answers must not depend on the keys before.
+        let ordinals =
+            plan.key.is_none() && (compiler.ordinals || plan.relations.iter().enumerate().any(chooses));
         for (relation, args) in facts {
             let tuple = args.iter().map(|arg| constant(values, arg)).collect::<Result<Vec<_>, _>>()?;
             relations[relation.0].give(&tuple)?;
@@ -151,7 +171,17 @@ impl Program {
         let initial = Database { relations, values: Values::default() };
         let names =
             schemas.iter().enumerate().map(|(i, schema)| (schema.name.clone(), RelationId(i))).collect();
-        Ok(Program { schemas, names, records, strata, shared: plan.shared, sources: plan.sources, initial })
+        Ok(Program {
+            schemas,
+            names,
+            records,
+            strata,
+            shared: plan.shared,
+            ordinals,
+            texts: plan.texts,
+            sources: plan.sources,
+            initial,
+        })
     }
 
     /// A database without input.
@@ -215,6 +245,27 @@ impl Program {
         Ok(())
     }
 
+    /// Note in which order symbols appear: in the program's text, then in the facts of a database, relation by
+    /// relation.
+    pub fn note_appearances(&self, database: &mut Database) {
+        if self.ordinals {
+            let Database { relations, values } = database;
+            self.appear_in_text(values);
+            let stated = self.initial.relations.iter().map(|relation| relation.facts().len());
+            for ((relation, schema), stated) in relations.iter().zip(&self.schemas).zip(stated) {
+                let facts = relation.facts();
+                facts[stated..].iter().for_each(|fact| schema.appear(&self.records, fact, values));
+            }
+        }
+    }
+
+    pub(crate) fn appear_in_text(&self, values: &mut Values) {
+        for text in &self.texts {
+            let symbol = values.symbol(text);
+            values.appear(&Type::Symbol, &[], symbol);
+        }
+    }
+
     /// A machine for the rules of this program.
     pub(crate) fn machine<'a>(
         &self,
@@ -252,33 +303,42 @@ impl Program {
         for relation in &stratum.relations {
             machine.database.relations[relation.0].settle()?;
             if self.schema(*relation).sorted {
-                let tuples = self.sorted(machine.database, *relation);
+                let values = &machine.database.values;
+                let by_text = |a, b| values.text(a).cmp(values.text(b));
+                let tuples = self.sorted(machine.database, *relation, by_text);
                 machine.database.relations[relation.0].replace(&tuples)?;
             }
         }
         Ok(())
     }
 
-    /// The tuples of a relation end to end, in the order of their values.
-    fn sorted(&self, database: &Database, relation: RelationId) -> Vec<i64> {
+    /// The tuples of a relation end to end, in the order of their values, symbols in the order that is given.
+    fn sorted(
+        &self,
+        database: &Database,
+        relation: RelationId,
+        symbols: impl Fn(i64, i64) -> Ordering,
+    ) -> Vec<i64> {
         let columns = &self.schema(relation).columns;
         let tuples = database.relations[relation.0].tuples();
         let mut tuples: Vec<&[i64]> = tuples.iter().collect();
         tuples.sort_unstable_by(|a, b| {
             let words = columns.iter().zip(a.iter().zip(b.iter()));
-            let mut orders =
-                words.map(|(column, (&x, &y))| database.values.compare(&column.kind, &self.records, x, y));
-            orders.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+            let mut orders = words.map(|(column, (&x, &y))| {
+                database.values.compare_by(&column.kind, &self.records, x, y, &symbols)
+            });
+            orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         });
         tuples.concat()
     }
 
-    /// Take candidates one by one, in their order, into the relations that they are for.
+    /// Take candidates one by one, in their order, symbols as they have appeared, into the relations that they are for.
     fn choose(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
         for &candidates in &stratum.candidates {
             let Some(relation) = self.schema(candidates).gives else { continue };
             let width = self.schema(relation).columns.len();
-            let words = self.sorted(machine.database, candidates);
+            let values = &machine.database.values;
+            let words = self.sorted(machine.database, candidates, |a, b| values.by_appearance(a, b));
             machine.database.relations[candidates.0].clear();
             let relation = &mut machine.database.relations[relation.0];
             for tuple in words.chunks_exact(width.max(1)) {

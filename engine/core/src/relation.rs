@@ -206,6 +206,12 @@ impl Relation {
         self.rows.word(row * self.arity + column)
     }
 
+    /// Copy a tuple, which may be new.
+    pub fn copy_tuple(&self, row: usize, to: &mut [i64]) {
+        let words = to.iter_mut().enumerate();
+        words.for_each(|(column, word)| *word = self.sink.word(&self.rows, row * self.arity + column));
+    }
+
     /// How many tuples there are, new ones too.
     pub fn len(&self) -> usize {
         self.sink.count()

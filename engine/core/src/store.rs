@@ -11,6 +11,7 @@ use crate::machine::profile::{Profile, Record};
 use crate::machine::Machine;
 use crate::program::{Program, Stratum, StratumId};
 use crate::relation::{Database, Relation};
+use crate::values::made;
 
 pub struct Store {
     pub program: Arc<Program>,
@@ -25,6 +26,15 @@ pub struct Store {
     seen: Vec<usize>,
     /// No fact has come since.
     settled: bool,
+    /// The facts whose symbols are to be noted as they appear, in the order in which they came: their relation, and
+    /// how many it has with them.
+    added: Vec<(RelationId, usize)>,
+    /// How many facts of each relation have been noted, or stand in the text.
+    noted: Vec<usize>,
+    /// How many symbols there were at the end of the last evaluation.
+    symbols: usize,
+    /// One of these has got another ordinal since.
+    renumbered: bool,
     /// What the rules of this evaluation take, if someone asks.
     profile: Option<Profile>,
 }
@@ -52,9 +62,26 @@ impl Store {
         for relation in program.strata.iter().flat_map(|stratum| &stratum.relations) {
             derived[relation.0] = true;
         }
-        let (database, done) = (program.database(), vec![false; program.strata.len()]);
+        let (mut database, done) = (program.database(), vec![false; program.strata.len()]);
         let seen = vec![0; given.len()];
-        Store { program, database, given, derived, done, seen, settled: true, profile: None }
+        let stated = program.initial.relations.iter().zip(&derived);
+        let noted = stated.map(|(facts, &derived)| if derived { 0 } else { facts.len() }).collect();
+        program.appear_in_text(&mut database.values);
+        let symbols = database.values.count();
+        Store {
+            program,
+            database,
+            given,
+            derived,
+            done,
+            seen,
+            settled: true,
+            added: Vec::new(),
+            noted,
+            symbols,
+            renumbered: false,
+            profile: None,
+        }
     }
 
     /// Add a fact.
@@ -65,7 +92,42 @@ impl Store {
             given.words.extend_from_slice(tuple);
             given.count += 1;
         }
-        Ok(self.database.relations[relation.0].give(tuple)?)
+        let facts = &mut self.database.relations[relation.0];
+        facts.give(tuple)?;
+        let last = if self.derived[relation.0] { self.given[relation.0].count } else { facts.len() };
+        match self.added.last_mut() {
+            Some(added) if added.0 == relation => added.1 = last,
+            _ => self.added.push((relation, last)),
+        }
+        Ok(())
+    }
+
+    /// The ordinal of a text.
+    pub fn ordinal(&mut self, text: &str) -> i64 {
+        self.note_appearances();
+        let values = &self.database.values;
+        values.find(text).map_or_else(|| made(text), |symbol| values.ordinal(symbol))
+    }
+
+    /// Note in which order symbols appear: those of facts as these were added.
+    fn note_appearances(&mut self) {
+        let Store { program, database: Database { relations, values }, given, derived, noted, .. } = self;
+        let before = values.appeared().len();
+        for (relation, end) in self.added.drain(..) {
+            let (schema, Given { words, .. }) = (program.schema(relation), &given[relation.0]);
+            let (width, facts) = (schema.columns.len(), &relations[relation.0]);
+            let first = std::mem::replace(&mut noted[relation.0], end);
+            let mut fact = vec![0; width];
+            for row in first..end {
+                if derived[relation.0] {
+                    fact.copy_from_slice(&words[row * width..][..width]);
+                } else {
+                    facts.copy_tuple(row, &mut fact);
+                }
+                schema.appear(&program.records, &fact, values);
+            }
+        }
+        self.renumbered |= values.appeared()[before..].iter().any(|&symbol| (symbol as usize) < self.symbols);
     }
 
     /// The facts of a relation: those that were given, and those of the program itself.
@@ -87,16 +149,29 @@ impl Store {
         for StratumId(stratum) in self.program.strata_of(outputs) {
             wanted[stratum] = true;
         }
-        let result = self.update(&wanted, limits);
-        self.settled = result.is_ok();
-        if result.is_err() {
-            self.done.fill(false);
-            self.seen.fill(0);
-            for relation in (0..self.given.len()).filter(|&relation| self.derived[relation]) {
-                reset(&self.program, &mut self.database, &self.given, RelationId(relation))?;
+        if self.program.ordinals {
+            self.note_appearances();
+            if std::mem::take(&mut self.renumbered) {
+                self.begin_anew()?;
             }
         }
+        let result = self.update(&wanted, limits);
+        self.settled = result.is_ok();
+        self.symbols = self.database.values.count();
+        if result.is_err() {
+            self.begin_anew()?;
+        }
         result
+    }
+
+    /// Forget what was computed.
+    fn begin_anew(&mut self) -> Result<(), Error> {
+        self.done.fill(false);
+        self.seen.fill(0);
+        for relation in (0..self.given.len()).filter(|&relation| self.derived[relation]) {
+            reset(&self.program, &mut self.database, &self.given, RelationId(relation))?;
+        }
+        Ok(())
     }
 
     /// The relations of which all is known that follows from the facts: an evaluation would not change them.
@@ -127,6 +202,9 @@ impl Store {
         })?;
         let pairs = shared.iter().zip(&ids).map(|((its, _), &mine)| Ok((program.relation(its)?, mine)));
         let pairs = pairs.collect::<Result<Vec<_>, Error>>()?;
+        if program.ordinals {
+            self.note_appearances();
+        }
         let mut database = program.database();
         let schemas = self.program.schemas.iter().map(|schema| schema.name.as_str());
         let given: FxHashMap<&str, &Given> =

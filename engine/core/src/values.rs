@@ -61,6 +61,11 @@ impl<T: ?Sized + Hash + Eq> Interner<T> {
         self.bytes + OVERHEAD * self.things.len()
     }
 
+    /// The number of a thing, if it has come.
+    pub fn find(&self, thing: &T) -> Option<i64> {
+        self.ids.get(thing).copied()
+    }
+
     pub fn intern(&mut self, thing: &T) -> i64
     where
         Arc<T>: for<'a> From<&'a T>,
@@ -77,18 +82,34 @@ impl<T: ?Sized + Hash + Eq> Interner<T> {
     }
 }
 
+/// The place of a symbol that has not appeared.
+const NOWHERE: i64 = -1;
+
+/// The ordinals of symbols that have not appeared have this bit, which no number of symbols has.
+const MADE: u64 = 1 << 62;
+
 /// The interned symbols and records.
 #[derive(Clone)]
 pub struct Values {
     symbols: Interner<str>,
     records: Interner<[i64]>,
+    /// The symbols of the program's text and of facts, in the order in which they first appeared there.
+    appeared: Vec<i64>,
+    /// By symbol its place among these, or `NOWHERE`.
+    places: Vec<i64>,
     /// How many bytes they may take.
     pub most: usize,
 }
 
 impl Default for Values {
     fn default() -> Self {
-        Values { symbols: Interner::default(), records: Interner::default(), most: usize::MAX }
+        Values {
+            symbols: Interner::default(),
+            records: Interner::default(),
+            appeared: Vec::new(),
+            places: Vec::new(),
+            most: usize::MAX,
+        }
     }
 }
 
@@ -108,6 +129,64 @@ impl Values {
 
     pub fn symbol(&mut self, text: &str) -> i64 {
         self.symbols.intern(text)
+    }
+
+    /// The symbol of a text, if there is one.
+    pub fn find(&self, text: &str) -> Option<i64> {
+        self.symbols.find(text)
+    }
+
+    /// Note that the symbols in a value have appeared, from left to right.
+    pub fn appear(&mut self, kind: &Type, records: &[Vec<Type>], word: i64) {
+        match kind {
+            Type::Symbol => {
+                let symbol = word as usize;
+                if self.places.len() <= symbol {
+                    self.places.resize(self.symbols.things.len(), NOWHERE);
+                }
+                if self.places[symbol] == NOWHERE {
+                    self.places[symbol] = self.appeared.len() as i64;
+                    self.appeared.push(word);
+                }
+            }
+            // As deep as what was read from Python.
+            Type::Record(Some(record)) if word != NIL => {
+                let fields = self.fields(word).clone();
+                for (kind, &field) in records[record.0].iter().zip(fields.iter()) {
+                    self.appear(kind, records, field);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The symbols that have appeared, in order.
+    pub fn appeared(&self) -> &[i64] {
+        &self.appeared
+    }
+
+    /// The number of a symbol by its first appearance; of others a hash of their text, which is no such number.
+    pub fn ordinal(&self, symbol: i64) -> i64 {
+        self.place(symbol).unwrap_or_else(|| made(self.text(symbol)))
+    }
+
+    fn place(&self, symbol: i64) -> Option<i64> {
+        self.places.get(symbol as usize).copied().filter(|&place| place != NOWHERE)
+    }
+
+    /// The order in which symbols are chosen: those that have appeared come first, in order, then others by their
+    /// text.
+    pub fn by_appearance(&self, a: i64, b: i64) -> Ordering {
+        match (self.place(a), self.place(b)) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            (None, None) => self.text(a).cmp(self.text(b)),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        }
+    }
+
+    /// How many symbols there are.
+    pub fn count(&self) -> usize {
+        self.symbols.things.len()
     }
 
     pub fn text(&self, symbol: i64) -> &Arc<str> {
@@ -130,12 +209,18 @@ impl Values {
 
     /// The order of two values of a type: numbers by value, symbols by their text (code points), records
     /// field by field after nil.
-    pub fn compare<'t>(
+    pub fn compare(&self, kind: &Type, records: &[Vec<Type>], a: i64, b: i64) -> Ordering {
+        self.compare_by(kind, records, a, b, |a, b| self.text(a).cmp(self.text(b)))
+    }
+
+    /// The same with another order of symbols.
+    pub fn compare_by<'t>(
         &self,
         mut kind: &'t Type,
         records: &'t [Vec<Type>],
         mut a: i64,
         mut b: i64,
+        symbols: impl Fn(i64, i64) -> Ordering,
     ) -> Ordering {
         // A loop, as records nest as deep as they like. Equal values are equal words.
         loop {
@@ -144,7 +229,7 @@ impl Values {
                 Type::Unsigned => return (a as u64).cmp(&(b as u64)),
                 Type::Float => return f64::from_bits(a as u64).total_cmp(&f64::from_bits(b as u64)),
                 _ if a == b => return Ordering::Equal,
-                Type::Symbol => return self.text(a).cmp(self.text(b)),
+                Type::Symbol => return symbols(a, b),
                 Type::Record(_) if a == NIL || b == NIL => return (a != NIL).cmp(&(b != NIL)),
                 Type::Record(record) => {
                     let kinds = record.map_or(&[][..], |record| &records[record.0]);
@@ -157,4 +242,12 @@ impl Values {
             }
         }
     }
+}
+
+/// The ordinal of a text that no text of the program and no fact has: FNV-1a, the same everywhere.
+pub fn made(text: &str) -> i64 {
+    let digest = text.bytes().fold(0xCBF2_9CE4_8422_2325, |digest: u64, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    });
+    (digest & (MADE - 1) | MADE) as i64
 }

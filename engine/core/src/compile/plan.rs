@@ -76,6 +76,9 @@ pub struct Plan<'a> {
     rules: Vec<&'a RawValue>,
     pub strata: Vec<Stratum>,
     pub sources: Vec<Source>,
+    /// The type of the key, in a keyed program.
+    #[serde(default)]
+    pub key: Option<String>,
     #[serde(default)]
     pub shared: usize,
     #[serde(default)]
@@ -83,6 +86,9 @@ pub struct Plan<'a> {
     /// The fields of each record type.
     #[serde(default)]
     pub records: BTreeMap<String, Vec<Column>>,
+    /// The symbols in the program's text, in order.
+    #[serde(default)]
+    pub texts: Vec<String>,
 }
 
 impl Plan<'_> {

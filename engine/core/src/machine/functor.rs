@@ -116,7 +116,7 @@ impl Functor {
             }
             (Functor::Length, _) => Ok(values.text(a).chars().count() as i64),
             (Functor::Substring, _) => Ok(substring(args, values)),
-            (Functor::Ordinal, Type::Symbol) => Ok(fnv(values.text(a).as_bytes())),
+            (Functor::Ordinal, Type::Symbol) => Ok(values.ordinal(a)),
             (Functor::Min | Functor::Max, _) => {
                 let order = values.compare(kind, &[], a, b);
                 Ok(
@@ -242,14 +242,6 @@ fn integer(text: &str) -> Option<i128> {
     let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let value = i128::from_str_radix(digits, radix).ok().filter(|_| plain)?;
     Some(sign * value)
-}
-
-/// FNV-1a, 64 bits: the same number for a text everywhere.
-fn fnv(bytes: &[u8]) -> i64 {
-    let digest = bytes.iter().fold(0xCBF2_9CE4_8422_2325, |digest: u64, &byte| {
-        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-    });
-    digest as i64
 }
 
 fn wrapping_power(mut base: u64, mut exponent: u64) -> u64 {

@@ -97,6 +97,7 @@ impl Program {
         let outputs = wanted(&self.program, outputs)?;
         let mut database = self.program.database();
         insert(&self.program, &mut database, facts)?;
+        self.program.note_appearances(&mut database);
         let strata = self.program.strata_of(&outputs);
         let program = &self.program;
         letting_go(py, limits, |limits| program.evaluate(&mut database, &strata, limits))?;

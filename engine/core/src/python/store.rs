@@ -228,6 +228,11 @@ impl Store {
         PyList::new(py, texts.collect::<Vec<_>>())
     }
 
+    /// The ordinal of a text.
+    fn ordinal(&self, py: Python, text: &str) -> i64 {
+        self.lock(py).ordinal(text)
+    }
+
     /// What finds proofs over arrays of words that this store has given.
     fn trace(&self, tables: Vec<trace::Table>) -> trace::Trace {
         trace::Trace::new(tables)
