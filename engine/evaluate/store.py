@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -97,6 +97,10 @@ class Store(Protocol):
 
     def ordinal(self, text: str) -> int:
         """The number of a symbol for the facts that there are."""
+        ...
+
+    def word(self, relation: str, column: int, value: Any) -> int | None:
+        """The word of a value in a column of symbols or records; None or any other where no tuple has it."""
         ...
 
     def trace(self, tables: Sequence[Any]) -> Any:
@@ -212,20 +216,28 @@ class ReferenceStore:
     def ordinal(self, text: str) -> int:
         return self._ordinals[text]
 
+    def word(self, relation: str, column: int, value: Any) -> int | None:
+        kind = self._plan.relations[self._plan.index(relation)].columns[column].type
+        return self._known(kind).get(value)
+
     def trace(self, tables: Sequence[Any]) -> Any:
         return None
 
     def _words(self, kind: str, values: list[Any]) -> Words:
         if kind in NUMERIC:
             return np.array(values, NUMERIC[kind]).view(np.int64)
-        known: dict[Any, int] = self._symbols if kind == "symbol" else self._values
+        known = self._known(kind)
         return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+
+    def _known(self, kind: str) -> dict[Any, int]:
+        """The symbols or the records by their numbers."""
+        return cast("dict[Any, int]", self._symbols) if kind == "symbol" else self._values
 
     def symbols(self, start: int) -> list[str]:
         return list(self._symbols)[start:]
 
     def values(self, relation: str, column: int, words: Words) -> list[Any]:
-        known = list(self._values)
+        known = list(self._known(self._plan.relations[self._plan.index(relation)].columns[column].type))
         return [known[word] for word in words]
 
 
@@ -247,6 +259,7 @@ class BranchStore:
         self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
         self.complete, self.ask, self.ask_found = inside.complete, inside.ask, inside.ask_found
         self.profile, self.trace, self.ordinal = inside.profile, inside.trace, inside.ordinal
+        self.word = inside.word
         self.columns, self.found, self.symbols = inside.columns, inside.found, inside.symbols
 
     def add(self, relation: str, rows: Rows) -> None:

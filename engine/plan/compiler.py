@@ -51,12 +51,14 @@ from .planner import Schema
 @dataclass(frozen=True)
 class Written:
     """The clauses of a program with the places of their rules, the kinds of their variables, and the types of
-    the arguments of functors by the place and name of these; apart from them those that delete tuples."""
+    the arguments of functors by the place and name of these; apart from them those that delete tuples, and
+    the types that are declared."""
 
     clauses: tuple[tuple[Source, Clause], ...]
     kinds: tuple[Mapping[str, str], ...]
     types: Mapping[tuple[int, str], str]
     subsuming: tuple[Clause, ...]
+    declared: Types
 
 
 def compile_program(request: Request) -> tuple[Plan, Sources, list[Diagnostic]]:
@@ -285,7 +287,7 @@ class _Compiler:
                         kind = argument_kinds(term, kind, kinds, self.types)[0]
                         kinds_of_calls[term.at, term.name] = plan_type(kind)
         subsuming = tuple(clause for clause, _ in self.written if clause.subsumes)
-        return Written(tuple(found), tuple(kinds_of_clauses), kinds_of_calls, subsuming)
+        return Written(tuple(found), tuple(kinds_of_clauses), kinds_of_calls, subsuming, self.types)
 
     def check_recursion(
         self,

@@ -100,6 +100,25 @@ def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...]
     return planner.values(_Body(), clause.head)
 
 
+class Expressions:
+    """The terms of a clause as expressions, in which variables are the registers that are given. There are
+    no aggregates and ranges in them."""
+
+    def __init__(
+        self, clause: Clause, kinds: Mapping[str, str], types: Types, registers: Mapping[str, int]
+    ) -> None:
+        self._planner = _Planner(clause, kinds, Schema({}, {}, types))
+        self._planner.registers.update(registers)
+
+    def value(self, term: Term, kind: str) -> Expression:
+        """The expression for a term of a kind."""
+        return self._planner.value(_Body(), term, kind)
+
+    def compared(self, literal: Comparison) -> str:
+        """The kind of the sides of a comparison."""
+        return self._planner.compared(literal)
+
+
 @dataclass
 class _Item:
     """A literal, its variables, and when it is to be placed; a slow one holds an aggregate or range."""
@@ -308,11 +327,7 @@ class _Planner:
                 if isinstance(target, Record) and (not variables(target) <= known or holds_wildcard(target)):
                     self.unpack(body, target, value)
                     return
-        kind = (
-            "symbol"
-            if operator.endswith(("match", "contains"))
-            else self.kind(left) or self.kind(right) or "number"
-        )
+        kind = self.compared(literal)
         body.steps.append(
             ("test", operator, plan_type(kind), self.value(body, left, kind), self.value(body, right, kind))
         )
@@ -415,6 +430,12 @@ class _Planner:
             return self.range(body, args, kind)
         name = "cat" if term.name == "+" and kinds[0] == "symbol" else term.name
         return ("call", name, plan_type(kinds[0]), *args)
+
+    def compared(self, literal: Comparison) -> str:
+        """The kind of the sides of a comparison."""
+        if literal.operator.endswith(("match", "contains")):
+            return "symbol"
+        return self.kind(literal.left) or self.kind(literal.right) or "number"
 
     def kind(self, term: Term) -> str | None:
         return kind_of(term, self.kinds, self.schema.types)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..evaluate.store import NUMERIC, Found, Store, Words
-from ..plan.plan import Plan, Relation
+from ..plan.plan import Column, Plan, Relation
 from .matching import Row
 
 _FEW = 32  # words of a column for which it is not worth while to group it
@@ -36,7 +36,7 @@ class StoredExtents:
         self._found: dict[str, Extent] = {}
         self._ordered: dict[str, Extent] = {}  # by height
         self._left: dict[str, Extent] = {}  # of these what is left in the end
-        self._values = _Values(store)
+        self._texts = _Texts(store)
 
     def at_height(self, found: Mapping[str, Found], replaced: Container[str]) -> None:
         """Take relations in the order of heights; of those in ``replaced`` also tuples that are gone."""
@@ -75,33 +75,31 @@ class StoredExtents:
 
     def _extent(self, relation: str, found: Found) -> Extent:
         count = len(found[0][0]) if found[0] else self._store.count(relation)
-        return Extent(self._relations[relation], found, count, self._values)
+        return Extent(self._relations[relation], found, count, self._texts)
 
 
-class _Values:
-    """What the words of symbols and records stand for."""
+class _Texts:
+    """The texts of symbols: few are asked for one by one, many all at once."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.texts: list[str] = []
-        self.numbers: dict[str, int] = {}
+        self._known: dict[int, str] = {}
 
-    def text(self, number: int) -> str:
-        """The text of a symbol."""
-        if number >= len(self.texts):
-            self._read()
-        return self.texts[number]
+    def text(self, relation: str, column: int, word: int) -> str:
+        """The text of a word of a column."""
+        found = self._known.get(word)
+        return self.texts(relation, column, np.array([word]))[0] if found is None else found
 
-    def number(self, text: str) -> int | None:
-        """The number of a symbol; None where there is no such text."""
-        if text not in self.numbers:
-            self._read()
-        return self.numbers.get(text)
-
-    def _read(self) -> None:
-        for text in self.store.symbols(len(self.texts)):
-            self.numbers[text] = len(self.texts)
-            self.texts.append(text)
+    def texts(self, relation: str, column: int, words: Words) -> list[str]:
+        """The texts of some words of a column."""
+        wanted, known = words.tolist(), self._known
+        new = [word for word in wanted if word not in known]
+        if len(known) + len(new) > _MANY and new:
+            known.update(enumerate(self.store.symbols(0)))
+        elif new:
+            found = self.store.values(relation, column, np.array(new, np.int64))
+            known.update(zip(new, found, strict=True))
+        return [known[word] for word in wanted]
 
 
 class Hits(NamedTuple):
@@ -147,7 +145,7 @@ class Hits(NamedTuple):
 class Extent:
     """A relation in the order of rounds; ``starts`` are the first tuples of each but the first."""
 
-    def __init__(self, relation: Relation, found: Found, count: int, values: _Values) -> None:
+    def __init__(self, relation: Relation, found: Found, count: int, texts: _Texts) -> None:
         # What is read as it is may have 32 bits.
         narrow = [column.type in ("number", "symbol") for column in relation.columns]
         columns = zip(found[0], narrow, strict=True)
@@ -155,7 +153,7 @@ class Extent:
         self.starts = found[1].tolist()
         self.count = count
         self._relation = relation
-        self._values = values
+        self._texts = texts
         self._every = tuple(range(len(self.columns)))
         # Zeros of floats are equal, but have two words.
         self._floats = {i for i, column in enumerate(relation.columns) if column.type == "float"}
@@ -165,7 +163,7 @@ class Extent:
         self._parts: dict[tuple[int, int, int], dict[int, list[int]]] = {}
         self._asked: dict[tuple[int, int, int], int] = {}
         self._readers = [self._reader(column) for column in range(len(self.columns))]
-        self._words: dict[int, dict[Any, int]] = {}  # of records, by column
+        self._words: dict[int, dict[Any, int | None]] = {}  # of symbols and records, by column
         self._numbers: dict[Row, int | None] = {}  # of tuples that were asked for
         self._tuples: list[Row] = []
         self._indexes: dict[tuple[int, ...], dict[Any, list[int]]] = {}  # by columns and what these have
@@ -193,9 +191,9 @@ class Extent:
         return self._numbers[row]
 
     @property
-    def is_exact(self) -> bool:
-        """Whether values are equal where their words are."""
-        return not self._floats
+    def declared(self) -> tuple[Column, ...]:
+        """The columns as they are declared."""
+        return self._relation.columns
 
     def row(self, number: int) -> Row:
         """The tuple of a number."""
@@ -277,27 +275,24 @@ class Extent:
         kind = self._relation.columns[column].type
         if kind == "number":
             return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else None
-        if kind == "symbol":
-            return self._values.number(value)
         if kind in NUMERIC:
             try:
                 return int(np.array(value, NUMERIC[kind]).view(np.int64))
             except (OverflowError, TypeError, ValueError):
                 return None
-        if column not in self._words:
-            distinct = np.unique(self.columns[column])
-            values = self._values.store.values(self._relation.name, column, distinct)
-            self._words[column] = dict(zip(values, distinct.tolist(), strict=True))
-        return self._words[column].get(value)
+        words = self._words.setdefault(column, {})
+        if value not in words:
+            words[value] = self._texts.store.word(self._relation.name, column, value)
+        return words[value]
 
     def _reader(self, column: int) -> Callable[[int], Any]:
         """What reads the value of a row."""
         words, kind = self.columns[column], self._relation.columns[column].type
         if kind in NUMERIC:
             return (words if kind == "number" else words.view(NUMERIC[kind])).item
+        store, name = self._texts.store, self._relation.name
         if kind == "symbol":
-            return lambda row: self._values.text(words.item(row))
-        store, name = self._values.store, self._relation.name
+            return lambda row: self._texts.text(name, column, words.item(row))
         return lambda row: store.values(name, column, words[row : row + 1])[0]
 
     def _values_of(self, column: int, numbers: Words | slice) -> list[Any]:
@@ -306,8 +301,8 @@ class Extent:
         if kind in NUMERIC:
             return list((words if kind == "number" else words.view(NUMERIC[kind])).tolist())
         if kind == "symbol":
-            return [self._values.text(word) for word in words.tolist()]
-        return self._values.store.values(self._relation.name, column, words)
+            return self._texts.texts(self._relation.name, column, words)
+        return self._texts.store.values(self._relation.name, column, words)
 
 
 def _among(found: Found, columns: Sequence[Words]) -> Found:

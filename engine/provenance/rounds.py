@@ -1,8 +1,8 @@
 """What the rounds of an evaluation say of the heights of tuples.
 
-In a stratum whose rules all start from tuples of one height, such as facts, the tuples of a round are of one
-height, one more than those of the round before. Where there is no recursion a tuple's height follows from
-those of its premises.
+In a stratum whose rules all start from tuples of one height, such as facts, or that starts from facts of its
+own alone, the tuples of a round are of one height, one more than those of the round before. Where there is no
+recursion a tuple's height follows from those of its premises.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Rounds:
         noting = {name for name, each in clauses.items() if any(clause.notes for _, clause in each)}
         for together, stratum in strata:
             names = together - noting  # a tuple that notes a round is found in that round, not in the next
-            if not any(map(facts, names)):
-                offset = self._offset(names) if at_once and not _chooses(plan, stratum) else None
-                if offset is not None:
-                    self.offsets.update(dict.fromkeys(names, offset))
-                    self.layers.update(dict.fromkeys(names, 0))
-                if not stratum.recursive and not names & closed:
-                    self._levels.update((name, self._level(name)) for name in names)
+            given = any(map(facts, names))
+            offset = self._offset(names, given) if at_once and not _chooses(plan, stratum) else None
+            if offset is not None:
+                self.offsets.update(dict.fromkeys(names, offset))
+                self.layers.update(dict.fromkeys(names, 0))
+            if not given and not stratum.recursive and not names & closed:
+                self._levels.update((name, self._level(name)) for name in names)
             if not stratum.recursive and not names & closed and not names & set(self.offsets):
                 self._layer(names)
             self._layer(noting & together)
@@ -69,10 +69,10 @@ class Rounds:
         top = tops.pop() if len(tops) == 1 else None
         return None if top is None else top + 1
 
-    def _offset(self, names: Collection[str]) -> int | None:
-        """The height of the tuples from which all rules of a stratum start; None where they differ, or where
-        rules take others on the way."""
-        start: set[int | None] = set()
+    def _offset(self, names: Collection[str], given: bool) -> int | None:
+        """The height of the tuples from which all rules of a stratum start, one below that of facts where it
+        starts from its own; None where they differ, or where rules take others on the way."""
+        start: set[int | None] = {-1} if given else set()
         way: set[int | None] = {0}
         for name in names:
             for _, clause in self._clauses.get(name, ()):

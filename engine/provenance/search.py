@@ -156,7 +156,7 @@ class Search:
                         reached[use.relation] = None
                         waiting.append(use.relation)
             tables = [self._table(name, name in reached) for name in reached | denied]
-            self._traces[goal] = Trace(self._store, tables, self._matcher, self._step)
+            self._traces[goal] = Trace(self._store, tables, self._matcher, self._written.declared, self._step)
         return self._traces[goal]
 
     def _table(self, name: str, reached: bool) -> Table:

@@ -1,11 +1,13 @@
 """Proofs that the core finds, as arrays: no Python object is made of a step that nobody looks at.
 
-Where the clauses of a relation have only atoms, denied ones and comparisons of words, and the heights of its
-tuples are known, the core finds what a tuple follows from. Of others the search says it, step by step.
+Where the clauses of a relation have only atoms, denied ones and comparisons, without aggregates and ranges,
+and the heights of its tuples are known, the core finds what a tuple follows from. Of others the search says
+it, step by step.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -13,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...collector import no_collections
-from ..analysis.scopes import variables
-from ..evaluate.functors import wrap
+from ..analysis.scopes import holds_generator, variables
+from ..analysis.types import Types, plan_type
 from ..evaluate.store import Store
 from ..language.syntax import (
     Atom,
@@ -22,12 +24,16 @@ from ..language.syntax import (
     Clause,
     Comparison,
     Constant,
+    Counter,
     Negation,
+    Record,
     Variable,
     Wildcard,
 )
 from ..language.syntax import Term as Syntax
+from ..language.walk import terms
 from ..plan.plan import Source
+from ..plan.planner import Expressions
 from .bodies import Key
 from .extents import Extent
 from .matching import INTEGERS, Bindings, Matcher, Row
@@ -36,10 +42,9 @@ from .proof import Proof, shown
 _OPEN, _ASKED = -2, -3
 _MANY = 100_000  # steps after which signals are looked at
 
-# A variable and what is added to it; or a word; neither: any value will do.
-Term = tuple[int | None, int | None]
+# An expression of a plan, over the variables of a clause by their numbers; or ("any",), or a record of such.
+Term = tuple[object, ...]
 CoreAtom = tuple[int, list[Term]]
-_ORDERS = {"=": [0], "!=": [-1, 1], "<": [-1], "<=": [-1, 0], ">": [1], ">=": [0, 1]}
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -74,15 +79,15 @@ class Table(NamedTuple):
 
 
 class CoreClause(NamedTuple):
-    """A clause as the core takes it. ``tests`` are comparisons: the orders for which they hold, whether these
-    are signed, and the sides."""
+    """A clause as the core takes it. ``tests`` are comparisons: operators, types and sides. Atoms have
+    patterns: what is computed in them is a variable, and computed by an equation."""
 
     number: int
     head: list[Term]
     body: list[CoreAtom]
     variables: int
     higher: bool
-    tests: list[tuple[list[int], bool, Term, Term]]
+    tests: list[tuple[str, str, Term, Term]]
     denied: list[CoreAtom]
 
 
@@ -94,89 +99,59 @@ class Trace:
     """Finds proofs over ``tables``; ``ask`` says what tuples follow from that the core cannot tell."""
 
     def __init__(
-        self, store: Store, tables: Sequence[Table], matcher: Matcher, ask: Callable[[Key], Step]
+        self,
+        store: Store,
+        tables: Sequence[Table],
+        matcher: Matcher,
+        types: Types,
+        ask: Callable[[Key], Step],
     ) -> None:
-        self._tables, self._matcher, self._ask = tables, matcher, ask
+        self._tables, self._matcher, self._ask, self._types = tables, matcher, ask, types
         self._numbers = {table.name: number for number, table in enumerate(tables)}
-        self._rules = matcher.rules
         self._clauses: list[tuple[Source, Clause]] = []
         self._core = store.trace([self._table(table) for table in tables])
 
     def _table(self, table: Table) -> Any:
         extent, derived = table.extent, None
-        if table.clauses is not None and self._is_known(table):
+        if table.clauses is not None and _is_known(table):
             known = len(self._clauses)
             try:
-                clauses = [self._clause(*each) for each in table.clauses]
-                derived = (np.array(extent.starts, np.int64), table.offset, clauses)
+                clauses = [self._clause(*each)._asdict() for each in table.clauses]
+                derived = (np.array(extent.starts, np.int64), table.offset, json.dumps(clauses))
             except _BeyondError:
                 del self._clauses[known:]
         return extent.columns, extent.count, table.clauses is None, derived
 
     def _clause(self, source: Source, clause: Clause, higher: bool) -> CoreClause:
         """A clause as the core takes it."""
-        names: dict[str, int] = {}
-        kinds = self._rules.kinds(clause)
-        _, head = self._atom(clause.head, names)
-        found = CoreClause(len(self._clauses), head, [], 0, higher, [], [])
+        terms = _Terms(clause, self._matcher.rules.kinds(clause), self._types)
+        _, head = self._atom(clause.head, terms)
+        body: list[CoreAtom] = []
+        denied: list[CoreAtom] = []
         for literal in clause.body:
             if isinstance(literal, Atom):
-                found.body.append(self._atom(literal, names))
-                if not self._is_known(self._tables[found.body[-1][0]]):
+                body.append(self._atom(literal, terms))
+                if not _is_known(self._tables[body[-1][0]]):
                     raise _BeyondError
             elif isinstance(literal, Negation):
-                found.denied.append(self._atom(literal.atom, names))
-                if not self._tables[found.denied[-1][0]].whole:
+                denied.append(self._atom(literal.atom, terms))
+                if not self._tables[denied[-1][0]].whole:
                     raise _BeyondError
-            elif isinstance(literal, Comparison) and literal.operator in _ORDERS:
-                sides = (self._term(literal.left, names), self._term(literal.right, names))
-                used = {kinds.get(v) for side in (literal.left, literal.right) for v in variables(side)}
-                alike = ("symbol",) if literal.operator in ("=", "!=") else ()
-                if len(used) != 1 or not used.issubset((*INTEGERS, *alike)):
-                    raise _BeyondError
-                found.tests.append((_ORDERS[literal.operator], used == {"number"}, *sides))
-            else:
+            elif isinstance(literal, Comparison):
+                terms.comparison(literal)
+            elif not literal.value:
                 raise _BeyondError
         self._clauses.append((source, clause))
-        return found._replace(variables=len(names))
+        number = len(self._clauses) - 1
+        return CoreClause(number, head, body, terms.count, higher, terms.tests, denied)
 
-    def _atom(self, atom: Atom, names: dict[str, int]) -> CoreAtom:
+    def _atom(self, atom: Atom, terms: _Terms) -> CoreAtom:
         number = self._numbers.get(atom.name)
-        if number is None or not self._tables[number].extent.is_exact:
+        if number is None:
             raise _BeyondError
-        terms: list[Term] = []
-        for column, term in enumerate(self._rules.args(atom)):
-            if isinstance(term, Constant):
-                word = self._tables[number].extent.word(column, term.value)
-                if word is None:
-                    raise _BeyondError
-                terms.append((None, word))
-            elif isinstance(term, Wildcard):
-                terms.append((None, None))
-            else:
-                terms.append(self._term(term, names))
-        return number, terms
-
-    def _term(self, term: Syntax, names: dict[str, int]) -> Term:
-        """A variable, an integer, or a variable to which one is added."""
-        if isinstance(term, Variable):
-            return names.setdefault(term.name, len(names)), 0
-        if isinstance(term, Constant) and isinstance(term.value, int):
-            return None, wrap(term.value, "number")
-        if isinstance(term, Call) and self._rules.types.get((term.at, term.name)) in INTEGERS:
-            match term.name, term.args:
-                case ("+", (Variable(name), Constant(int(more)))) | (
-                    "+",
-                    (Constant(int(more)), Variable(name)),
-                ):
-                    return names.setdefault(name, len(names)), wrap(more, "number")
-                case ("-", (Variable(name), Constant(int(less)))):
-                    return names.setdefault(name, len(names)), wrap(-less, "number")
-        raise _BeyondError
-
-    def _is_known(self, table: Table) -> bool:
-        """Whether the core can tell which tuples of a relation are below a height, and which are equal."""
-        return table.extent.is_exact and (table.clauses is None or table.offset is not None)
+        kinds = [self._types.kinds[column.type_name] for column in self._tables[number].extent.declared]
+        args = self._matcher.rules.args(atom)
+        return number, [terms.pattern(term, kind) for term, kind in zip(args, kinds, strict=True)]
 
     def proof(self, relation: str, row: Row, depth: int | None) -> Proof | None:
         """The proof of a tuple; None where tuples are in it that are gone, or the core finds no proofs."""
@@ -205,6 +180,67 @@ class Trace:
         table = self._numbers.get(relation)
         number = None if table is None else self._tables[table].extent.number(row)
         return None if table is None or number is None else (table, number)
+
+
+def _is_known(table: Table) -> bool:
+    """Whether the core can tell which tuples of a relation are below a height."""
+    return table.clauses is None or table.offset is not None
+
+
+class _Terms:
+    """The terms of a clause for the core, and ``tests`` of them."""
+
+    def __init__(self, clause: Clause, kinds: Mapping[str, str], types: Types) -> None:
+        parts = [clause.head, *(x.atom if isinstance(x, Negation) else x for x in clause.body)]
+        names = sorted(set().union(*(variables(term) for part in parts for term in terms(part))))
+        self._expressions = Expressions(clause, kinds, types, {name: i for i, name in enumerate(names)})
+        self._types = types
+        self.count = len(names)
+        self.tests: list[tuple[str, str, Term, Term]] = []
+
+    def pattern(self, term: Syntax, kind: str) -> Term:
+        """A term that a value may be matched with."""
+        if isinstance(term, Wildcard | Counter):
+            return ("any",)
+        if isinstance(term, Record):
+            fields = self._types.fields[kind]
+            return ("record", *(self.pattern(t, k) for t, k in zip(term.args, fields, strict=True)))
+        value = self.value(term, kind)
+        if value[0] != "call" or _is_shifted(term, kind):
+            return value
+        new = ("reg", self.count)
+        self.count += 1
+        self.tests.append(("=", plan_type(kind), new, value))
+        return new
+
+    def value(self, term: Syntax, kind: str) -> Term:
+        """A term that is computed."""
+        if holds_generator(term):
+            raise _BeyondError
+        return self._expressions.value(term, kind)
+
+    def comparison(self, literal: Comparison) -> None:
+        """A test more."""
+        kind = self._expressions.compared(literal)
+        sides = (literal.left, literal.right)
+        if literal.operator == "=":
+            left, right = (
+                self.pattern(s, kind) if isinstance(s, Record | Wildcard) else self.value(s, kind)
+                for s in sides
+            )
+        else:
+            left, right = (self.value(side, kind) for side in sides)
+        self.tests.append((literal.operator, plan_type(kind), left, right))
+
+
+def _is_shifted(term: Syntax, kind: str) -> bool:
+    """Whether a term is a variable to which an integer is added."""
+    if not isinstance(term, Call) or kind not in INTEGERS:
+        return False
+    match term.name, term.args:
+        case ("+", (Variable(), Constant()) | (Constant(), Variable())) | ("-", (Variable(), Constant())):
+            return True
+    return False
 
 
 class Steps:

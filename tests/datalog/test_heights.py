@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardlog.datalog import Program
 from shardlog.engine.language.syntax import Atom
+from shardlog.engine.provenance import search
 from shardlog.engine.provenance.matching import Extents, Matcher
 from shardlog.engine.provenance.proof import Proof
 from shardlog.engine.provenance.search import Search
@@ -70,6 +71,23 @@ def test_a_fact_of_a_relation_with_rules_has_no_height(backend: Any) -> None:
     assert {f: height(made, f) for f in ("b(2)", "b(9)", "b(3)", "b(4)", "b(5)", "c(0)")} == {
         "b(2)": 0, "b(9)": 0, "b(3)": 1, "b(4)": 1, "b(5)": 2, "c(0)": 2
     }  # fmt: skip
+
+
+@BACKENDS
+def test_a_relation_that_starts_from_its_own_facts_has_the_heights_of_its_rounds(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Program(
+        ".decl e(x: number, y: number)\ne(1, 2). e(2, 3). e(3, 1).\n"
+        ".decl a(x: number)\n.decl b(x: number)\na(1). a(3).\nb(y) :- a(x), e(x, y).\n"
+        "a(y) :- b(x), e(x, y).",
+        backend=backend,
+    )
+    made.add("b", [(7,)])
+    made.run()
+    monkeypatch.setattr(search, "compile_heights", None)  # nothing is found once more
+    facts = ("a(1)", "a(2)", "a(3)", "b(1)", "b(2)", "b(3)", "b(7)")
+    assert [height(made, fact) for fact in facts] == [0, 2, 0, 1, 1, 3, 0]
 
 
 @BACKENDS

@@ -1,4 +1,4 @@
-"""Every tuple of a program has a proof, and the checker agrees."""
+"""Every tuple of a program has a proof, the checker agrees, and it does not matter who finds it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardlog.datalog import Program
+from shardlog.engine.provenance.proof import Proof
 from shardlog.engine.provenance.proof_check import Checker
+from shardlog.engine.provenance.search import Search
 
+from ..engine.test_random_programs import EVERYTHING, facts
 from .test_program import ALL, FACTS
+from .test_random_programs import RULES, Facts, program
 
 
 @pytest.mark.parametrize("backend", ["core", "reference"])
@@ -34,3 +38,125 @@ def test_every_tuple_has_a_proof(backend: Any, steps: list[dict[str, Any]]) -> N
             assert proof is not None
             assert not any(step.open for step in proof.steps())
             assert checker.check(proof)
+
+
+# ---- The search, and the core that finds many steps at once ----------------------------------------------
+
+
+class Untraced:
+    """A store in which the core finds no proofs."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def trace(self, tables: Any) -> None:
+        return None
+
+
+def searched(made: Program) -> Search:
+    """The search for proofs without the core."""
+    store: Any = Untraced(made._inside)
+    return Search(made._program.plan, made._request, made._search._written, store, limits=made.limits)
+
+
+@given(RULES, facts())
+@settings(deadline=None, max_examples=50)
+def test_the_core_finds_proofs_as_low_as_the_search_does(found: Any, given_facts: Facts) -> None:
+    pytest.importorskip("shardlog.engine._core")
+    made = program(found)
+    for name, rows in given_facts.items():
+        made.add(name, rows)
+    made.run()
+    other = searched(made)
+    checker = Checker(made._program.plan, given_facts, made._search.rules, made._search.extents)
+    for name in EVERYTHING:
+        for row in made.rows(name):
+            proofs = [made._search.proof(name, row), other.proof(name, row)]
+            for proof in proofs:
+                assert proof is not None
+                assert not any(step.open for step in proof.steps())
+                assert checker.check(proof)
+            assert deep(proofs[0]) == deep(proofs[1])
+
+
+def deep(proof: Proof | None) -> int:
+    """The longest way from a tuple to a fact, where pairs that an equivalence adds count for nothing."""
+    assert proof is not None
+    found: dict[int, int] = {}
+    for step in reversed(list(proof.steps())):
+        waiting = [step]
+        while waiting:
+            missing = [p for p in waiting[-1].premises if id(p) not in found]
+            waiting += missing
+            if not missing:
+                last = waiting.pop()
+                found[id(last)] = max((found[id(p)] for p in last.premises), default=0) + bool(last.source)
+    return found[id(proof)]
+
+
+# Each tuple has one proof, and many rules compute what cannot be inverted.
+EACH = """
+.type List = [head: number, tail: List]
+.type Tree = Leaf {n: number} | Node {left: Tree, name: symbol, n: number}
+.decl e(x: number, y: number)
+.decl start(x: number)
+start(0).
+.decl state(x: number, n: number)
+state(x, 7) :- start(x).
+/// {n} comes of {m}
+state(y, n) :- state(x, m), e(x, y), n = (m * 31 + y) % 10007.
+.decl list(l: List)
+list([0, nil]).
+list([y, [x, l]]) :- list([x, l]), e(x, y), x + y < 60.
+.decl tree(t: Tree)
+tree($Leaf(0)).
+tree($Node($Leaf(x), cat("n", to_string(y)), y)) :- tree($Leaf(x)), e(x, y).
+tree($Leaf(y)) :- tree($Node(_, name, y)), strlen(name) < 4.
+.decl text(s: symbol)
+text("t0").
+/// {s} was {t}
+text(s) :- text(t), x = to_number(substr(t, 1, 9)), e(x, y), s = cat("t", to_string(y)), match("t.*", t).
+.decl weight(x: number, w: float)
+weight(0, 0.5).
+weight(y, w * 1.5 - 0.25) :- weight(x, w), e(x, y), w < 1000.0.
+.decl bits(x: unsigned)
+bits(1u).
+bits((x bshl 1u) bxor 5u) :- bits(x), x < 100000u, !even(x), !list([as(x, number), nil]).
+.decl even(x: unsigned)
+even(x) :- e(_, y), x = to_unsigned(y), x % 2u = 0u, x > 1u.
+.decl safe(x: number)
+safe(x) :- e(x, _), x > 0.
+.decl quotient(n: number)
+quotient(n) :- e(x, _), safe(x), n = 100000 / x.
+.decl named(x: number, n: number)
+named(x, n) :- e(x, _), n = ord(cat("t", to_string(x))).
+"""
+GOALS = {"state": 41, "list": 31, "tree": 81, "text": 40, "weight": 40, "bits": 16, "quotient": 2, "named": 1}
+
+
+def test_functors_records_and_branches_are_seen_through_by_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("shardlog.engine._core")
+    made = Program(EACH)
+    made.add("e", [(i, i + 1) for i in range(40)])
+    made.run()
+    other = searched(made)
+    goals = [(name, row) for name in GOALS for row in made._inside.rows(name)]
+    expected = [other.proof(*goal) for goal in goals]
+    monkeypatch.setattr(made._search, "_step", None)  # the core asks for nothing
+    for goal, proof in zip(goals, expected, strict=True):
+        found = made._search.proof(*goal)
+        assert found is not None
+        assert proof is not None
+        assert list(map(told, found.steps())) == list(map(told, proof.steps()))
+    deepest = {
+        name: max(deep(p) for p, g in zip(expected, goals, strict=True) if g[0] == name) for name in GOALS
+    }
+    assert deepest == GOALS
+
+
+def told(step: Proof) -> Any:
+    below = [[(p.relation, p.row) for p in each] for each in (step.premises, step.counted)]
+    return step.relation, step.row, step.source, *below, dict(step.bindings), step.open

@@ -1,5 +1,6 @@
 //! From the plan's JSON to rules that run.
 
+pub(crate) mod clauses;
 pub(crate) mod plan;
 pub mod step;
 

@@ -94,6 +94,11 @@ const LARGEST: usize = 1_000_000;
 /// So many tuples take longer to sort than to get the interpreter's lock back.
 const MANY: usize = 100_000;
 
+/// The word of a value of a type; None where it is of another.
+pub fn word(program: &Program, values: &mut Values, kind: &Type, value: &Bound<PyAny>) -> Option<i64> {
+    to_word(program, values, kind, value, DEEPEST).ok()
+}
+
 /// `levels`: how much deeper records may nest.
 fn to_word(
     program: &Program,

@@ -48,7 +48,7 @@ impl Store {
         Store { store: Mutex::new(store::Store::new(program.clone())), program }
     }
 
-    fn lock(&self, py: Python) -> MutexGuard<'_, store::Store> {
+    pub fn lock(&self, py: Python) -> MutexGuard<'_, store::Store> {
         self.store.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -228,14 +228,22 @@ impl Store {
         PyList::new(py, texts.collect::<Vec<_>>())
     }
 
+    /// The word of a value in a column; None where it does not fit there.
+    fn word(&self, py: Python, relation: &str, column: usize, value: &Bound<PyAny>) -> PyResult<Option<i64>> {
+        let relation = self.program.relation(relation)?;
+        let columns = &self.program.schema(relation).columns;
+        let values = &mut self.lock(py).database.values;
+        Ok(columns.get(column).and_then(|column| convert::word(&self.program, values, &column.kind, value)))
+    }
+
     /// The ordinal of a text.
     fn ordinal(&self, py: Python, text: &str) -> i64 {
         self.lock(py).ordinal(text)
     }
 
     /// What finds proofs over arrays of words that this store has given.
-    fn trace(&self, tables: Vec<trace::Table>) -> trace::Trace {
-        trace::Trace::new(tables)
+    fn trace(this: &Bound<Self>, tables: Vec<trace::Table>) -> PyResult<trace::Trace> {
+        trace::Trace::new(this, tables)
     }
 
     /// The values that words stand for in a column of a relation.

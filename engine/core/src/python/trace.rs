@@ -3,8 +3,10 @@
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 
+use super::store::Store;
 use super::EngineError;
-use crate::trace::{self, Atom, Clause, How, Origin, Relation, Term, Test, Words};
+use crate::compile::clauses::clauses;
+use crate::trace::{self, How, Origin, Relation, Words};
 
 /// The words of a column, in 32 or 64 bits.
 #[derive(FromPyObject)]
@@ -29,27 +31,9 @@ impl Read<'_> {
     }
 }
 
-/// A variable by its number, with what is added to it; or a word; or what may be anything.
-type Given = (Option<usize>, Option<i64>);
-/// An atom: the number of its relation, and its terms.
-type GivenAtom = (usize, Vec<Given>);
-
-#[derive(FromPyObject)]
-pub struct GivenClause {
-    number: usize,
-    head: Vec<Given>,
-    body: Vec<GivenAtom>,
-    /// How many variables it has.
-    variables: usize,
-    /// Whether what it gives follows from more than facts.
-    higher: bool,
-    /// For which orders of the sides comparisons hold, whether these are signed, and they.
-    tests: Vec<(Vec<i8>, bool, Given, Given)>,
-    denied: Vec<GivenAtom>,
-}
-
-/// The first tuple of each round but the first, what is to be added to the number of a round for the height, and clauses.
-type Derived<'py> = (PyReadonlyArray1<'py, i64>, i64, Vec<GivenClause>);
+/// The first tuple of each round but the first, what is to be added to the number of a round for the height, and clauses
+/// as JSON.
+type Derived<'py> = (PyReadonlyArray1<'py, i64>, i64, String);
 /// The columns of a relation, how many tuples it has, whether all are facts, and how else they are had, if that is known.
 pub type Table<'py> = (Vec<Column>, usize, bool, Option<Derived<'py>>);
 type Numbers<'py> = Bound<'py, PyArray1<i64>>;
@@ -58,26 +42,29 @@ type Numbers<'py> = Bound<'py, PyArray1<i64>>;
 pub struct Trace {
     trace: trace::Trace,
     columns: Vec<Vec<Column>>,
+    /// What has the values that words stand for.
+    store: Py<Store>,
 }
 
 impl Trace {
-    pub fn new(tables: Vec<Table>) -> Self {
+    pub fn new(store: &Bound<Store>, tables: Vec<Table>) -> PyResult<Self> {
         let mut columns = Vec::new();
         let mut relations = Vec::new();
+        let mut inside = store.get().lock(store.py());
         for (words, count, facts, derived) in tables {
             let origin = match derived {
                 _ if facts => Origin::Facts,
                 None => Origin::Asked,
-                Some((starts, offset, clauses)) => Origin::Clauses {
+                Some((starts, offset, json)) => Origin::Clauses {
                     starts: starts.as_array().iter().map(|&start| start as usize).collect(),
                     offset,
-                    clauses: clauses.into_iter().map(clause).collect(),
+                    clauses: clauses(&json, &mut inside.database.values)?,
                 },
             };
             relations.push(Relation::new(words.len(), count, origin));
             columns.push(words);
         }
-        Trace { trace: trace::Trace::new(relations), columns }
+        Ok(Trace { trace: trace::Trace::new(relations), columns, store: store.clone().unbind() })
     }
 }
 
@@ -97,7 +84,8 @@ impl Trace {
         let tables = tables.iter().map(|columns| columns.iter().map(Read::words).collect());
         let tables = tables.collect::<Result<Vec<_>, numpy::AsSliceError>>();
         let tables = tables.map_err(|error| EngineError::new_err(error.to_string()))?;
-        Ok(self.trace.go(&tables, depth.unwrap_or(u32::MAX), most))
+        let values = &mut self.store.get().lock(py).database.values;
+        Ok(self.trace.go(&tables, values, depth.unwrap_or(u32::MAX), most))
     }
 
     fn is_done(&self) -> bool {
@@ -133,33 +121,5 @@ impl Trace {
             numbers(steps.iter().map(|step| step.end.into()).collect()),
             numbers(self.trace.premises.iter().map(|&step| step.into()).collect()),
         )
-    }
-}
-
-fn clause(given: GivenClause) -> Clause {
-    let terms = |terms: Vec<Given>| terms.into_iter().map(term).collect();
-    let atom = |(relation, given)| Atom { relation, terms: terms(given) };
-    let test = |(orders, signed, left, right): (Vec<i8>, bool, Given, Given)| Test {
-        orders: orders.into_iter().map(|order| order.cmp(&0)).collect(),
-        signed,
-        sides: [term(left), term(right)],
-    };
-    Clause {
-        number: given.number,
-        head: terms(given.head),
-        body: given.body.into_iter().map(atom).collect(),
-        variables: given.variables,
-        higher: given.higher,
-        tests: given.tests.into_iter().map(test).collect(),
-        denied: given.denied.into_iter().map(atom).collect(),
-        order: Vec::new(),
-    }
-}
-
-fn term(given: Given) -> Term {
-    match given {
-        (Some(variable), more) => Term::Variable(variable, more.unwrap_or_default()),
-        (None, Some(word)) => Term::Word(word),
-        (None, None) => Term::Any,
     }
 }
