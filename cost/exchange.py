@@ -36,4 +36,4 @@ def prices(machine: Machine) -> Prices:
         return machine.peak(element) / 2 / unit
 
     touched = machine.memory_bandwidth * machine.fuses / unit
-    return Prices(multiplications, touched, 0.0, True, collective)
+    return Prices(multiplications, touched, once=0.0, begins=0.0, all_work=True, collective=collective)

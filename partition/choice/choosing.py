@@ -301,6 +301,7 @@ class Chooser:
         prices = self.planner.prices
         return {
             "exchange": [(prices.multiplications(known.element), prices.touched)],
+            "begins": [(prices.begins,)],
             "parts": [
                 (n, self.axes.product(chain(*(p for f, p in way if f >= 0)))) for n, way in enumerate(ways)
             ],

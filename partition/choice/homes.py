@@ -34,6 +34,7 @@ _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
 _SWEEPS = 40
 _SHARING = 3, 9  # times so many sweeps that share what is said, at least and at most
+_LATE = 1 / 128  # bytes that it costs to leave a sum for later
 _NEAR = 0.001  # the part of a lower bound by which what was found may be more after the least of them
 
 
@@ -181,7 +182,7 @@ class Homes:
                 self._widen(range(len(self.spots)) if number % 2 == 0 else range(len(self.spots))[::-1])
             self._share()
             self._terms = self._made()
-        terms, alone = self._terms, self._alone(memory)
+        terms, alone, late = self._terms, self._alone(memory), self._late()
         total = sum_of(terms, alone, self.size)
         domains = self.domains
         best = np.zeros(len(domains), np.int64)
@@ -199,7 +200,8 @@ class Homes:
             if enough and least <= (1 + _NEAR) * bound_of(total, terms, alone, self.size):
                 break
         lowest = min(self._bound(total, alone), least) if bound else 0.0
-        more = total.gains(best)
+        earlier = late[np.arange(len(best)), best][:, None] - late
+        more = total.gains(best) + earlier * self.size[:, None]  # in bytes, however late
         homes, others = {}, {}
         for value, n in zip(self.values, self.of.tolist(), strict=True):
             home = domains[n][best[n]][0]
@@ -388,6 +390,14 @@ class Homes:
             if kind.carried:
                 costs = costs + np.maximum(homes - homes[0], 0)
             found[n, : len(costs)] = costs + memory * (homes + copies)
+        return found + self._late()
+
+    def _late(self) -> Floats:
+        """What each layout of each value costs that leaves a sum for later: hardly anything, but where that
+        saves nothing the sum is made at once. Sums that do not need each other can be sent as one."""
+        found = np.zeros((len(self.kinds), max(map(len, self.domains), default=1)))
+        for n, domain in enumerate(self.domains):
+            found[n, : len(domain)] = [_LATE * self.weights[n] * bool(home.partial) for home, *_ in domain]
         return found
 
     def _bound(self, total: Sum, alone: Floats) -> float:

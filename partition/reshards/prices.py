@@ -32,7 +32,8 @@ class Prices:
     them 30 bytes in the time in which it sends one to a neighbour, and 250 where it sends it over a network.
     Where values may live elsewhere, products count in full, and each collective costs as much as 128 bytes
     besides: far less than on any machine, but of two choices that move about as much the one with fewer
-    collectives is better.
+    collectives is better. An op takes at least as long as 256 bytes, so that small ones are computed on every
+    device rather than sent for.
 
     With a machine (``cost/pricing.py``) all work counts, and ``collective`` says the price of a kind of
     collective over groups of so many devices along axes, and which these devices are.
@@ -41,5 +42,6 @@ class Prices:
     multiplications: Callable[[str], float] = _usual  # and additions for one byte, by the type of elements
     touched: float = 128.0  # bytes of memory, of those that ops take and give, for one byte
     once: float = 128.0
+    begins: float = 256.0  # what an op takes at least, however small it is
     all_work: bool = False
     collective: Callable[[str, int, tuple[str, ...], Groups], Price] | None = None

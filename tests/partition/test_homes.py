@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
+from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.partition.choice.choosing import Chooser
 from shardlog.partition.choice.homes import Homes
@@ -20,12 +22,16 @@ from shardlog.partition.reshards.planning import Planner
 from shardlog.runs.executing.partitioned import Partitioned
 
 from ..support import models
-from ..support.programs import PROGRAMS, lowered
+from ..support.programs import PROGRAMS, lowered, mesh
 
 
 def sends(program: Partitioned) -> int:
     """The bytes that a device sends in all."""
     return sum(collective.total for collective in program.collectives)
+
+
+def over(*axes: str) -> NamedSharding:
+    return NamedSharding(mesh(), PartitionSpec(*axes))  # type: ignore[no-untyped-call]
 
 
 # The gradient of a weight is summed twice over "x", though one sum at the end would do.
@@ -86,6 +92,44 @@ def test_partial_sums_leave_branches() -> None:
     run = program.compile()
     for which, expected in ((True, a @ b), (False, (a @ b).T)):
         np.testing.assert_array_equal(run(np.bool_(which), a, b)[0], expected)
+
+
+# To gather the operand sends 2,304 bytes, to gather the product 2,400: to multiply everywhere saves 96.
+SMALL = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<16x48xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %b: tensor<48x50xf32>)
+    -> (tensor<16x50xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<16x48xf32>, tensor<48x50xf32>) -> tensor<16x50xf32>
+  return %0 : tensor<16x50xf32>
+}
+"""  # noqa: E501
+
+
+def test_small_ops_are_computed_everywhere_if_less_is_sent() -> None:
+    small = shardlog.run(SMALL).partition()
+    assert [(c.kind, c.bytes) for c in small.collectives] == [("all-gather", 2304)]
+    large = shardlog.run(SMALL.replace("16x", "1024x")).partition()
+    assert [(c.kind, c.bytes) for c in large.collectives] == [("all-gather", 153600)]
+
+
+def normalized(y: jax.Array) -> jax.Array:
+    mean = y.mean(0)
+    return (y - mean) * jax.lax.rsqrt((y * y).mean(0) - mean * mean + 1e-3)
+
+
+def test_sums_are_made_at_once_where_nothing_is_gained_by_waiting() -> None:
+    # The mean of squares could be left in parts until the squared mean has been taken off: one sum more.
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(normalized(jax.nn.relu(normalized(x @ w)) @ w)))
+
+    step = jax.jit(jax.grad(loss), in_shardings=(over("data"), over("model")))
+    rng = np.random.default_rng(0)
+    w, x = (rng.normal(size=shape).astype(np.float32) for shape in ((16, 16), (64, 16)))
+    program = shardlog.run(step.lower(w, x)).partition()
+    assert (
+        program.text().count('"stablehlo.all_reduce"') == 5
+    )  # two of moments and their gradients each, one of it all
+    np.testing.assert_allclose(program.compile()(w, x), jax.grad(loss)(w, x), rtol=1e-3, atol=1e-3)
 
 
 # To sum up a product over "x" sends 2,304 bytes, to lay out the weight anew 3,072, once for both products.
