@@ -44,12 +44,16 @@ impl<'a> Machine<'a> {
         Machine { database, budget, made, scratch, pool: None, spare: Vec::new(), profile: None }
     }
 
-    /// Derive all tuples that a rule gives now.
+    /// Whether a rule finds tuples wherever it needs some; of many it does not.
+    #[inline]
+    pub fn is_ready(&self, rule: &Rule) -> bool {
+        let relations = &self.database.relations;
+        rule.needs.iter().all(|&(relation, version)| relations[relation.0].count(version) > 0)
+    }
+
+    /// Derive all tuples that a rule gives now, which is ready.
     pub fn apply(&mut self, rule: &Arc<Rule>) -> Run {
         let Database { relations, values } = &mut *self.database;
-        if rule.needs.iter().any(|&(relation, version)| relations[relation.0].count(version) == 0) {
-            return Ok(());
-        }
         let most = if rule.plain { self.budget.limits.threads } else { 1 };
         let (mut rule, mut parts) = (rule, 1);
         if most > 1 || !rule.orders.is_empty() {

@@ -236,11 +236,15 @@ impl Program {
     ) -> Result<(), Error> {
         let mut machine = self.machine(database, limits)?;
         for relation in (0..self.schemas.len()).map(RelationId) {
-            self.close(&mut machine, relation)?;
+            if machine.database.relations[relation.0].is_eqrel() {
+                self.close(&mut machine, relation)?;
+            }
             machine.database.relations[relation.0].settle()?;
         }
         for &stratum in strata {
-            self.stratum(&mut machine, stratum)?;
+            if self.begins(&machine, stratum) {
+                self.stratum(&mut machine, stratum)?;
+            }
         }
         Ok(())
     }
@@ -264,6 +268,13 @@ impl Program {
             let symbol = values.symbol(text);
             values.appear(&Type::Symbol, &[], symbol);
         }
+    }
+
+    /// Whether a stratum has anything to begin with; if not, it stays empty.
+    fn begins(&self, machine: &Machine, stratum: StratumId) -> bool {
+        let stratum = &self.strata[stratum.0];
+        stratum.rules.iter().any(|rule| machine.is_ready(rule))
+            || stratum.relations.iter().any(|relation| !machine.database.relations[relation.0].is_empty())
     }
 
     /// A machine for the rules of this program.
@@ -394,7 +405,9 @@ impl Program {
     pub(crate) fn apply(&self, machine: &mut Machine, rules: &[Arc<Rule>]) -> Result<(), Error> {
         for rule in rules {
             let (start, before) = (machine.profile.is_some().then(Instant::now), machine.derived());
-            machine.apply(rule).map_err(|fault| self.error(fault, self.place(rule.source), machine))?;
+            if machine.is_ready(rule) {
+                machine.apply(rule).map_err(|fault| self.error(fault, self.place(rule.source), machine))?;
+            }
             let new = machine.derived() - before;
             if let (Some(start), Some(profile)) = (start, &mut machine.profile) {
                 profile.note(rule.source, start.elapsed(), new);

@@ -335,8 +335,13 @@ impl Relation {
     }
 
     /// Make all tuples visible as old ones: the relation is complete.
+    #[inline]
     pub fn settle(&mut self) -> Result<(), Fault> {
-        self.show(self.sink.count())
+        let count = self.sink.count();
+        if self.delta == count {
+            return Ok(()); // it is already
+        }
+        self.show(count)
     }
 
     /// Make all tuples the delta of the first round.

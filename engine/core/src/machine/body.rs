@@ -383,11 +383,19 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
         Ok(false)
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&mut self, expression: &Expression) -> Run<i64> {
         match expression {
             Expression::Register(register) => Ok(self.scratch.registers[register.0]),
             Expression::Word(word) => Ok(*word),
+            _ => self.computed(expression),
+        }
+    }
+
+    /// The value of an expression that has parts.
+    fn computed(&mut self, expression: &Expression) -> Run<i64> {
+        match expression {
+            Expression::Register(_) | Expression::Word(_) => self.value(expression),
             Expression::Call(functor, kind, args) => {
                 let mut words = [0; 3];
                 for (word, arg) in words.iter_mut().zip(args) {

@@ -214,9 +214,9 @@ impl Agenda {
     fn fact_set(&self, py: Python, facts: &Bound<PyDict>, skipped: usize) -> PyResult<FactSet> {
         let mut solver = self.solver.get().lock(py);
         let program = solver.program.clone();
-        let mut set = FactSet::default();
+        let (mut set, mut words) = (FactSet::default(), Vec::new());
         for (relation, rows) in convert::relations(&program, facts)? {
-            let mut words = Vec::new();
+            words.clear();
             let values = &mut solver.database.values;
             let mut count = 0;
             convert::each_tuple(&program, values, relation, skipped, &rows, |tuple| {

@@ -64,8 +64,10 @@ pub fn each_tuple(
     }
     let mut tuple = Vec::with_capacity(columns.len());
     for (fact, row) in rows.try_iter()?.enumerate() {
-        let row = row?;
-        let row = row.cast::<PySequence>().map_err(|_| width(0, fact))?.to_tuple()?;
+        let row = row?.cast_into::<PyTuple>().or_else(|other| {
+            let row = other.into_inner();
+            row.cast::<PySequence>().map_err(|_| width(0, fact))?.to_tuple()
+        })?;
         if row.len() != columns.len() {
             return Err(width(row.len(), fact));
         }
