@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..engine.agenda.agenda import Agenda, Outcome, Pass, PassStatistics
 from ..engine.agenda.agenda import Graph as AgendaGraph
 from ..engine.agenda.retirement import Lists, joined, lists
+from ..importers.graph.graph import Instance
 from ..importers.program import Program
 from ..program.columns import numbers
 from ..program.shardings import Sharding
@@ -207,31 +208,32 @@ class _Propagation:
         """The places of siblings, whose shardings stand in one attribute, and whether they get theirs
         at once, as ``rules/propagation/siblings.dl`` says."""
         attribute = cache(partial(self.rules.attribute, several_meshes=self.several_meshes))
-        roots = self.program.graph.roots
+        roots = {root.number for root in self.program.graph.roots}
 
-        @cache
-        def results_of(name: str) -> list[tuple[str, range, bool]]:
-            """The results of ops that have several: whose they are, which, and whether they have edges."""
-            function = functions[name]
-            counts = numbers(function.results.counts)
-            several = ((node, function.results[node]) for node in np.flatnonzero(counts > 1).tolist())
-            return [
-                ("call" if node in function.calls else "op", results, results[0] in function.flows)
-                for node, results in several
-                if node not in function.removed
-            ]
-
-        functions = {instance.function.name: instance.function for instance in self.program.graph.instances}
-        for instance in self.program.graph.instances:
-            places = instance.place + instance.layout.place
-            for to, results, has_edges in results_of(instance.function.name):
+        def within(instance: Instance) -> Iterator[tuple[npt.NDArray[np.int32], bool]]:
+            """Those of a function, counted from the first place of it: results of ops that have several, and
+            the arguments where it is called."""
+            function, place = instance.function, instance.layout.place
+            groups: list[tuple[str, Sequence[int], bool]] = []
+            for node in np.flatnonzero(numbers(function.results.counts) > 1).tolist():
+                if node not in function.removed:
+                    results = function.results[node]
+                    to = "call" if node in function.calls else "op"
+                    groups.append((to, results, results[0] in function.flows))
+            if instance.number not in roots:
+                groups.append(("function", function.arguments, False))
+            for to, values, has_edges in groups:
                 together, at_once = attribute(to, has_edges=has_edges)
                 if together:
-                    yield places[results.start : results.stop], at_once
-            if instance not in roots:
-                together, at_once = attribute("function", has_edges=False)
-                if together:
-                    yield places[instance.function.arguments], at_once
+                    yield place[values], at_once
+
+        found: dict[tuple[str, bool, bool], list[tuple[npt.NDArray[np.int32], bool]]] = {}
+        for instance in self.program.graph.instances:
+            key = instance.function.name, instance.cloned, instance.number in roots
+            if key not in found:
+                found[key] = [*within(instance)]
+            for places, at_once in found[key]:
+                yield instance.place + places, at_once
 
     def companions(self) -> Lists | None:
         """The cells of siblings that get their shardings at once; None where no siblings do."""
