@@ -14,7 +14,7 @@ from ..importers.graph.graph import Graph
 from ..program.boundaries import boundary_axes
 from ..program.classes import Classes
 from ..program.columns import among, numbers
-from ..program.function import RESULT_SHARDING, location, sharding_of
+from ..program.function import RESULT_SHARDING, location
 from ..program.mlir.modules import boundary_attributes, entries_of
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version
@@ -188,7 +188,7 @@ class Attributes:
         attributes, old = self.func.attributes, boundary_attributes(self.func, label)
         shardings = shardings or [None] * len(values)
         fitted: dict[tuple[int, int], ir.Attribute | None] = {}  # by the identity of a sharding, and a type
-        entries: dict[tuple[Any, ir.Attribute | None], Any] = {}
+        entries: dict[tuple[Any, int], Any] = {}  # by an entry, and the identity of an attribute
         new = []
         for value, entry, sharding in zip(values, old, shardings, strict=True):
             key = (id(sharding), self.function.types[value])
@@ -196,9 +196,11 @@ class Attributes:
                 found = self.written.fitted(sharding, self.shapes[key[1]] or (), entry=self.entry)
                 fitted[key] = None if found is None else self.written.attribute(found)
             attribute = fitted[key]
-            if (entry, attribute) not in entries:
-                entries[entry, attribute] = self.entry_with(entry, attribute)
-            new.append(entries[entry, attribute])
+            one = (entry, id(attribute))
+            made = entries.get(one)
+            if made is None:
+                made = entries[one] = self.entry_with(entry, attribute)
+            new.append(made)
         if any(len(entry) for entry in new):
             attributes[label] = ir.ArrayAttr.get(new)
         elif label in attributes:
@@ -206,10 +208,10 @@ class Attributes:
 
     def entry_with(self, entry: Any, attribute: ir.Attribute | None) -> Any:
         """The attributes of an argument or a result, with a sharding or without one."""
-        known = sharding_of(entry)
+        kept = entries_of(entry) if self.root else {}
+        known = kept.pop("sdy.sharding", None)
         if self.root and (known is attribute or (known and attribute and known == attribute)):
             return entry
-        kept = entries_of(entry, "sdy.sharding") if self.root else {}
         if attribute is not None:
             kept["sdy.sharding"] = attribute
         return ir.DictAttr.get(kept)

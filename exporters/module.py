@@ -177,14 +177,18 @@ class Body:
         stands[values] += (instead - gone)[which]
         stand: list[int] = stands.tolist()  # for a value: that of the node with which its own is merged
         first: dict[Hashable, int] = {}
-        results, operands = function.results, function.operands.values.tolist()
-        columns = (column[starts < ends].tolist() for column in (nodes, alike, starts, ends))
-        for node, key, start, end in zip(*columns, strict=True):
-            other = first.setdefault((key, *map(stand.__getitem__, operands[start:end])), node)
+        operands = function.operands.values.tolist()
+        rest, counts = starts < ends, numbers(function.results.counts)[nodes]
+        columns = (column[rest].tolist() for column in (nodes, alike, starts, ends, made[nodes], counts))
+        for node, key, start, end, result, count in zip(*columns, strict=True):
+            uses = operands[start:end]
+            used = stand[uses[0]] if len(uses) == 1 else tuple([stand[value] for value in uses])
+            other = first.setdefault((key, used), node)
             if other != node:
                 self.same[node] = other
-                for index in range(results.counts[node]):
-                    stand[results.first[node] + index] = results.first[other] + index
+                instead = function.results.first[other]
+                for index in range(count):
+                    stand[result + index] = instead + index
 
     def place_copies(self) -> None:
         """Copies that are left get ops. The last one takes that of the node, where that is not needed, or the

@@ -203,7 +203,3 @@ class Classes:
             "dim": [(t, d, size) for t in slots for d, size in enumerate(shape or ())],
             **self.mode,
         }
-
-    def inert(self, number: int) -> bool:
-        """No sharding ever flows through ops of this class."""
-        return not self.known[number].flows

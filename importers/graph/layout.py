@@ -64,8 +64,8 @@ def lay_out(
     item_classes = np.concatenate(
         [_node_classes(function, structure, classes), np.asarray(edges.class_of, np.int32)]
     )
-    inert = np.asarray([classes.inert(c) for c in range(len(classes.known))] + [True])  # last: removed nodes
-    sleeps = inert[item_classes]
+    # No sharding ever flows through ops of some classes; the last one is that of removed nodes.
+    sleeps = np.asarray([not known.flows for known in classes.known] + [True])[item_classes]
     sleeps[list(structure.dead)] = False  # they retire when their turn comes, even if they never do anything
     makers = numbers(function.definer)
     for value, edge in edges.of_owner.items():
