@@ -11,13 +11,15 @@ use crate::relation::{Database, Tuples};
 pub struct Solver {
     pub program: Arc<Program>,
     pub database: Database,
+    /// The relations that were asked for last, and the strata that they depend on.
+    asked: (Vec<RelationId>, Vec<StratumId>),
 }
 
 impl Solver {
     /// Evaluate the shared strata over `database`, which holds the facts of shared relations.
     pub fn new(program: Arc<Program>, mut database: Database, limits: &Limits) -> Result<Self, Error> {
         program.evaluate(&mut database, &program.shared_strata(), limits)?;
-        Ok(Solver { program, database })
+        Ok(Solver { program, database, asked: Default::default() })
     }
 
     /// Forget the last key.
@@ -32,6 +34,14 @@ impl Solver {
     /// Add a fact.
     pub fn give(&mut self, relation: RelationId, tuple: &[i64]) -> Result<(), Error> {
         Ok(self.database.relations[relation.0].give(tuple)?)
+    }
+
+    /// Evaluate what these relations depend on, as `evaluate`. One question after the other asks for the same.
+    pub fn answer(&mut self, outputs: &[RelationId], limits: &Limits) -> Result<(), Error> {
+        if self.asked.0 != outputs {
+            self.asked = (outputs.to_vec(), self.program.strata_of(outputs));
+        }
+        self.program.evaluate(&mut self.database, &self.asked.1, limits)
     }
 
     /// Evaluate strata over the facts that were given since `clear`.

@@ -154,8 +154,7 @@ pub fn evaluate<'py>(
     outputs: &[RelationId],
 ) -> PyResult<Bound<'py, PyDict>> {
     let program = solver.program.clone();
-    let strata = program.strata_of(outputs);
-    holding(py, limits, |limits| solver.evaluate(&strata, limits))?;
+    holding(py, limits, |limits| solver.answer(outputs, limits))?;
     convert::answers(py, &program, &solver.database, outputs)
 }
 
