@@ -162,7 +162,7 @@ class Axes:
 
     def product(self, pieces: Iterable[int]) -> int:
         """How many parts the pieces make."""
-        return prod(self.sizes[p] for p in pieces)
+        return prod([self.sizes[p] for p in pieces])
 
     def tile(self, size: int, pieces: Iterable[int]) -> int:
         """The elements of a part of a dimension."""

@@ -69,17 +69,17 @@ class Likeness:
         sizes, count = self._sizes, self._count
         less = [size if size % count else count for size in shape]
         used, spare = list[tuple[Any, ...]](), dict[int, int]()
-        for d, pair in enumerate(zip(start.dims, goal.dims, strict=True)):
-            if pair[0] or pair[1]:
-                parts = [tuple([sizes[p] for p in pieces]) for pieces in pair]
-                used.append((less[d], parts, pair, d))
+        for d, (held, wanted) in enumerate(zip(start.dims, goal.dims, strict=True)):
+            if held or wanted:
+                parts = [sizes[p] for p in held], [sizes[p] for p in wanted]
+                used.append((less[d], parts, held, wanted, d))
             elif less[d] > 1:
                 spare.setdefault(less[d], d)  # one is as good as many
         used.sort(reverse=True)
         order = [d for *_, d in used]
         order += [spare[count]] if count in spare else [spare[size] for size in sorted(spare, reverse=True)]
 
-        split = [pieces for *_, pair, _ in used for pieces in pair]
+        split = [pieces for *_, held, wanted, _ in used for pieces in (held, wanted)]
         free = {kind: iter(pieces) for kind, pieces in self._of_kind.items()}
         named: dict[int, int] = {}
         for piece in chain(*split, start.partial, goal.partial, self._mesh):  # all are of use on the way
@@ -87,7 +87,7 @@ class Likeness:
                 named[piece] = next(free[self._kinds[piece]])
 
         def there(layout: Layout) -> Layout:
-            dims = tuple([tuple([named[p] for p in layout.dims[d]]) for d in order])
+            dims = tuple([(held := layout.dims[d]) and tuple([named[p] for p in held]) for d in order])
             return Layout(dims, tuple(sorted([named[p] for p in layout.partial])), layout.combine)
 
         small, given = tuple([less[d] for d in order]), {new: old for old, new in named.items()}

@@ -15,6 +15,7 @@ from .moves import Moves, Plan, Step, straight, with_pieces
 Edge = tuple[int, float, float, Step]  # the layout it leads to; what any such step costs; what it sends
 
 _STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
+_ONE = np.ones(1, np.int64)
 _MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
 
 
@@ -150,11 +151,14 @@ class Search:
 
     def _lacks(self, dims: Dims, wanted: Dims) -> int:
         """The most that any device lacks of its new part, in elements."""
-        part = common = np.ones(1, dtype=np.int64)
+        whole, part, common = 1, _ONE, _ONE
         for size, held, new in zip(self._shape, dims, wanted, strict=True):
-            whole, shared = self._moves.overlap(size, held, new)
-            part, common = part * whole, common * shared
-        return int((part - common).max())
+            if held or new:
+                mine, shared = self._moves.overlap(size, held, new)
+                part, common = part * mine, common * shared
+            else:
+                whole *= size
+        return whole * int((part - common).max())
 
 
 def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:
