@@ -166,9 +166,10 @@ class Search:
         if name not in self._derived:
             return Table(name, extent, whole)
         higher, clauses = self._higher.get(name, ()), self._clauses.get(name, ())
-        known = reached and name not in self._eqrels
         given = [(*each, each in higher) for each in clauses]
-        return Table(name, extent, whole, self._offsets.get(name) if known else None, given)
+        offset = self._offsets.get(name) if reached else None
+        facts = self._facts(name) if name in self._eqrels else None
+        return Table(name, extent, whole, offset, given, facts)
 
     def height(self, relation: str, row: Row) -> int:
         """The height of a proof that was asked for."""
@@ -401,7 +402,7 @@ class Search:
         while before[end][0] != start:
             end = before[end][0]
             path.append(before[end][1])
-        return _Step(premises=tuple((relation, pair) for pair in path[::-1]))
+        return _Step(premises=tuple(dict.fromkeys((relation, pair) for pair in path[::-1])))
 
     def _direct(self, relation: str, member: Any, height: int) -> Iterator[Row]:
         """The pairs with a member that were given, or that rules give from what is below a height."""

@@ -8,7 +8,7 @@ it, step by step.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ import numpy as np
 from ...collector import no_collections
 from ..analysis.scopes import holds_generator, variables
 from ..analysis.types import Types, plan_type
+from ..evaluate.functors import sort_key
 from ..evaluate.store import Store
 from ..language.syntax import (
     Atom,
@@ -68,7 +69,7 @@ class Table(NamedTuple):
 
     ``clauses`` are those that give them, each with whether it takes more than facts; ``offset`` is what is to
     be added to the number of a round for the height, None where that is not known. Without clauses all are
-    facts.
+    facts. ``facts`` are those of an equivalence.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Table(NamedTuple):
     whole: bool = True
     offset: int | None = None
     clauses: Sequence[tuple[Source, Clause, bool]] | None = None
+    facts: Collection[Row] | None = None
 
 
 class CoreClause(NamedTuple):
@@ -117,10 +119,18 @@ class Trace:
             known = len(self._clauses)
             try:
                 clauses = [self._clause(*each)._asdict() for each in table.clauses]
-                derived = (np.array(extent.starts, np.int64), table.offset, json.dumps(clauses))
+                starts = np.array(extent.starts, np.int64)
+                derived = (starts, table.offset, json.dumps(clauses), self._equivalent(table))
             except _BeyondError:
                 del self._clauses[known:]
         return extent.columns, extent.count, table.clauses is None, derived
+
+    def _equivalent(self, table: Table) -> list[int] | None:
+        """The numbers of the facts of an equivalence, in their order."""
+        if table.facts is None:
+            return None
+        numbers = [table.extent.number(row) for row in sorted(table.facts, key=sort_key)]
+        return [number for number in numbers if number is not None]
 
     def _clause(self, source: Source, clause: Clause, higher: bool) -> CoreClause:
         """A clause as the core takes it."""

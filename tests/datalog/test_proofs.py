@@ -133,11 +133,29 @@ safe(x) :- e(x, _), x > 0.
 quotient(n) :- e(x, _), safe(x), n = 100000 / x.
 .decl named(x: number, n: number)
 named(x, n) :- e(x, _), n = ord(cat("t", to_string(x))).
+.decl same(x: symbol, y: symbol) eqrel
+same(to_string(x), to_string(y)) :- e(x, y), x < 9.
+.decl given(x: number, y: number) eqrel
+given(1, 2). given(3, 2).
+given(y, z) :- given(1, y), e(y, z), z > 3.
 """
-GOALS = {"state": 41, "list": 31, "tree": 81, "text": 40, "weight": 40, "bits": 16, "quotient": 2, "named": 1}
+GOALS = {
+    "state": 41,
+    "list": 31,
+    "tree": 81,
+    "text": 40,
+    "weight": 40,
+    "bits": 16,
+    "quotient": 2,
+    "named": 1,
+    "same": 1,
+    "given": 37,
+}
 
 
-def test_functors_records_and_branches_are_seen_through_by_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functors_records_and_equivalences_are_seen_through_by_the_core(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("shardlog.engine._core")
     made = Program(EACH)
     made.add("e", [(i, i + 1) for i in range(40)])

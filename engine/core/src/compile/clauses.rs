@@ -7,7 +7,7 @@ use crate::compile::step::Expression;
 use crate::compile::{kind, list, text, unexpected, Compiled, Compiler};
 use crate::error::Error;
 use crate::machine::functor::{Comparison, Functor};
-use crate::trace::{Atom, Clause, Term, Test};
+use crate::trace::clause::{Atom, Clause, Term, Test};
 use crate::values::{Type, Values};
 
 /// The number of a relation, and terms.

@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use super::store::Store;
 use super::EngineError;
 use crate::compile::clauses::clauses;
-use crate::trace::{self, How, Origin, Relation, Words};
+use crate::trace::relation::{Equivalence, Origin, Relation, Words};
+use crate::trace::{self, How};
 
 /// The words of a column, in 32 or 64 bits.
 #[derive(FromPyObject)]
@@ -31,9 +32,9 @@ impl Read<'_> {
     }
 }
 
-/// The first tuple of each round but the first, what is to be added to the number of a round for the height, and clauses
-/// as JSON.
-type Derived<'py> = (PyReadonlyArray1<'py, i64>, i64, String);
+/// The first tuple of each round but the first, what is to be added to the number of a round for the height, clauses as
+/// JSON, and the facts of an equivalence in the order of their values.
+type Derived<'py> = (PyReadonlyArray1<'py, i64>, i64, String, Option<Vec<u32>>);
 /// The columns of a relation, how many tuples it has, whether all are facts, and how else they are had, if that is known.
 pub type Table<'py> = (Vec<Column>, usize, bool, Option<Derived<'py>>);
 type Numbers<'py> = Bound<'py, PyArray1<i64>>;
@@ -55,10 +56,11 @@ impl Trace {
             let origin = match derived {
                 _ if facts => Origin::Facts,
                 None => Origin::Asked,
-                Some((starts, offset, json)) => Origin::Clauses {
+                Some((starts, offset, json, facts)) => Origin::Clauses {
                     starts: starts.as_array().iter().map(|&start| start as usize).collect(),
                     offset,
                     clauses: clauses(&json, &mut inside.database.values)?,
+                    equivalence: facts.map(Equivalence::new),
                 },
             };
             relations.push(Relation::new(words.len(), count, origin));
@@ -100,7 +102,7 @@ impl Trace {
         self.trace.answer(&premises);
     }
 
-    /// Of each step its relation, its tuple, its clause or -1, -2 and -3 for what is a fact, open or asked for, and where its
+    /// Of each step its relation, its tuple, its clause or -1 to -4 for what is a fact, open, asked for, or a path, and where its
     /// premises end; then these, as numbers of steps.
     fn steps<'py>(
         &self,
@@ -110,6 +112,7 @@ impl Trace {
             How::Fact => -1,
             How::Open => -2,
             How::Asked => -3,
+            How::Path => -4,
             How::Clause(number) => number as i64,
         };
         let steps = &self.trace.steps;

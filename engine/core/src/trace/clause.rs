@@ -1,0 +1,96 @@
+//! Rules as proofs go through them.
+
+use std::sync::OnceLock;
+
+use super::relation::Groups;
+use crate::compile::step::{Expression, Register};
+use crate::machine::functor::Comparison;
+use crate::values::Type;
+
+#[derive(Clone)]
+pub enum Term {
+    /// A variable, and what is added to it.
+    Variable(usize, i64),
+    Word(i64),
+    Any,
+    Record(Box<[Term]>),
+    /// What is computed of variables.
+    Computed(Expression, Box<[usize]>),
+}
+
+/// A comparison and its variables.
+pub struct Test {
+    pub comparison: Comparison,
+    pub kind: Type,
+    pub sides: [Term; 2],
+    pub variables: Box<[usize]>,
+}
+
+pub struct Atom {
+    pub relation: usize,
+    pub terms: Vec<Term>,
+    pub(super) keys: Vec<Key>,
+}
+
+/// By what else than its columns the tuples of an atom are found: what is in records, or computed of its variables.
+pub struct Key {
+    pub value: Expression,
+    /// What it has to be.
+    pub known: Term,
+    /// By this value the rows that the atom may have.
+    pub rows: OnceLock<(Vec<i64>, Groups)>,
+}
+
+impl Atom {
+    pub fn new(relation: usize, terms: Vec<Term>) -> Self {
+        Atom { relation, terms, keys: Vec::new() }
+    }
+
+    /// See by what it can be found besides.
+    fn add_keys(&mut self, tests: &[Test]) {
+        let (mut inner, mut variables) = (Vec::new(), Vec::new());
+        for term in &self.terms {
+            term.variables(if matches!(term, Term::Record(_)) { &mut inner } else { &mut variables });
+        }
+        variables.extend(&inner);
+        let mut add = |value, known| self.keys.push(Key { value, known, rows: OnceLock::new() });
+        for variable in inner {
+            add(Expression::Register(Register(variable)), Term::Variable(variable, 0));
+        }
+        for test in tests.iter().filter(|test| test.comparison == Comparison::Equal) {
+            let [left, right] = &test.sides;
+            for (side, known) in [(left, right), (right, left)] {
+                if let Term::Computed(value, used) = side {
+                    if !used.is_empty() && used.iter().all(|variable| variables.contains(variable)) {
+                        add(value.clone(), known.clone());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A rule. Only its tests compute, and equations among them give values to variables.
+pub struct Clause {
+    pub number: u32,
+    pub head: Vec<Term>,
+    pub body: Vec<Atom>,
+    pub variables: usize,
+    /// Whether what it gives follows from more than facts.
+    pub higher: bool,
+    pub tests: Vec<Test>,
+    /// Of these no tuple may hold.
+    pub denied: Vec<Atom>,
+    /// The atoms, those of small relations first.
+    pub order: Vec<usize>,
+}
+
+impl Clause {
+    /// See how its atoms can be found; `counts` says how many tuples relations have.
+    pub(super) fn prepare(&mut self, counts: &[usize]) {
+        let Clause { body, order, tests, .. } = self;
+        body.iter_mut().for_each(|atom| atom.add_keys(tests));
+        *order = (0..body.len()).collect();
+        order.sort_by_key(|&atom| counts[body[atom].relation]);
+    }
+}

@@ -1,0 +1,191 @@
+//! The tuples of relations, as columns of words, and how they are had.
+
+use std::sync::OnceLock;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::clause::Clause;
+
+/// The words of a column.
+#[derive(Clone, Copy)]
+pub enum Words<'a> {
+    Narrow(&'a [i32]),
+    Wide(&'a [i64]),
+}
+
+/// The columns of relations.
+pub type Tables<'a> = [Vec<Words<'a>>];
+
+impl Words<'_> {
+    #[inline]
+    pub(super) fn word(self, row: usize) -> i64 {
+        match self {
+            Words::Narrow(words) => words[row].into(),
+            Words::Wide(words) => words[row],
+        }
+    }
+}
+
+/// How the tuples of a relation are had.
+pub enum Origin {
+    Facts,
+    /// By clauses. Heights are `offset` more than the numbers of rounds, which begin with the tuples `starts`.
+    Clauses {
+        starts: Vec<usize>,
+        offset: i64,
+        clauses: Vec<Clause>,
+        /// Of an equivalence: pairs that nothing gives lead from one to another.
+        equivalence: Option<Equivalence>,
+    },
+    /// As someone else says.
+    Asked,
+}
+
+/// The facts of an equivalence, in the order of their values, and those of each member.
+pub struct Equivalence {
+    facts: Vec<u32>,
+    rows: FxHashSet<u32>,
+    by_member: OnceLock<FxHashMap<i64, Vec<u32>>>,
+}
+
+impl Equivalence {
+    pub fn new(facts: Vec<u32>) -> Self {
+        Equivalence { rows: facts.iter().copied().collect(), facts, by_member: OnceLock::new() }
+    }
+
+    pub(super) fn facts_of<'a>(
+        &'a self,
+        table: &'a [Words],
+        member: i64,
+    ) -> impl Iterator<Item = [i64; 2]> + 'a {
+        let by_member = self.by_member.get_or_init(|| {
+            let mut found: FxHashMap<i64, Vec<u32>> = FxHashMap::default();
+            for &fact in &self.facts {
+                let [a, b] = [0, 1].map(|column: usize| table[column].word(fact as usize));
+                found.entry(a).or_default().push(fact);
+                if a != b {
+                    found.entry(b).or_default().push(fact);
+                }
+            }
+            found
+        });
+        let facts = by_member.get(&member).into_iter().flatten();
+        facts.map(|&fact| [0, 1].map(|column: usize| table[column].word(fact as usize)))
+    }
+}
+
+pub struct Relation {
+    pub count: usize,
+    pub origin: Origin,
+    pub(super) groups: Vec<OnceLock<Groups>>,
+}
+
+impl Relation {
+    pub fn new(width: usize, count: usize, origin: Origin) -> Self {
+        Relation { count, origin, groups: (0..width).map(|_| OnceLock::new()).collect() }
+    }
+
+    /// The height of a tuple: 0 for facts. None where it is not known. `near` is the round of one that was asked for
+    /// before: that of the next is often the one before.
+    pub(super) fn height(&self, row: usize, near: &mut usize) -> Option<i64> {
+        match &self.origin {
+            Origin::Facts => Some(0),
+            Origin::Clauses { starts, offset, .. } => {
+                let begun = |round: usize| round == 0 || starts[round - 1] <= row;
+                *near -= usize::from(!begun(*near));
+                if !begun(*near) || starts.get(*near).is_some_and(|&next| next <= row) {
+                    *near = starts.partition_point(|&start| start <= row);
+                }
+                Some(*near as i64 + offset)
+            }
+            Origin::Asked => None,
+        }
+    }
+
+    /// Whether a tuple of height 0 is a fact, and not what an equivalence adds to facts.
+    pub(super) fn is_given(&self, row: u32) -> bool {
+        match &self.origin {
+            Origin::Clauses { equivalence: Some(Equivalence { rows, .. }), .. } => rows.contains(&row),
+            _ => true,
+        }
+    }
+
+    /// The row of a pair.
+    pub(super) fn row_of(&self, table: &[Words], [a, b]: [i64; 2]) -> Option<u32> {
+        let rows = self.groups[0].get_or_init(|| Groups::new(table[0])).of(table[0], a);
+        rows.iter().copied().find(|&row| table[1].word(row as usize) == b)
+    }
+
+    /// How many of the tuples are below a height.
+    pub(super) fn below(&self, height: i64) -> usize {
+        match &self.origin {
+            Origin::Facts => self.count,
+            Origin::Clauses { starts, offset, .. } => match height - offset {
+                round if round <= 0 => 0,
+                round => starts.get(round as usize - 1).copied().unwrap_or(self.count),
+            },
+            Origin::Asked => 0,
+        }
+    }
+}
+
+/// The rows of a column by their words, ascending.
+pub struct Groups {
+    /// The least word and where the rows of each begin, unless words lie too far apart.
+    dense: Option<(i64, Vec<u32>)>,
+    rows: Vec<u32>,
+}
+
+impl Groups {
+    pub(super) fn new(words: Words) -> Self {
+        match words {
+            Words::Narrow(words) => Self::grouped(words, 0..words.len() as u32),
+            Words::Wide(words) => Self::grouped(words, 0..words.len() as u32),
+        }
+    }
+
+    /// Some rows, ascending, by their words.
+    pub(super) fn grouped<T: Copy + Ord + Into<i64>>(
+        words: &[T],
+        among: impl ExactSizeIterator<Item = u32> + Clone,
+    ) -> Self {
+        let word = |row: u32| -> i64 { words[row as usize].into() };
+        let least = among.clone().map(word).min().unwrap_or(0);
+        let span = among.clone().map(word).max().unwrap_or(0).wrapping_sub(least) as u64;
+        if span > 4 * among.len() as u64 + 1024 {
+            let mut rows: Vec<u32> = among.collect();
+            rows.sort_by_key(|&row| words[row as usize]);
+            return Groups { dense: None, rows };
+        }
+        let near = |row: u32| (word(row) - least) as usize;
+        let mut starts = vec![0u32; span as usize + 2];
+        among.clone().for_each(|row| starts[near(row) + 1] += 1);
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let (mut next, mut rows) = (starts.clone(), vec![0; among.len()]);
+        for row in among {
+            let at = &mut next[near(row)];
+            rows[*at as usize] = row;
+            *at += 1;
+        }
+        Groups { dense: Some((least, starts)), rows }
+    }
+
+    pub(super) fn of(&self, words: Words, word: i64) -> &[u32] {
+        match &self.dense {
+            Some((least, starts)) => {
+                let near = word.checked_sub(*least).and_then(|near| usize::try_from(near).ok());
+                match near.filter(|near| near + 1 < starts.len()) {
+                    Some(near) => &self.rows[starts[near] as usize..starts[near + 1] as usize],
+                    None => &[],
+                }
+            }
+            None => {
+                let first = self.rows.partition_point(|&row| words.word(row as usize) < word);
+                let rows = &self.rows[first..];
+                &rows[..rows.partition_point(|&row| words.word(row as usize) == word)]
+            }
+        }
+    }
+}
