@@ -207,7 +207,7 @@ impl Agenda {
             graph,
             contents,
             log: Vec::new(),
-            stack: Vec::new(),
+            stack: Vec::with_capacity(graph.classes.len()),
             on_stack,
             classes: graph.classes.to_vec(),
             keepers: retirement.keepers.to_vec(),
@@ -306,7 +306,7 @@ impl Agenda {
                     "`{name}` holds slot {slot} of an item with {slots} slots"
                 )));
             };
-            let mut facts = FactSet::default();
+            let mut facts = FactSet::roomy();
             for (State { now, .. }, tuples) in self.state.iter().zip(&next) {
                 let width = solver.program.schema(*now).columns.len() - 1;
                 let tuples = tuples.iter().filter(|tuple| tuple[0] == slot).map(|tuple| &tuple[1..]);

@@ -9,6 +9,11 @@ pub struct FactSet {
 }
 
 impl FactSet {
+    /// A set with room for the facts of most ops.
+    pub fn roomy() -> Self {
+        FactSet { words: Vec::with_capacity(128) }
+    }
+
     /// Add the tuples of one relation; relations come in ascending order.
     pub fn add<'a>(&mut self, relation: RelationId, width: usize, tuples: impl Iterator<Item = &'a [i64]>) {
         let mut tuples: Vec<&[i64]> = tuples.collect();

@@ -16,7 +16,6 @@ use crate::values::{Type, Values, NIL};
 pub type Run<T = ()> = Result<T, Fault>;
 
 /// Memory that one body after the other uses.
-#[derive(Default)]
 pub struct Scratch {
     registers: Vec<i64>,
     tuple: Vec<i64>,
@@ -25,6 +24,14 @@ pub struct Scratch {
     next: i64,
     /// The number of the round.
     pub round: i64,
+}
+
+impl Default for Scratch {
+    /// With room for most rules.
+    fn default() -> Self {
+        let [registers, tuple, fields] = [64, 16, 16].map(Vec::with_capacity);
+        Scratch { registers, tuple, fields, next: 0, round: 0 }
+    }
 }
 
 /// Takes what a body derives.

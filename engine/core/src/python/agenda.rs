@@ -214,7 +214,7 @@ impl Agenda {
     fn fact_set(&self, py: Python, facts: &Bound<PyDict>, skipped: usize) -> PyResult<FactSet> {
         let mut solver = self.solver.get().lock(py);
         let program = solver.program.clone();
-        let (mut set, mut words) = (FactSet::default(), Vec::new());
+        let (mut set, mut words) = (FactSet::roomy(), Vec::with_capacity(64));
         for (relation, rows) in convert::relations(&program, facts)? {
             words.clear();
             let values = &mut solver.database.values;
