@@ -1,31 +1,35 @@
 """Proofs that the core finds, as arrays: no Python object is made of a step that nobody looks at.
 
-Where the clauses of a relation have only atoms, denied ones and comparisons, without aggregates and ranges,
-and the heights of its tuples are known, the core finds what a tuple follows from. Of others the search says
-it, step by step.
+Where the clauses of a relation have no ranges, aggregates in one another or such as depend on the order of
+what they add, and the heights of its tuples are known, the core finds what a tuple follows from. Of others
+the search says it, step by step.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ...collector import no_collections
+from ..analysis.inference import kind_of
+from ..analysis.projections import counts_bindings
 from ..analysis.scopes import holds_generator, variables
 from ..analysis.types import Types, plan_type
 from ..evaluate.functors import sort_key
 from ..evaluate.store import Store
 from ..language.syntax import (
+    Aggregate,
     Atom,
     Call,
     Clause,
     Comparison,
     Constant,
     Counter,
+    Literal,
     Negation,
     Record,
     Variable,
@@ -91,6 +95,7 @@ class CoreClause(NamedTuple):
     higher: bool
     tests: list[tuple[str, str, Term, Term]]
     denied: list[CoreAtom]
+    aggregates: list[dict[str, Any]]
 
 
 class _BeyondError(Exception):
@@ -110,6 +115,7 @@ class Trace:
     ) -> None:
         self._tables, self._matcher, self._ask, self._types = tables, matcher, ask, types
         self._numbers = {table.name: number for number, table in enumerate(tables)}
+        self._named = {table.name: (number, table) for number, table in enumerate(tables)}
         self._clauses: list[tuple[Source, Clause]] = []
         self._core = store.trace([self._table(table) for table in tables])
 
@@ -134,34 +140,11 @@ class Trace:
 
     def _clause(self, source: Source, clause: Clause, higher: bool) -> CoreClause:
         """A clause as the core takes it."""
-        terms = _Terms(clause, self._matcher.rules.kinds(clause), self._types)
-        _, head = self._atom(clause.head, terms)
-        body: list[CoreAtom] = []
-        denied: list[CoreAtom] = []
-        for literal in clause.body:
-            if isinstance(literal, Atom):
-                body.append(self._atom(literal, terms))
-                if not _is_known(self._tables[body[-1][0]]):
-                    raise _BeyondError
-            elif isinstance(literal, Negation):
-                denied.append(self._atom(literal.atom, terms))
-                if not self._tables[denied[-1][0]].whole:
-                    raise _BeyondError
-            elif isinstance(literal, Comparison):
-                terms.comparison(literal)
-            elif not literal.value:
-                raise _BeyondError
+        scope = _Scope(self._named, clause, self._matcher.rules.kinds(clause), self._types, clause)
+        _, head = scope.atom(clause.head)
+        found = scope.body(clause.body)
         self._clauses.append((source, clause))
-        number = len(self._clauses) - 1
-        return CoreClause(number, head, body, terms.count, higher, terms.tests, denied)
-
-    def _atom(self, atom: Atom, terms: _Terms) -> CoreAtom:
-        number = self._numbers.get(atom.name)
-        if number is None:
-            raise _BeyondError
-        kinds = [self._types.kinds[column.type_name] for column in self._tables[number].extent.declared]
-        args = self._matcher.rules.args(atom)
-        return number, [terms.pattern(term, kind) for term, kind in zip(args, kinds, strict=True)]
+        return found._replace(number=len(self._clauses) - 1, head=head, higher=higher)
 
     def proof(self, relation: str, row: Row, depth: int | None) -> Proof | None:
         """The proof of a tuple; None where tuples are in it that are gone, or the core finds no proofs."""
@@ -197,50 +180,127 @@ def _is_known(table: Table) -> bool:
     return table.clauses is None or table.offset is not None
 
 
-class _Terms:
-    """The terms of a clause for the core, and ``tests`` of them."""
+class _Scope:
+    """What stands in a clause, or in an aggregate of it, for the core. ``tables`` are numbered."""
 
-    def __init__(self, clause: Clause, kinds: Mapping[str, str], types: Types) -> None:
-        parts = [clause.head, *(x.atom if isinstance(x, Negation) else x for x in clause.body)]
-        names = sorted(set().union(*(variables(term) for part in parts for term in terms(part))))
-        self._expressions = Expressions(clause, kinds, types, {name: i for i, name in enumerate(names)})
-        self._types = types
-        self.count = len(names)
-        self.tests: list[tuple[str, str, Term, Term]] = []
+    def __init__(
+        self,
+        tables: Mapping[str, tuple[int, Table]],
+        clause: Clause,
+        kinds: Mapping[str, str],
+        types: Types,
+        own: Clause | Aggregate,
+        around: _Scope | None = None,
+    ) -> None:
+        self._tables, self._clause, self._kinds, self._types = tables, clause, kinds, types
+        self._around = around
+        self._top: _Scope = around._top if around else self
+        self._count = 0  # of the variables of a clause with those in aggregates
+        self._tests: list[tuple[str, str, Term, Term]] = []
+        self._aggregates: list[dict[str, Any]] = []
+        literals = [x.atom if isinstance(x, Negation) else x for x in own.body]
+        parts = [term for literal in literals for term in terms(literal)]
+        if isinstance(own, Clause):
+            parts += terms(own.head)
+            self._names: dict[str, int] = {}
+        else:
+            parts += () if own.target is None else (own.target,)
+            self._names = {name: around._names[name] for name in own.outer} if around else {}
+        for name in sorted(set().union(*map(variables, parts))):
+            if name not in self._names:
+                self._names[name] = self._new()
+        self._expressions = Expressions(clause, kinds, types, self._names)
 
-    def pattern(self, term: Syntax, kind: str) -> Term:
+    def _new(self) -> int:
+        """The number of a variable more."""
+        self._top._count += 1
+        return self._top._count - 1
+
+    def atom(self, atom: Atom) -> CoreAtom:
+        """An atom."""
+        if atom.name not in self._tables:
+            raise _BeyondError
+        number, table = self._tables[atom.name]
+        kinds = [self._types.kinds[column.type_name] for column in table.extent.declared]
+        return number, [self._pattern(term, kind) for term, kind in zip(atom.args, kinds, strict=True)]
+
+    def body(self, literals: Iterable[Literal]) -> CoreClause:
+        """A body, without its head."""
+        body: list[CoreAtom] = []
+        denied: list[CoreAtom] = []
+        for literal in literals:
+            if isinstance(literal, Atom):
+                body.append(self.atom(literal))
+                table = self._tables[literal.name][1]
+                if not (table.whole if self._around else _is_known(table)):
+                    raise _BeyondError
+            elif isinstance(literal, Negation):
+                denied.append(self.atom(literal.atom))
+                if not self._tables[literal.atom.name][1].whole:
+                    raise _BeyondError
+            elif isinstance(literal, Comparison):
+                self._comparison(literal)
+            elif not literal.value:
+                raise _BeyondError
+        return CoreClause(0, [], body, self._top._count, False, self._tests, denied, self._aggregates)
+
+    def _pattern(self, term: Syntax, kind: str) -> Term:
         """A term that a value may be matched with."""
         if isinstance(term, Wildcard | Counter):
             return ("any",)
         if isinstance(term, Record):
             fields = self._types.fields[kind]
-            return ("record", *(self.pattern(t, k) for t, k in zip(term.args, fields, strict=True)))
-        value = self.value(term, kind)
+            return ("record", *(self._pattern(t, k) for t, k in zip(term.args, fields, strict=True)))
+        value = self._value(term, kind)
         if value[0] != "call" or _is_shifted(term, kind):
             return value
-        new = ("reg", self.count)
-        self.count += 1
-        self.tests.append(("=", plan_type(kind), new, value))
+        new = ("reg", self._new())
+        self._tests.append(("=", plan_type(kind), new, value))
         return new
 
-    def value(self, term: Syntax, kind: str) -> Term:
+    def _value(self, term: Syntax, kind: str) -> Term:
         """A term that is computed."""
+        if isinstance(term, Aggregate):
+            return "reg", self._aggregate(term)
         if holds_generator(term):
             raise _BeyondError
         return self._expressions.value(term, kind)
 
-    def comparison(self, literal: Comparison) -> None:
+    def _comparison(self, literal: Comparison) -> None:
         """A test more."""
         kind = self._expressions.compared(literal)
         sides = (literal.left, literal.right)
         if literal.operator == "=":
             left, right = (
-                self.pattern(s, kind) if isinstance(s, Record | Wildcard) else self.value(s, kind)
+                self._pattern(s, kind) if isinstance(s, Record | Wildcard) else self._value(s, kind)
                 for s in sides
             )
         else:
-            left, right = (self.value(side, kind) for side in sides)
-        self.tests.append((literal.operator, plan_type(kind), left, right))
+            left, right = (self._value(side, kind) for side in sides)
+        self._tests.append((literal.operator, plan_type(kind), left, right))
+
+    def _aggregate(self, term: Aggregate) -> int:
+        """The variable that has the value of an aggregate."""
+        if self._around:
+            raise _BeyondError
+        inside = _Scope(self._tables, self._clause, self._kinds, self._types, term, self)
+        kind = (kind_of(term.target, self._kinds, self._types) if term.target else None) or "number"
+        if kind == "float" and term.function in ("sum", "mean"):
+            raise _BeyondError  # they depend on the order of what is added
+        target = inside._value(term.target, kind) if term.target else None
+        variable = self._new()
+        self._aggregates.append(
+            {
+                "variable": variable,
+                "function": term.function,
+                "kind": plan_type(kind),
+                "target": target,
+                "outer": [self._names[name] for name in term.outer],
+                "distinct": counts_bindings(term),
+                "body": inside.body(term.body)._asdict(),
+            }
+        )
+        return variable
 
 
 def _is_shifted(term: Syntax, kind: str) -> bool:
@@ -277,9 +337,14 @@ class Steps:
         """Make the steps below the goal."""
         proofs = [goal, *self._made(len(self._how))[1:]]
         premises, first = self._premises.tolist(), 0
-        for number, (proof, end) in enumerate(zip(proofs, self._ends.tolist(), strict=True)):
+        atoms = [sum(isinstance(literal, Atom) for literal in clause.body) for _, clause in self.clauses]
+        pairs = zip(proofs, self._ends.tolist(), self._how.tolist(), strict=True)
+        for number, (proof, end, how) in enumerate(pairs):
             below = tuple([proofs[other] for other in premises[first:end]])
-            several = len(self._asked[number].premises) if number in self._asked else len(below)
+            if number in self._asked:
+                several = len(self._asked[number].premises)
+            else:
+                several = atoms[how] if how >= 0 else len(below)
             proof.complete(below[:several], below[several:])
             first = end
 

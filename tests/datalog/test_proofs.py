@@ -138,6 +138,13 @@ same(to_string(x), to_string(y)) :- e(x, y), x < 9.
 .decl given(x: number, y: number) eqrel
 given(1, 2). given(3, 2).
 given(y, z) :- given(1, y), e(y, z), z > 3.
+.decl degree(x: number, n: number)
+degree(x, n) :- e(x, _), n = count : { e(_, y), e(y, z), y < x, z > 3 }.
+.decl after(x: number)
+after(x) :- start(x).
+after(y) :- after(x), e(x, y), 1 = count : { e(x, _), !start(y) }, x < max z : { e(z, w), w = z + 1 }.
+.decl total(x: number, n: number)
+total(x, sum z + 1 : { list([z, _]) }) :- start(x).
 """
 GOALS = {
     "state": 41,
@@ -150,10 +157,13 @@ GOALS = {
     "named": 1,
     "same": 1,
     "given": 37,
+    "degree": 1,
+    "after": 40,
+    "total": 1,
 }
 
 
-def test_functors_records_and_equivalences_are_seen_through_by_the_core(
+def test_functors_records_equivalences_and_aggregates_are_seen_through_by_the_core(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("shardlog.engine._core")

@@ -16,6 +16,9 @@ use self::body::{Body, Memory};
 use self::relation::{Origin, Relation, Tables};
 use crate::values::Values;
 
+/// How many tuples that aggregates go through a step has.
+const COUNTED: usize = 1000;
+
 /// What a tuple follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
@@ -148,9 +151,11 @@ impl Trace {
         let memory = &mut self.memory;
         for clause in clauses.iter().filter(|clause| height == 1 || height > 1 && clause.higher) {
             let mut body = Body::new(relations, tables, clause, height, values, memory);
-            if body.bind(&clause.head, |column| Some(table[column].word(row))) && body.solve(&mut |_| true) {
-                let rows = clause.body.iter().zip(&memory.rows);
-                memory.found.extend(rows.map(|(atom, row)| (atom.relation as u32, row.unwrap_or_default())));
+            let mut note = |body: &mut Body| {
+                body.note(COUNTED);
+                true
+            };
+            if body.bind(&clause.head, |column| Some(table[column].word(row))) && body.solve(&mut note) {
                 return Some(How::Clause(clause.number));
             }
         }

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::compile::step::Expression;
-use crate::compile::{kind, list, text, unexpected, Compiled, Compiler};
+use crate::compile::step::{self, Expression};
+use crate::compile::{function, kind, list, text, unexpected, Compiled, Compiler};
 use crate::error::Error;
 use crate::machine::functor::{Comparison, Functor};
-use crate::trace::clause::{Atom, Clause, Term, Test};
+use crate::trace::clause::{Aggregate, Atom, Clause, Term, Test};
 use crate::values::{Type, Values};
 
 /// The number of a relation, and terms.
@@ -23,6 +23,18 @@ struct GivenClause {
     /// Operator, type, and sides.
     tests: Vec<[Value; 4]>,
     denied: Vec<Given>,
+    aggregates: Vec<GivenAggregate>,
+}
+
+#[derive(Deserialize)]
+struct GivenAggregate {
+    variable: usize,
+    function: Value,
+    kind: Value,
+    target: Value,
+    outer: Vec<usize>,
+    distinct: bool,
+    body: GivenClause,
 }
 
 /// The clauses of a relation, whose constants are among `values`.
@@ -44,7 +56,24 @@ impl Compiler<'_> {
             higher: given.higher,
             tests: given.tests.iter().map(|test| self.test(test)).collect::<Compiled<_>>()?,
             denied: self.atoms(given.denied)?,
+            aggregates: given
+                .aggregates
+                .into_iter()
+                .map(|given| self.aggregate(given))
+                .collect::<Compiled<_>>()?,
             order: Vec::new(),
+        })
+    }
+
+    fn aggregate(&mut self, given: GivenAggregate) -> Compiled<Aggregate> {
+        let target = if given.target.is_null() { None } else { Some(self.expression(&given.target)?) };
+        let (function, kind) = (function(&given.function)?, kind(&given.kind)?);
+        Ok(Aggregate {
+            variable: given.variable,
+            fold: step::Aggregate { function, kind, target, steps: Box::default() },
+            outer: given.outer,
+            distinct: given.distinct,
+            body: self.clause(given.body)?,
         })
     }
 

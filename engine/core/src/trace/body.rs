@@ -1,9 +1,12 @@
 //! The body of a rule while rows are looked for that make it hold.
 
-use super::clause::{Atom, Clause, Key, Term, Test};
-use super::relation::{Groups, Relation, Tables, Words};
+use rustc_hash::FxHashSet;
+
+use super::clause::{Aggregate, Atom, Clause, Key, Term, Test};
+use super::relation::{Groups, Relation, Tables, Words, WHOLE};
 use crate::compile::step::Expression;
 use crate::error::Fault;
+use crate::machine::fold::Fold;
 use crate::machine::functor::{Comparison, Functor};
 use crate::values::{Type, Values, NIL};
 
@@ -270,9 +273,71 @@ impl<'a, 'm> Body<'a, 'm> {
                     return false;
                 }
             }
+            for aggregate in &clause.aggregates {
+                let new = |variable: &usize| self.memory.bound[before..end].contains(variable);
+                if (every || aggregate.outer.iter().any(new)) && !self.aggregated(aggregate) {
+                    return false;
+                }
+            }
             (before, every) = (end, false);
         }
         true
+    }
+
+    /// Whether an aggregate may have its value, which it gives to its variable.
+    fn aggregated(&mut self, aggregate: &'a Aggregate) -> bool {
+        if aggregate.outer.iter().any(|&variable| self.memory.values[variable].is_none()) {
+            return true;
+        }
+        let (mut fold, mut seen, mut faulty) = (Fold::default(), FxHashSet::default(), false);
+        self.within(aggregate, &mut |body| {
+            if aggregate.distinct && !seen.insert(body.memory.values.clone()) {
+                return false;
+            }
+            match aggregate.fold.target.as_ref().map_or(Ok(0), |target| body.computed(target)) {
+                Ok(word) => fold.add(&aggregate.fold, word, body.values),
+                Err(_) => faulty = true,
+            }
+            faulty
+        });
+        let value = fold.result(&aggregate.fold).filter(|_| !faulty);
+        value.is_some_and(|word| self.fit(&Term::Variable(aggregate.variable, 0), word))
+    }
+
+    /// Visit the solutions of the body of an aggregate, until one is enough.
+    fn within(&mut self, aggregate: &'a Aggregate, visit: &mut dyn FnMut(&mut Body<'a, '_>) -> bool) {
+        let mut memory = Memory::default();
+        let mut body =
+            Body::new(self.relations, self.tables, &aggregate.body, WHOLE, self.values, &mut memory);
+        for &variable in &aggregate.outer {
+            body.memory.values[variable] = self.memory.values[variable];
+        }
+        if body.bind(&[], |_| None) {
+            body.solve(&mut |body| visit(body));
+        }
+    }
+
+    /// Note the rows of the atoms as what was found, then those that aggregates go through, so many at most.
+    pub fn note(&mut self, most: usize) {
+        for (atom, row) in self.clause.body.iter().zip(&self.memory.rows) {
+            self.memory.found.push((atom.relation as u32, row.unwrap_or_default()));
+        }
+        let mut counted = Vec::new();
+        for aggregate in &self.clause.aggregates {
+            self.within(aggregate, &mut |body| {
+                counted.extend(body.held());
+                counted.len() >= most
+            });
+        }
+        counted.truncate(most);
+        let mut seen = FxHashSet::default();
+        self.memory.found.extend(counted.into_iter().filter(|&row| seen.insert(row)));
+    }
+
+    /// The rows of the atoms.
+    fn held(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let rows = self.clause.body.iter().zip(&self.memory.rows);
+        rows.map(|(atom, row)| (atom.relation as u32, row.unwrap_or_default()))
     }
 
     /// Whether a comparison may hold. An equation gives values to variables on one side.

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::relation::Groups;
-use crate::compile::step::{Expression, Register};
+use crate::compile::step::{self, Expression, Register};
 use crate::machine::functor::Comparison;
 use crate::values::Type;
 
@@ -81,14 +81,28 @@ pub struct Clause {
     pub tests: Vec<Test>,
     /// Of these no tuple may hold.
     pub denied: Vec<Atom>,
+    pub aggregates: Vec<Aggregate>,
     /// The atoms, those of small relations first.
     pub order: Vec<usize>,
+}
+
+/// What is folded over all solutions of a body, whose variables are among those of the clause around it.
+pub struct Aggregate {
+    /// The variable that has its value.
+    pub variable: usize,
+    pub fold: step::Aggregate,
+    /// The variables that the body has of the clause around it.
+    pub outer: Vec<usize>,
+    /// Whether solutions count once for the values of their variables.
+    pub distinct: bool,
+    pub body: Clause,
 }
 
 impl Clause {
     /// See how its atoms can be found; `counts` says how many tuples relations have.
     pub(super) fn prepare(&mut self, counts: &[usize]) {
-        let Clause { body, order, tests, .. } = self;
+        let Clause { body, order, tests, aggregates, .. } = self;
+        aggregates.iter_mut().for_each(|aggregate| aggregate.body.prepare(counts));
         body.iter_mut().for_each(|atom| atom.add_keys(tests));
         *order = (0..body.len()).collect();
         order.sort_by_key(|&atom| counts[body[atom].relation]);

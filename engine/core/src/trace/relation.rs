@@ -26,6 +26,9 @@ impl Words<'_> {
     }
 }
 
+/// A height that all tuples are below, also those whose height is not known.
+pub const WHOLE: i64 = i64::MAX;
+
 /// How the tuples of a relation are had.
 pub enum Origin {
     Facts,
@@ -119,6 +122,7 @@ impl Relation {
     /// How many of the tuples are below a height.
     pub(super) fn below(&self, height: i64) -> usize {
         match &self.origin {
+            _ if height == WHOLE => self.count,
             Origin::Facts => self.count,
             Origin::Clauses { starts, offset, .. } => match height - offset {
                 round if round <= 0 => 0,
