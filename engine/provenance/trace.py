@@ -45,7 +45,6 @@ from .matching import INTEGERS, Bindings, Matcher, Row
 from .proof import Proof, shown
 
 _OPEN, _ASKED = -2, -3
-_MANY = 100_000  # steps after which signals are looked at
 
 # An expression of a plan, over the variables of a clause by their numbers; or ("any",), or a record of such.
 Term = tuple[object, ...]
@@ -155,10 +154,10 @@ class Trace:
             return None
         self._core.start(self._numbers[relation], start)
         asked: dict[int, Step] = {}
-        while not self._core.is_done():
-            number = self._core.go(depth, _MANY)
+        while True:
+            number = self._core.go(depth)
             if number is None:
-                continue
+                break
             table, tuple_ = self._core.tuple(number)
             step = asked[number] = self._ask(
                 (self._tables[table].name, self._tables[table].extent.row(tuple_))

@@ -1,13 +1,16 @@
-"""Ctrl-C stops an evaluation that would never end."""
+"""Ctrl-C stops an evaluation that would never end, and the search for a proof."""
 
 from __future__ import annotations
 
+import _thread
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from shardlog.datalog import Program
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
@@ -48,3 +51,22 @@ def test_on_the_command_line_nothing_is_written(tmp_path: Path) -> None:
     found = interrupted("-c", code, "datalog", "p.dl", cwd=tmp_path)
     assert found == (128 + signal.SIGINT, "", "shardlog: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["p.dl"]
+
+
+def test_the_search_for_a_proof_is_interrupted() -> None:
+    pytest.importorskip("shardlog.engine._core")
+    program = Program(
+        ".decl a(x: number)\n.decl cube(n: number)\n"
+        "cube(n) :- a(x), a(y), a(z), n = (x * y * z + 1) * 1000 / 7, n > 1134571000."
+    )
+    program.add("a", [(x,) for x in range(1, 201)])
+    program.run()
+    (row,) = program.rows("cube")[-1:]
+    timer = threading.Timer(0.1, _thread.interrupt_main)
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        found.append(program.explain(f"cube({row[0]})"))
+        timer.join()
+    assert not found
+    assert program.explain(f"cube({row[0]})").height == 1

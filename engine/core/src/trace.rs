@@ -12,8 +12,9 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use self::body::{Body, Memory};
+use self::body::{Body, Ground, Memory};
 use self::relation::{Origin, Relation, Tables};
+use crate::error::Error;
 use crate::values::Values;
 
 /// How many tuples that aggregates go through a step has.
@@ -76,19 +77,28 @@ impl Trace {
         self.step(relation, row, 0);
     }
 
-    /// Find `most` steps more, up to so many levels from the goal; stops at one that has to be asked for.
-    pub fn go(&mut self, tables: &Tables, values: &mut Values, depth: u32, most: usize) -> Option<usize> {
-        for _ in 0..most {
-            let Step { relation, row, distance, .. } = *self.steps.get(self.done)?;
+    /// Find the steps up to so many levels from the goal; stops at one that has to be asked for, and where it is
+    /// `interrupted`.
+    pub fn go(
+        &mut self,
+        tables: &Tables,
+        values: &mut Values,
+        depth: u32,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Option<usize>, Error> {
+        self.memory.stopped = false;
+        self.memory.found.clear();
+        while let Some(&Step { relation, row, distance, .. }) = self.steps.get(self.done) {
             let near = &mut self.near[relation as usize];
             let height = self.relations[relation as usize].height(row as usize, near);
             let how = match height {
                 Some(0) if self.relations[relation as usize].is_given(row) => How::Fact,
                 _ if distance == depth => How::Open,
-                None => return Some(self.done),
-                Some(height) => match self.derive(tables, values, (relation, row), height) {
+                None => return Ok(Some(self.done)),
+                Some(height) => match self.derive((tables, interrupted), values, (relation, row), height) {
+                    _ if self.memory.stopped => return Err(Error::Interrupted),
                     Some(how) => how,
-                    None => return Some(self.done),
+                    None => return Ok(Some(self.done)),
                 },
             };
             let found = std::mem::take(&mut self.memory.found);
@@ -96,12 +106,7 @@ impl Trace {
             self.memory.found = found;
             self.memory.found.clear();
         }
-        None
-    }
-
-    /// Whether all steps are found.
-    pub fn is_done(&self) -> bool {
-        self.done == self.steps.len()
+        Ok(None)
     }
 
     /// Say what the step follows from that was asked for.
@@ -138,19 +143,20 @@ impl Trace {
     /// The first clause that gives a tuple from what is below its height; finds the tuples that it takes for its atoms.
     fn derive(
         &mut self,
-        tables: &Tables,
+        (tables, interrupted): (&Tables, &dyn Fn() -> bool),
         values: &mut Values,
         (relation, row): (u32, u32),
         height: i64,
     ) -> Option<How> {
         let (relations, row) = (&self.relations, row as usize);
+        let ground = Ground { relations, tables, interrupted };
         let table = &tables[relation as usize];
         let Origin::Clauses { clauses, equivalence, .. } = &relations[relation as usize].origin else {
             return None;
         };
         let memory = &mut self.memory;
         for clause in clauses.iter().filter(|clause| height == 1 || height > 1 && clause.higher) {
-            let mut body = Body::new(relations, tables, clause, height, values, memory);
+            let mut body = Body::new(ground, clause, height, values, memory);
             let mut note = |body: &mut Body| {
                 body.note(COUNTED);
                 true
@@ -165,7 +171,7 @@ impl Trace {
             let mut found: Vec<[i64; 2]> = equivalence.facts_of(table, member).collect();
             for column in [0, 1] {
                 for clause in clauses.iter().filter(|_| height > 0) {
-                    let mut body = Body::new(relations, tables, clause, height, values, memory);
+                    let mut body = Body::new(ground, clause, height, values, memory);
                     if body.bind(&clause.head, |at| (at == column).then_some(member)) {
                         body.solve(&mut |body| {
                             let pair = [0, 1].map(|at| body.word(&clause.head[at]));

@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::store::Store;
-use super::EngineError;
+use super::{holding, EngineError, Limits};
 use crate::compile::clauses::clauses;
 use crate::trace::relation::{Equivalence, Origin, Relation, Words};
 use crate::trace::{self, How};
@@ -76,7 +76,7 @@ impl Trace {
         self.trace.start(relation, row);
     }
 
-    fn go(&mut self, py: Python, depth: Option<u32>, most: usize) -> PyResult<Option<usize>> {
+    fn go(&mut self, py: Python, depth: Option<u32>) -> PyResult<Option<usize>> {
         let read = |column: &Column| match column {
             Column::Narrow(words) => Read::Narrow(words.bind(py).readonly()),
             Column::Wide(words) => Read::Wide(words.bind(py).readonly()),
@@ -87,11 +87,8 @@ impl Trace {
         let tables = tables.collect::<Result<Vec<_>, numpy::AsSliceError>>();
         let tables = tables.map_err(|error| EngineError::new_err(error.to_string()))?;
         let values = &mut self.store.get().lock(py).database.values;
-        Ok(self.trace.go(&tables, values, depth.unwrap_or(u32::MAX), most))
-    }
-
-    fn is_done(&self) -> bool {
-        self.trace.is_done()
+        let depth = depth.unwrap_or(u32::MAX);
+        holding(py, Limits::default(), |limits| self.trace.go(&tables, values, depth, limits.interrupted))
     }
 
     fn tuple(&self, step: usize) -> (u32, u32) {

@@ -14,6 +14,17 @@ use crate::values::{Type, Values, NIL};
 const FEW: usize = 8;
 const SHARE: usize = 256;
 
+/// The tuples of relations, and what says that the search should stop.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    pub relations: &'a [Relation],
+    pub tables: &'a Tables<'a>,
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
+/// Rows between two looks whether the search should stop.
+const PATIENCE: u32 = 1 << 16;
+
 /// What is known of the variables and the atoms of a clause while rows are looked for; kept from step to step for its
 /// room.
 #[derive(Default)]
@@ -25,6 +36,9 @@ pub struct Memory {
     /// The words that the columns of the atoms that rows are looked for must have.
     known: Vec<(usize, i64)>,
     pub found: Vec<(u32, u32)>,
+    /// How many rows have been looked at since it was seen whether the search should stop, and whether it should.
+    looked: u32,
+    pub stopped: bool,
 }
 
 impl Memory {
@@ -46,8 +60,7 @@ impl Memory {
 
 /// The body of a clause while rows are looked for, one for each atom.
 pub struct Body<'a, 'm> {
-    relations: &'a [Relation],
-    tables: &'a Tables<'a>,
+    ground: Ground<'a>,
     clause: &'a Clause,
     height: i64,
     values: &'m mut Values,
@@ -58,15 +71,14 @@ pub struct Body<'a, 'm> {
 
 impl<'a, 'm> Body<'a, 'm> {
     pub fn new(
-        relations: &'a [Relation],
-        tables: &'a Tables<'a>,
+        ground: Ground<'a>,
         clause: &'a Clause,
         height: i64,
         values: &'m mut Values,
         memory: &'m mut Memory,
     ) -> Self {
         memory.begin(clause);
-        Body { relations, tables, clause, height, values, memory, faulty: false }
+        Body { ground, clause, height, values, memory, faulty: false }
     }
 
     /// Find rows for the atoms that have none yet, until `visit` is content with them.
@@ -80,7 +92,8 @@ impl<'a, 'm> Body<'a, 'm> {
             return holds && visit(self);
         };
         let Atom { relation, terms, .. } = &clause.body[at];
-        let (table, below) = (&self.tables[*relation], self.relations[*relation].below(self.height));
+        let (table, below) =
+            (&self.ground.tables[*relation], self.ground.relations[*relation].below(self.height));
         let (before, first) = (self.memory.bound.len(), self.memory.known.len());
         for (column, term) in terms.iter().enumerate() {
             if let Some(word) = self.plain(term) {
@@ -91,7 +104,7 @@ impl<'a, 'm> Body<'a, 'm> {
         let mut solved = false;
         for number in 0..count {
             let row = rows.map_or(number, |rows| rows[number] as usize);
-            if row >= below {
+            if row >= below || self.is_stopped() {
                 break;
             }
             // Most rows that are no matches are seen here.
@@ -113,9 +126,20 @@ impl<'a, 'm> Body<'a, 'm> {
         solved
     }
 
+    /// Count a row that is looked at. Whether the search should stop.
+    #[inline]
+    fn is_stopped(&mut self) -> bool {
+        self.memory.looked += 1;
+        if self.memory.looked >= PATIENCE {
+            self.memory.looked = 0;
+            self.memory.stopped |= (self.ground.interrupted)();
+        }
+        self.memory.stopped
+    }
+
     /// The atom that comes next, and its rows: that with the fewest, as far as they are looked at.
     fn next(&mut self) -> Option<(usize, Option<&'a [u32]>)> {
-        let (clause, relations) = (self.clause, self.relations);
+        let (clause, relations) = (self.clause, self.ground.relations);
         let mut best: Option<(usize, Option<&[u32]>, usize)> = None;
         for &at in &clause.order {
             if self.memory.rows[at].is_some() {
@@ -136,12 +160,12 @@ impl<'a, 'm> Body<'a, 'm> {
 
     /// Few rows among which all are that have the known words of an atom; None: every row.
     fn rows_of(&mut self, atom: &'a Atom) -> Option<&'a [u32]> {
-        let relation = &self.relations[atom.relation];
+        let relation = &self.ground.relations[atom.relation];
         let few = FEW.max(relation.count / SHARE);
         let mut rows: Option<&[u32]> = None;
         for (column, term) in atom.terms.iter().enumerate() {
             let Some(word) = self.word(term) else { continue };
-            let words = self.tables[atom.relation][column];
+            let words = self.ground.tables[atom.relation][column];
             let found = relation.groups[column].get_or_init(|| Groups::new(words)).of(words, word);
             if rows.is_none_or(|rows| found.len() < rows.len()) {
                 rows = Some(found);
@@ -172,9 +196,9 @@ impl<'a, 'm> Body<'a, 'm> {
 
     /// The rows that an atom may have by the value of a key.
     fn keyed(&mut self, atom: &Atom, key: &Key) -> (Vec<i64>, Groups) {
-        let (relations, tables, clause) = (self.relations, self.tables, self.clause);
+        let Ground { relations, tables, .. } = self.ground;
         let mut memory = Memory::default();
-        let mut body = Body::new(relations, tables, clause, 0, self.values, &mut memory);
+        let mut body = Body::new(self.ground, self.clause, 0, self.values, &mut memory);
         let (table, count) = (&tables[atom.relation], relations[atom.relation].count);
         let (mut words, mut rows) = (vec![0; count], Vec::new());
         for (row, word) in words.iter_mut().enumerate() {
@@ -193,7 +217,7 @@ impl<'a, 'm> Body<'a, 'm> {
 
     /// Whether no tuple has the words of an atom, which are known.
     fn is_absent(&mut self, atom: &'a Atom) -> bool {
-        let table = &self.tables[atom.relation];
+        let table = &self.ground.tables[atom.relation];
         let words: Vec<Option<i64>> = atom.terms.iter().map(|term| self.word(term)).collect();
         if self.faulty {
             return false;
@@ -203,7 +227,7 @@ impl<'a, 'm> Body<'a, 'm> {
         };
         match self.rows_of(atom) {
             Some(rows) => !rows.iter().any(|&row| has(row as usize)),
-            None => self.relations[atom.relation].count == 0,
+            None => self.ground.relations[atom.relation].count == 0,
         }
     }
 
@@ -301,20 +325,22 @@ impl<'a, 'm> Body<'a, 'm> {
             faulty
         });
         let value = fold.result(&aggregate.fold).filter(|_| !faulty);
-        value.is_some_and(|word| self.fit(&Term::Variable(aggregate.variable, 0), word))
+        !self.memory.stopped
+            && value.is_some_and(|word| self.fit(&Term::Variable(aggregate.variable, 0), word))
     }
 
     /// Visit the solutions of the body of an aggregate, until one is enough.
     fn within(&mut self, aggregate: &'a Aggregate, visit: &mut dyn FnMut(&mut Body<'a, '_>) -> bool) {
-        let mut memory = Memory::default();
-        let mut body =
-            Body::new(self.relations, self.tables, &aggregate.body, WHOLE, self.values, &mut memory);
+        let mut memory = Memory { looked: self.memory.looked, ..Memory::default() };
+        let mut body = Body::new(self.ground, &aggregate.body, WHOLE, self.values, &mut memory);
         for &variable in &aggregate.outer {
             body.memory.values[variable] = self.memory.values[variable];
         }
         if body.bind(&[], |_| None) {
             body.solve(&mut |body| visit(body));
         }
+        self.memory.looked = memory.looked;
+        self.memory.stopped |= memory.stopped;
     }
 
     /// Note the rows of the atoms as what was found, then those that aggregates go through, so many at most.
