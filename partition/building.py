@@ -71,6 +71,14 @@ class Sent:
     bytes: int
     purpose: Any
 
+    def part(self, devices: int) -> float:
+        """The part of the devices that send: in a permutation it may be few of them."""
+        attributes = self.op.attributes
+        if "source_target_pairs" not in attributes:
+            return 1.0
+        sending: int = ir.ShapedType(attributes["source_target_pairs"].type).shape[0]
+        return sending / devices
+
 
 class Builder:
     """Appends ops to the current block, and records the collectives among them."""
@@ -188,7 +196,7 @@ class Builder:
         def make() -> Any:
             terms, first = digits(table), int(table[0])
             if terms is None:
-                values: Any = _dense(table.astype(np.int32))
+                values: Any = dense(table.astype(np.int32))
                 held = self.one("stablehlo.constant", [], values.type, {"value": values})
                 sizes = {"slice_sizes": self.integers([1])}
                 one = self.tensor((1,), self.i32)
@@ -401,7 +409,7 @@ class Builder:
         """A table of integers as an attribute."""
         key = table.shape, table.tobytes()
         if key not in self._groups:
-            self._groups[key] = _dense(np.ascontiguousarray(table))
+            self._groups[key] = dense(np.ascontiguousarray(table))
         return self._groups[key]
 
 
@@ -420,5 +428,6 @@ def bytes_of(element: Any) -> int:
     return -(-bits_of(str(element)) // 8)
 
 
-def _dense(table: Any) -> Any:
+def dense(table: Any) -> Any:
+    """An array of numbers as an attribute."""
     return ir.DenseElementsAttr.get(table)

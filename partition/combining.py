@@ -1,5 +1,9 @@
 """Collectives over equal groups become one where neither needs what the other gives.
 
+Permutations in which none sends and none receives who does in another become one as well: each device sends
+what it has for the only other that it sends to. So a rotation of a dimension, whose first part gets rows
+of the last one, is one step.
+
 A collective can stand anywhere from where its operand is made to where its result is used first. The ops of a
 block are put in another order, such that collectives of one kind, over the same groups, that do not need each
 other stand together, and these are written as one op, up to a size: each step of a collective takes time,
@@ -10,42 +14,65 @@ tensors.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ..importers.listing import listing_of
 from ..program.elements import bits_of, dtype_of, size_of
 from ..program.mlir.modules import children
 from ..rulebook.book import lowerings
-from .building import element_of
+from .building import dense, element_of
+from .neutral import zero
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
 _HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
     f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")
 )
+_PAIRS = "source_target_pairs"  # permutations have them
 _KINDS = _HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
 
 
 def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
     """Combines the collectives of a module, but for those that stay ``apart``."""
     with module.context, ir.Location.unknown():
-        for operations, needs in _blocks(module):
-            groups = _groups(operations, needs, apart)
-            if not groups:
-                continue
+        most = _join(module, apart, _key, lambda group, op: True, _combine)
+        if most > 1:
+            _join(module, apart, _permuted, _disjoint, partial(_permute, _devices(module)))
+
+
+def _join(
+    module: ir.Module,
+    apart: Collection[Any],
+    key: Callable[[Any], Hashable],
+    fits: Callable[[list[Any], Any], bool],
+    write: Callable[[list[Any], Any], None],
+) -> int:
+    """Writes collectives with equal keys, of which each fits those before it, as one where neither needs what
+    the other gives; returns the most permutations that a block has then."""
+    most = 0
+    for operations, needs in _blocks(module):
+        sends = _sending(operations, needs, apart, key)
+        groups = _groups(operations, needs, sends, fits)
+        if groups:
             _reorder(operations, needs, groups)
-            for group in groups:
-                some = [operations[n] for n in group]
-                _combine(some, some[-1])
-                for op in some:
-                    op.erase()
+        left = sum(_PAIRS in operations[n].attributes for n in sends)
+        for group in groups:
+            some = [operations[n] for n in group]
+            left -= (len(some) - 1) * (_PAIRS in some[0].attributes)
+            write(some, some[-1])
+            for op in some:
+                op.erase()
+        most = max(most, left)
+    return most
 
 
 def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:
@@ -98,14 +125,17 @@ class _Sends:
 
 
 def _groups(
-    operations: Sequence[Any], needs: Sequence[Sequence[int]], apart: Collection[Any]
+    operations: Sequence[Any],
+    needs: Sequence[Sequence[int]],
+    sends: dict[int, _Sends],
+    fits: Callable[[list[Any], Any], bool],
 ) -> list[list[int]]:
     """The collectives of a block that become one, in turn, by number.
 
     Of the collectives that need no other one that has not run, the one that is needed first runs, together
     with those that are like it.
     """
-    sends, users = _sending(operations, needs, apart), list[list[int]]([] for _ in operations)
+    users = list[list[int]]([] for _ in operations)
     for n, needed in enumerate(needs):
         for m in needed:
             users[m].append(n)
@@ -142,7 +172,8 @@ def _groups(
         group, total = [first], first.size
         for each in alike.values():
             near = each is not first and abs(each.place - first.place) <= _WINDOW
-            if near and total + each.size <= _MOST:
+            small = total + each.size <= _MOST
+            if near and small and fits([operations[e.place] for e in group], operations[each.place]):
                 group.append(each)
                 total += each.size
         for each in group:
@@ -155,7 +186,10 @@ def _groups(
 
 
 def _sending(
-    operations: Sequence[Any], needs: Sequence[Sequence[int]], apart: Collection[Any]
+    operations: Sequence[Any],
+    needs: Sequence[Sequence[int]],
+    apart: Collection[Any],
+    key: Callable[[Any], Hashable],
 ) -> dict[int, _Sends]:
     """The collectives of a block, by the numbers of their ops."""
     found, by = dict[int, _Sends](), [len(operations)] * len(operations)
@@ -163,7 +197,7 @@ def _sending(
         op, first = operations[n], by[n]
         if op.name in _KINDS:
             alike = len(op.operands) == 1 and op not in apart
-            found[n] = _Sends(n, _key(op) if alike else n, size_of(str(op.results[0].type)), first)
+            found[n] = _Sends(n, key(op) if alike else n, size_of(str(op.results[0].type)), first)
             first = n
         for m in needs[n]:
             by[m] = min(by[m], first)
@@ -184,6 +218,33 @@ def _key(op: Any) -> Hashable:
     convertible = dtype_of(str(element)) and not isinstance(element, ir.ComplexType)
     carried = bits_of(str(element)) if op.name in _HAND_ON and convertible else element
     return op.name, attributes, body, carried
+
+
+def _devices(module: ir.Module) -> int:
+    """The devices that a module is for."""
+    given = module.operation.attributes
+    return max(
+        int(ir.IntegerAttr(given[name]).value) for name in ("mhlo.num_partitions", "mhlo.num_replicas")
+    )
+
+
+def _permuted(op: Any) -> Hashable:
+    """Equal for permutations that can become one if they are disjoint: the type of what is sent."""
+    alike = _PAIRS in op.attributes and not isinstance(element_of(op.operands[0]), ir.ComplexType)
+    return op.operands[0].type if alike else id(op)
+
+
+def _disjoint(group: list[Any], op: Any) -> bool:
+    """Whether no device sends, and none receives, in a permutation who does in one of a group."""
+    sources, targets = _pairs(op).T
+    return not any(
+        np.isin(s, sources).any() or np.isin(t, targets).any() for s, t in (_pairs(o).T for o in group)
+    )
+
+
+def _pairs(op: Any) -> npt.NDArray[np.int64]:
+    """The devices that send in a permutation, each with the one that receives."""
+    return np.asarray(op.attributes[_PAIRS]).reshape(-1, 2)
 
 
 # ---- Where they stand -----------------------------------------------------------------------------------
@@ -251,6 +312,30 @@ def _combine(group: list[Any], before: Any) -> None:
         part = write.columns(made.results[0], at, at + width)
         op.results[0].replace_all_uses_with(_unfolded(write, op, part))
         at += width
+
+
+def _permute(count: int, group: list[Any], before: Any) -> None:
+    """Writes the permutation in which each of ``count`` devices sends what it sends in one of a group. Who
+    receives nothing has zeros."""
+    write, first = _Writer(before, group[0].location), group[0]
+    pairs = [_pairs(op) for op in group]
+    device = "stablehlo.partition_id" if "channel_handle" in first.attributes else "stablehlo.replica_id"
+    value = first.operands[0]
+    for op, each in zip(group[1:], pairs[1:], strict=True):
+        value = write.where(_listed(each[:, 0], count), device, op.operands[0], value)
+    together = dense(np.concatenate(pairs))
+    attributes = {a: together if a == _PAIRS else v for a, v in first.attributes.items()}
+    ip = ir.InsertionPoint(before)
+    made = ir.Operation.create(first.name, [value.type], [value], attributes, loc=first.location, ip=ip)
+    zeros = write.zeros(value.type)
+    for op, each in zip(group, pairs, strict=True):
+        received = write.where(_listed(each[:, 1], count), device, made.results[0], zeros)
+        op.results[0].replace_all_uses_with(received)
+
+
+def _listed(devices: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:
+    """Whether each of so many devices is among some."""
+    return np.isin(np.arange(count), devices)
 
 
 def _integer(value: int) -> Any:
@@ -350,6 +435,29 @@ class _Writer:
             "strides": ir.DenseI64ArrayAttr.get([1, 1]),
         }
         return self._one("stablehlo.slice", [value], self.type([rows, end - start], value), given)
+
+    def where(self, listed: npt.NDArray[np.bool_], device: str, value: Any, other: Any) -> Any:
+        """A value on the devices that are listed, and another one elsewhere. ``device`` is the op that gives
+        a device's number."""
+        i32, scalar = (
+            ir.IntegerType.get_signless(32),
+            ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)),
+        )
+        table = dense(listed.astype(np.int32))
+        unsigned = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
+        place = self._one("stablehlo.convert", [self._one(device, [], unsigned, {})], scalar, {})
+        held = self._one("stablehlo.constant", [], table.type, {"value": table})
+        one = {"slice_sizes": ir.DenseI64ArrayAttr.get([1])}
+        found = self._one("stablehlo.dynamic_slice", [held, place], ir.RankedTensorType.get([1], i32), one)
+        answer = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
+        here = self._one(
+            "stablehlo.convert", [self._one("stablehlo.reshape", [found], scalar, {})], answer, {}
+        )
+        return self._one("stablehlo.select", [here, value, other], value.type, {})
+
+    def zeros(self, type_: Any) -> Any:
+        value = ir.Attribute.parse(f"dense<{zero(type_.element_type)}> : {type_}")
+        return self._one("stablehlo.constant", [], type_, {"value": value})
 
     def _one(self, name: str, operands: list[Any], type_: Any, attributes: dict[str, Any]) -> Any:
         ip = ir.InsertionPoint(self.before)

@@ -62,7 +62,7 @@ class Program:
         for each in self.sent:
             price = planner.price(each.kind, each.pieces)
             once = price.once + planner.prices.once
-            total += (price.byte * each.bytes + once) * _often(counts, each.op)
+            total += (price.byte * each.bytes + once) * each.part(walk.axes.count) * _often(counts, each.op)
         if walk.computed_as:
             often = Executions(walk.old)
             for op, known, factors in walk.computed_as:

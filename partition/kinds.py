@@ -94,6 +94,25 @@ class Kinds:
             return self.arguments([number])[int(value.arg_number)]
         return self._firsts[number] + int(value.result_number)
 
+    def only_user(self, value: int) -> tuple[int, int] | None:
+        """The op that alone uses a value, where it is made, and in which slot; None where there is none."""
+        counts, slots = self._uses
+        if counts[value] != 1:
+            return None
+        slot = int(slots[value])
+        user = int(np.searchsorted(self.listing.operand_offsets, slot, "right")) - 1
+        alone = self._regions[user] == self._regions[self._definers[value]]
+        return (user, slot - self._offsets[user]) if alone else None
+
+    @cached_property
+    def _uses(self) -> tuple[Any, Any]:
+        """How often each value is used, and where it is an operand last."""
+        used = self.listing.operands
+        counts = np.bincount(used[used >= 0], minlength=len(self._definers))
+        last = np.zeros(len(self._definers), np.int64)
+        last[used[used >= 0]] = np.nonzero(used >= 0)[0]
+        return counts, last
+
     @cached_property
     def _numbers(self) -> dict[Any, int]:
         return {op: number for number, op in enumerate(self.ops)}

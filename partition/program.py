@@ -16,7 +16,7 @@ from ..program.shardings import Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent
 from .choice.choosing import Chooser, Way
 from .choice.homes import Spot
-from .choice.knowledge import Knowledge
+from .choice.knowledge import Knowledge, joins, only_read, reading_through
 from .choice.purposes import Purpose, purpose_of
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
@@ -63,6 +63,10 @@ class Partitioner(Values):
         self.moved = moved or {}  # values that live elsewhere than the module says
         self.ways = ways or {}  # to compute ops, by their first results
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
+        self.cuts: dict[
+            int, tuple[Knowledge, int]
+        ] = {}  # that are read through, and what they are cut out of
+        self.sources: dict[Any, Any] = {}  # the same of values
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
@@ -311,6 +315,10 @@ class Partitioner(Values):
         kinds = self.kinds
         known = kind.known or self.chooser.reader.knowledge(kinds.ops[number])
         operands = kinds.operands(number)
+        if known.reads and self._is_read_through(number, known):
+            return False
+        if self.cuts and not self.cuts.keys().isdisjoint(operands):
+            known, operands = self._reading_through(number, known)
         chosen = self._chosen(kinds.ops[number]) if self.ways or self.moved else None
         recipe = self.recipes.find(kind, known, map(self.tensors.get, operands), chosen)
         if recipe is not None:
@@ -322,9 +330,35 @@ class Partitioner(Values):
         self.builder.loc = op.location
         if (flow := FLOW.get(known.lowering)) is not None:
             return bool(flow(self, number, known))
-        return self.computed(number, known)
+        return self.computed(number, known, operands)
 
-    def computed(self, number: int, known: Knowledge) -> bool:
+    def _is_read_through(self, number: int, known: Knowledge) -> bool:
+        """Whether an op cuts rows out of its operand for one op alone, which puts them beside others: that
+        reads them out of the operand itself, as in a rotation, and the cut is not computed."""
+        read, (result, *_) = only_read(known), self.kinds.results(number)
+        user = self.kinds.only_user(result) if read else None
+        if read is None or user is None:
+            return False
+        other, slot = self.kinds.ops[user[0]], user[1]
+        if not joins(self.chooser.reader.knowledge(other), slot, read.dim):
+            return False
+        (value,), op = self.kinds.operands(number), self.kinds.ops[number]
+        self.cuts[result] = known, value
+        self.sources[op.results[0]] = op.operands[0]
+        return True
+
+    def _reading_through(self, number: int, known: Knowledge) -> tuple[Knowledge, list[int]]:
+        """What is known of an op that reads through cuts, and what it reads."""
+        operands = self.kinds.operands(number)
+        cuts = [self.cuts.get(value, (None, value)) for value in operands]
+        made = (*(cut for cut, _ in cuts), *[None] * (len(known.roles) - len(operands)))
+        return reading_through(known, made), [value for _, value in cuts]
+
+    def _taken(self, op: Any) -> list[Any]:
+        """What an op takes: its operands, or what they are cut out of."""
+        return [self.sources.get(value, value) for value in op.operands] if self.sources else op.operands
+
+    def computed(self, number: int, known: Knowledge, operands: list[int] | None = None) -> bool:
         """Writes an op that is computed, in the cheapest way, and its results where they live; whether that
         is its copy."""
         if known.expands and spread_scalar(self, number, known):
@@ -332,7 +366,7 @@ class Partitioner(Values):
         if known.gives_nothing:
             return empty(self, number)
         kind, op = self.kinds.of(number, self.chooser.reader), self.kinds.ops[number]
-        operands = self.kinds.operands(number)
+        operands = self.kinds.operands(number) if operands is None else operands
         chosen = self._chosen(op) if self.ways or self.moved else None
         recipe = self.recipes.of(op, kind, known, [self.tensors[value] for value in operands], chosen)
         return self._computed(number, kind, recipe, operands)
@@ -371,7 +405,7 @@ class Partitioner(Values):
     def _note(self, op: Any, recipe: Recipe) -> None:
         """Takes down how an op lies, where that is asked, and how it is computed, if that has a price."""
         if self.recording:
-            values = *op.operands, *op.results
+            values = *self._taken(op), *op.results
             self.spots.append((op, Spot(recipe.known, values, recipe.held, recipe.free)))
         if self.planner.prices.all_work or recipe.known.multiplies:
             self.computed_as.append((op, recipe.known, recipe.choice.taken.factors))
@@ -380,13 +414,14 @@ class Partitioner(Values):
         """The operands that an op needs besides those that its copy has."""
         op, values = about[0], list[Any]()
         self.builder.loc = op.location
+        taken = self._taken(op)
         for slot, layout, home in recipe.needed:
             value = operands[slot]
             local = self.at_home(value) if home else None
             if local is None:
                 local = self.builder.scope.find((value, layout))
                 if local is None or self.again:
-                    local = self.get(value, layout, purpose_of(about, slot, op.operands[slot]))
+                    local = self.get(value, layout, purpose_of(about, slot, taken[slot]))
             values.append(local)
         return values
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,8 @@ def stretch(read: Read, size: int, result_size: int, parts: int) -> Stretch:
         begins, end = [size - (part + 1) * tile for part in range(parts)], size
     starts = tuple(-(-begin // dilation) for begin in begins)
     rows = max(-(-(begin + length) // dilation) - start for begin, start in zip(begins, starts, strict=True))
-    exchange = plan_exchange(size, parts, starts, max(rows, 1), -(-end // dilation))
+    end = end if read.last is None else min(end, read.last)
+    exchange = plan_exchange(size, parts, starts, max(rows, 1), -(-end // dilation), read.first)
     offsets = tuple(b - (s - 1) * dilation - 1 for b, s in zip(begins, starts, strict=True))
     return Stretch(exchange, dilation, offsets, length)
 
@@ -223,13 +224,13 @@ class Chooser:
             if role == "operand":
                 exchanged, rounds = self.exchanged(known, t, layouts)
                 sends[-1] += exchanged
-                count += rounds
+                count += ceil(rounds)
             plan = self.planner.plan(shape, *ends)
             sends[-1] += self.planner.total(plan, known.widths[t])
             count += plan.sends
         return Candidate(way, tuple(layouts), tuple(sends)), count
 
-    def exchanged(self, known: Knowledge, slot: int, layouts: Sequence[Layout]) -> tuple[float, int]:
+    def exchanged(self, known: Knowledge, slot: int, layouts: Sequence[Layout]) -> tuple[float, float]:
         """The price in bytes of what a device sends so that others have the stretches they need of an
         operand, where slots have these layouts, and how often it sends: each time is a collective of its
         own."""
@@ -256,12 +257,12 @@ class Chooser:
         found: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
         return np.asarray([found[n] for n in range(len(ways))])
 
-    def _exchanged(self, known: Knowledge, slot: int, dims: Dims, given: Dims) -> tuple[int, int]:
+    def _exchanged(self, known: Knowledge, slot: int, dims: Dims, given: Dims) -> tuple[float, float]:
         """The elements that a device sends so that others have the stretches they need, and how often it
-        does."""
+        does, in the mean: rounds in which other devices send become one."""
         shape, result = known.shapes[slot], known.shapes[known.roles.index("result")]
         assert shape is not None and result is not None
-        local, sent, rounds = list(self.axes.local(shape, dims)), 0, 0
+        local, sent, rounds = list(self.axes.local(shape, dims)), 0.0, 0.0
         reads = [read for read in known.reads if read.slot == slot and dims[read.dim]]
         for read in reads:
             if not given[read.result_dim]:  # it is picked
@@ -271,7 +272,7 @@ class Chooser:
                 count = self.axes.product(dims[read.dim])
                 found = stretch(read, shape[read.dim], result[read.result_dim], count).exchange
                 sent += found.rows * prod(n for d, n in enumerate(local) if d != read.dim)
-                rounds += len(found.rounds)
+                rounds += found.turns
                 local[read.dim] = found.length
         return sent, rounds
 

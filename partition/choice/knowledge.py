@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import prod
 from typing import Any
@@ -35,6 +35,8 @@ class Read:
     dilation: int
     extent: int
     backwards: bool
+    first: int = 0  # nothing before it is read
+    last: int | None = None  # nor anything from it on, if there is such a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +156,34 @@ def handing_on(shape: Shape, width: int) -> Knowledge:
         facts=nothing,
         signature=nothing,
     )
+
+
+def only_read(known: Knowledge) -> Read | None:
+    """The window of an op that cuts rows out of one dimension of its operand; None for others."""
+    if known.lowering != "slice" or len(known.reads) != 1:
+        return None
+    (read,) = known.reads
+    return read if (read.stride, read.dilation, read.backwards) == (1, 1, False) else None
+
+
+def joins(known: Knowledge, slot: int, dim: int) -> bool:
+    """Whether an op puts the rows of an operand's dimension beside those of others."""
+    return known.lowering == "concatenate" and any((r.slot, r.dim) == (slot, dim) for r in known.reads)
+
+
+@cache
+def reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
+    """What is known of an op that joins rows, where it reads those of some slots out of what they are ``cut``
+    out of, in place of the cuts."""
+    shapes, reads = list(known.shapes), list(known.reads)
+    for slot, made in enumerate(cut):
+        read = made and only_read(made)
+        if made and read:
+            (n,) = (n for n, r in enumerate(reads) if (r.slot, r.dim) == (slot, read.dim))
+            first, size = -read.low, (made.shapes[read.slot + 1] or ())[read.dim]
+            reads[n] = replace(reads[n], low=reads[n].low - first, first=first, last=first + size)
+            shapes[slot] = made.shapes[read.slot]
+    return replace(known, shapes=tuple(shapes), reads=tuple(reads))
 
 
 class Reader:

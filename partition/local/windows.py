@@ -120,10 +120,10 @@ def reverse(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def concatenate(site: Site, operands: list[Any]) -> list[Any]:
-    """The rows of each operand that fall into a device's part of the result."""
+    """The rows of each operand, or of what it is cut out of, that fall into a device's part of the result."""
     reads = {slot: _split(site, slot) for slot in range(len(operands))}
     if not any(reads.values()):
-        return parts(site, operands)
+        return parts(site, [_cut(site, slot, value) for slot, value in enumerate(operands)])
     builder, found = site.builder, None
     for slot, value in enumerate(operands):
         for read in reads[slot]:
@@ -134,10 +134,21 @@ def concatenate(site: Site, operands: list[Any]) -> list[Any]:
             plan, dim = _stretch(site, read).exchange, read.dim
             index = builder.axes.index(_pieces(site, read))
             shape = shape_of(stretched)
-            places = builder.places(shape, dim, builder.lookup(np.asarray(plan.starts)[index]))
+            places = builder.places(shape, dim, builder.lookup(np.asarray(plan.starts)[index] - read.first))
             own = builder.compare("GE", places, builder.zero(builder.i32, shape))
             found = builder.select(own, stretched, found)
     return [found]
+
+
+def _cut(site: Site, slot: int, value: Any) -> Any:
+    """What an operand is cut out of, cut."""
+    shape, builder = shape_of(value), site.builder
+    for read in site.known.reads:
+        if read.slot == slot and read.last is not None:
+            starts = [read.first if d == read.dim else 0 for d in range(len(shape))]
+            shape[read.dim] = read.last - read.first
+            value = builder.cut(value, starts, shape)
+    return value
 
 
 def reduce_window(site: Site, operands: list[Any]) -> list[Any]:

@@ -37,16 +37,23 @@ class Exchange:
     rounds: tuple[Round, ...]
 
     @property
-    def rows(self) -> int:
-        """The rows that a device sends."""
-        return sum(each.rows for each in self.rounds)
+    def rows(self) -> float:
+        """The rows that a device sends in the mean: there are rounds in which few of them do."""
+        return sum(each.rows * len(each.pairs) for each in self.rounds) / len(self.starts)
+
+    @property
+    def turns(self) -> float:
+        """How often a device sends in the mean."""
+        return sum(len(each.pairs) for each in self.rounds) / len(self.starts)
 
 
 @cache
-def plan_exchange(size: int, parts: int, starts: tuple[int, ...], length: int, end: int) -> Exchange:
+def plan_exchange(
+    size: int, parts: int, starts: tuple[int, ...], length: int, end: int, begin: int = 0
+) -> Exchange:
     """The exchange of a dimension of ``size`` rows in ``parts`` parts, of which part i needs ``length``
-    rows from ``starts[i]`` on, as far as they are before ``end``. Rows outside of the dimension belong to no
-    part.
+    rows from ``starts[i]`` on, as far as they are in the range from ``begin`` to ``end``. Rows outside of the
+    dimension belong to no part.
 
     Parts send to those at one distance in a round, or, where that is fewer rows, each to the next one
     that is not served yet.
@@ -55,7 +62,7 @@ def plan_exchange(size: int, parts: int, starts: tuple[int, ...], length: int, e
     overlaps: dict[Pair, tuple[int, int]] = {}
     first: dict[int, int] = {}
     for target, start in enumerate(starts):
-        low, high = max(start, 0), min(start + length, size, end)
+        low, high = max(start, begin), min(start + length, size, end)
         for source in range(low // tile, -(-high // tile)) if low < high else ():
             overlaps[source, target] = max(low, source * tile), min(high, (source + 1) * tile)
             first.setdefault(target, source)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.partition.building import Form
 from shardlog.partition.device_program import DeviceProgram
@@ -107,3 +111,35 @@ def test_results_are_the_same(name: str, form: Form) -> None:
     got = program.compile()(*inputs)
     for mine, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(jax.jit(function)(*inputs)), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 3, -2])
+def test_a_rotation_is_one_step(rows: int) -> None:
+    # Rows of all parts but one come from the part before, and those of one from the last.
+    def rolled(x: Any) -> Any:
+        return jnp.roll(x, rows, 0) * 2
+
+    on = NamedSharding(Mesh(np.array(jax.devices()[:4]), ("x",)), PartitionSpec("x"))  # type: ignore[no-untyped-call]
+    program = shardlog.run(
+        jax.jit(rolled, in_shardings=on, out_shardings=on).lower(np.ones((64, 8), np.float32))
+    )
+    assert program.partition().text().count('"stablehlo.collective_permute"') == 1
+    x = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
+    np.testing.assert_array_equal(program.partition().compile()(x), rolled(x))
+
+
+def test_permutations_of_other_devices_are_one_and_give_zeros_elsewhere() -> None:
+    mesh = Mesh(np.array(jax.devices()[:4]), ("x",))
+    pairs = [(0, 1), (1, 2)], [(3, 0)], [(2, 1)]  # of these the last sends to who receives in the first
+
+    def body(*values: jax.Array) -> tuple[jax.Array, ...]:
+        each = zip(values, pairs, strict=True)
+        return tuple(jax.lax.ppermute(v, "x", p) for v, p in each)  # type: ignore[no-untyped-call]
+
+    spec = (PartitionSpec("x"),) * 3  # type: ignore[no-untyped-call]
+    f = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
+    values = np.random.default_rng(0).normal(size=(3, 8, 2)).astype(np.float32)
+    program = shardlog.run(f.lower(*values)).partition()
+    assert written(program) == ["collective_permute"] * 2
+    for got, expected in zip(program.compile()(*values), f(*values), strict=True):
+        np.testing.assert_array_equal(got, expected)

@@ -79,3 +79,51 @@ def test_a_stretch_that_begins_in_a_hole_does_not_fetch_the_row_before_it() -> N
     (got,) = run_partitioned(result, program, [x.reshape(1, 8, 1), w.reshape(2, 1, 1)])
     assert got.ravel().tolist() == [each * by for each in x.tolist() for by in (1, 10)]
     assert program.sent == []
+
+
+# Rows of a tensor of 32, cut out by their first and last ones and put beside each other.
+CUTS = {
+    "rotated": [(29, 32), (0, 29)],
+    "turned back": [(2, 32), (0, 2)],
+    "swapped": [(16, 32), (0, 16)],
+    "in another order": [(24, 32), (8, 24), (0, 8)],
+    "twice": [(30, 32), (4, 32), (0, 2)],
+}
+
+
+def joined(cuts: list[tuple[int, int]], out: str) -> str:
+    sizes = [last - first for first, last in cuts]
+    types = [f"tensor<{size}x4xf32>" for size in sizes]
+    given = f"tensor<{sum(sizes)}x4xf32>"
+    lines = [
+        f"  %{n} = stablehlo.slice %x [{first}:{last}, 0:4] : (tensor<32x4xf32>) -> {type_}"
+        for n, ((first, last), type_) in enumerate(zip(cuts, types, strict=True))
+    ]
+    names = ", ".join(f"%{n}" for n in range(len(cuts)))
+    return f"""
+sdy.mesh @mesh = <["a"=4]>
+func.func @main(%x: tensor<32x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"a"}}, {{}}]>}})
+    -> ({given} {{sdy.sharding = #sdy.sharding<@mesh, [{out}, {{}}]>}}) {{
+{chr(10).join(lines)}
+  %r = stablehlo.concatenate {names}, dim = 0 : ({", ".join(types)}) -> {given}
+  return %r : {given}
+}}
+"""
+
+
+@pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)
+@pytest.mark.parametrize("out", ['{"a"}', "{}"])
+@pytest.mark.parametrize("keep", [False, True])
+def test_rows_put_beside_each_other_are_read_where_they_are(
+    cuts: list[tuple[int, int]], out: str, keep: bool
+) -> None:
+    result = shardlog.run(joined(cuts, out))
+    x = np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32)
+    (got,) = run_partitioned(result, result.partition("replica", keep_shardings=keep), [x])
+    np.testing.assert_array_equal(got, np.concatenate([x[first:last] for first, last in cuts]))
+
+
+def test_a_rotation_sends_the_rows_that_change_devices() -> None:
+    program = shardlog.run(joined(CUTS["rotated"], '{"a"}')).partition(keep_shardings=True)
+    assert {(c.kind, c.bytes) for c in program.collectives} == {("collective-permute", 3 * 4 * 4)}
+    assert program.text().count("stablehlo.collective_permute") == 1
