@@ -250,7 +250,7 @@ class _Compiler:
             tuple(assembly.facts),
             records_of(types),
             tuple(map(self.directive, self.module.directives)),
-            tuple(self.module.symbols),
+            () if self.key else tuple(self.module.symbols),
             branches_of(types),
         )
 

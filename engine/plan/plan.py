@@ -180,7 +180,7 @@ class Plan:
     facts: tuple[tuple[int, tuple[Expression, ...]], ...] = field(default=())  # facts in the program text
     records: dict[str, tuple[Column, ...]] = field(default_factory=dict)  # record type_name -> its fields
     directives: tuple[Directive, ...] = ()  # in the order of the text
-    texts: tuple[str, ...] = ()  # the symbols in the program's text, in order
+    texts: tuple[str, ...] = ()  # the symbols in the text of a program without a key, in order
     # Algebraic data type -> branch -> its fields and their slots, in the order of the numbers of branches: a
     # value is a record of the number and the slots.
     branches: dict[str, dict[str, BranchFields]] = field(default_factory=dict)
