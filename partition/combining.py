@@ -42,11 +42,14 @@ _KINDS = _HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
 
 
 def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
-    """Combines the collectives of a module, but for those that stay ``apart``."""
-    with module.context, ir.Location.unknown():
-        most = _join(module, apart, _key, lambda group, op: True, _combine)
-        if most > 1:
-            _join(module, apart, _permuted, _disjoint, partial(_permute, _devices(module)))
+    """Combines the collectives of a module over equal groups, but for those that stay ``apart``."""
+    _join(module, apart, _key, lambda group, op: True, _combine)
+
+
+def permute_at_once(module: ir.Module, apart: Collection[Any] = ()) -> None:
+    """Makes one of the permutations of a module in which no device sends twice, and none receives, but for
+    those that stay ``apart``."""
+    _join(module, apart, _permuted, _disjoint, partial(_permute, _devices(module)))
 
 
 def _join(
@@ -55,24 +58,20 @@ def _join(
     key: Callable[[Any], Hashable],
     fits: Callable[[list[Any], Any], bool],
     write: Callable[[list[Any], Any], None],
-) -> int:
+) -> None:
     """Writes collectives with equal keys, of which each fits those before it, as one where neither needs what
-    the other gives; returns the most permutations that a block has then."""
-    most = 0
-    for operations, needs in _blocks(module):
-        sends = _sending(operations, needs, apart, key)
-        groups = _groups(operations, needs, sends, fits)
-        if groups:
+    the other gives."""
+    with module.context, ir.Location.unknown():
+        for operations, needs in _blocks(module):
+            groups = _groups(operations, needs, _sending(operations, needs, apart, key), fits)
+            if not groups:
+                continue
             _reorder(operations, needs, groups)
-        left = sum(_PAIRS in operations[n].attributes for n in sends)
-        for group in groups:
-            some = [operations[n] for n in group]
-            left -= (len(some) - 1) * (_PAIRS in some[0].attributes)
-            write(some, some[-1])
-            for op in some:
-                op.erase()
-        most = max(most, left)
-    return most
+            for group in groups:
+                some = [operations[n] for n in group]
+                write(some, some[-1])
+                for op in some:
+                    op.erase()
 
 
 def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:

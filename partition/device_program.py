@@ -19,7 +19,7 @@ from .building import Form, Sent
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
 from .collective_matmul import Window, write
-from .combining import combine
+from .combining import combine, permute_at_once
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes, Layout
@@ -54,12 +54,22 @@ class DeviceProgram:
         each other are one op, and windows are written part by part."""
         made, windows = self._with_windows()
         combine(made, windows)
+        self._permute_at_once(made, windows)
         return made
 
     def module_for(self, platform: str) -> ir.Module:
         """The module as it is compiled for "cpu", "tpu" or others: XLA for accelerators combines collectives
         itself, without putting side by side what they send."""
-        return self.combined if platform == "cpu" else self._with_windows()[0]
+        if platform == "cpu":
+            return self.combined
+        made, windows = self._with_windows()
+        self._permute_at_once(made, windows)
+        return made
+
+    def _permute_at_once(self, made: ir.Module, windows: set[Any]) -> None:
+        """Makes one of permutations of different devices, if there are several."""
+        if sum(each.kind == "collective_permute" for each in self.sent) > 1:
+            permute_at_once(made, windows)
 
     def _with_windows(self) -> tuple[ir.Module, set[Any]]:
         """The module with windows written part by part, and the ops of these."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..building import Builder, element_of, shape_of
 from ..choice.choosing import Stretch, stretch
 from ..choice.knowledge import Read
 from ..layouts import Pieces
-from ..reshards.exchange import cut_out, exchange
+from ..reshards.exchange import Exchange, Round, beside, cut_out, exchange, received
 from .local import Site, clone, own, parts, picked_dims
 
 
@@ -124,20 +125,49 @@ def concatenate(site: Site, operands: list[Any]) -> list[Any]:
     reads = {slot: _split(site, slot) for slot in range(len(operands))}
     if not any(reads.values()):
         return parts(site, [_cut(site, slot, value) for slot, value in enumerate(operands)])
-    builder, found = site.builder, None
+    if (joined := _joined(site, operands)) is not None:
+        return [joined]
+    found = None
     for slot, value in enumerate(operands):
         for read in reads[slot]:
             stretched = _fetched(site, value, read, None)
-            if found is None:
-                found = stretched
-                continue
-            plan, dim = _stretch(site, read).exchange, read.dim
-            index = builder.axes.index(_pieces(site, read))
-            shape = shape_of(stretched)
-            places = builder.places(shape, dim, builder.lookup(np.asarray(plan.starts)[index] - read.first))
-            own = builder.compare("GE", places, builder.zero(builder.i32, shape))
-            found = builder.select(own, stretched, found)
+            found = stretched if found is None else _later(site, read, stretched, found, 0)
     return [found]
+
+
+def _later(site: Site, read: Read, value: Any, before: Any, at: int) -> Any:
+    """The rows of an operand, from row ``at`` of the part on, behind those of the operands before it."""
+    builder, plan, shape = site.builder, _stretch(site, read).exchange, shape_of(value)
+    starts = np.asarray(plan.starts)[builder.axes.index(_pieces(site, read))] + (at - read.first)
+    places = builder.places(shape, read.dim, builder.lookup(starts))
+    own = builder.compare("GE", places, builder.zero(builder.i32, shape))
+    return builder.select(own, value, before)
+
+
+def _joined(site: Site, operands: list[Any]) -> Any | None:
+    """Rows of all operands beside each other, where those of each come at the same places on all devices, and
+    at no others than those of the rest, or at the same; else None."""
+    reads = [read for slot in range(len(operands)) for read in _split(site, slot)]
+    each = [(read, _stretch(site, read).exchange) for read in reads]
+    if len({read.dim for read in reads}) != 1 or len(reads) != len(operands):
+        return None
+    if not all(plan.aligned and site.pieces(read.slot, read.dim) for read, plan in each):
+        return None
+    spans: dict[tuple[int, int], list[tuple[Read, Exchange, Round]]] = {}
+    for read, plan in each:
+        for r in plan.aligned:
+            spans.setdefault((r.places[0], r.rows), []).append((read, plan, r))
+    dim, rows = reads[0].dim, list[tuple[int, Any]]()
+    if any(place < before + size for (before, size), (place, _) in pairwise(sorted(spans))):
+        return None
+    for (place, _), several in sorted(spans.items()):
+        found = None
+        for read, plan, r in several:
+            value, pieces = operands[read.slot], _pieces(site, read)
+            got = received(site.builder, value, dim, pieces, plan, r, r.sources[0])
+            found = got if found is None else _later(site, read, got, found, place)
+        rows.append((place, found))
+    return beside(site.builder, rows, dim, each[0][1].length)
 
 
 def _cut(site: Site, slot: int, value: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,21 @@ class Exchange:
     length: int
     own: Round | None
     rounds: tuple[Round, ...]
+
+    @cached_property
+    def aligned(self) -> tuple[Round, ...]:
+        """All rounds, in the order in which their rows lie, if these lie beside each other and at the same
+        places on all devices that get them, as in most exchanges with neighbours; else none."""
+        own = self.own
+        if own and len(own.pairs) != len(self.starts):
+            return ()
+        rounds = sorted((*([own] if own else ()), *self.rounds), key=lambda each: each.places)
+        at = 0
+        for each in rounds:
+            if len({*each.sources}) != 1 or len({*each.places}) != 1 or each.places[0] < at:
+                return ()
+            at = each.places[0] + each.rows
+        return tuple(rounds) if at <= self.length else ()
 
     @property
     def rows(self) -> float:
@@ -93,32 +109,62 @@ def _round(tile: int, starts: Sequence[int], overlaps: dict[Pair, tuple[int, int
     return Round(rows, pairs, sources, places)
 
 
+def received(
+    builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Exchange, each: Round, start: Any
+) -> Any:
+    """The rows that a device gets in a round of an exchange, of which each sends those from a start on."""
+    shape, groups = shape_of(value), builder.axes.groups(pieces)
+    starts = [start if d == dim else 0 for d in range(len(shape))]
+    sent = builder.cut(value, starts, _resized(shape, dim, each.rows))
+    if each is plan.own:
+        return sent
+    pairs = np.asarray([(row[a], row[b]) for row in groups for a, b in each.pairs], dtype=np.int64)
+    elements = float(prod(shape_of(sent)))
+    return builder.collective("collective_permute", sent, sent.type, pieces, elements, pairs=pairs)
+
+
 def exchange(builder: Builder, value: Any, dim: int, size: int, pieces: Pieces, plan: Exchange) -> Any:
     """The stretch of every device; rows that belong to no part are zero."""
-    index, shape = builder.axes.index(pieces), shape_of(value)
-    rounds = [*([plan.own] if plan.own else []), *plan.rounds]
+    if plan.aligned:
+        rows = [
+            (r.places[0], received(builder, value, dim, pieces, plan, r, r.sources[0])) for r in plan.aligned
+        ]
+        return beside(builder, rows, dim, plan.length)
+    shape, groups = shape_of(value), builder.axes.groups(pieces)
+    index, rounds = builder.axes.index(pieces), [*([plan.own] if plan.own else []), *plan.rounds]
     margin = max((each.rows for each in rounds), default=0)
-    wide = [*shape[:dim], plan.length + 2 * margin, *shape[dim + 1 :]]
-    found = builder.zero(element_of(value), wide)
-    per_row = int(np.prod([n for d, n in enumerate(shape) if d != dim], dtype=np.int64))
-    groups = builder.axes.groups(pieces)
+    found = builder.zero(element_of(value), _resized(shape, dim, plan.length + 2 * margin))
     for each in rounds:
         sources, places = np.zeros(groups.shape[1], np.int64), np.zeros(groups.shape[1], np.int64)
         for (source, target), at, place in zip(each.pairs, each.sources, each.places, strict=True):
             sources[source], places[target] = at, place + margin
-        starts: list[Any] = [0] * len(shape)
-        starts[dim] = builder.lookup(sources[index])
-        sent = builder.cut(value, starts, [*shape[:dim], each.rows, *shape[dim + 1 :]])
-        if each is not plan.own:
-            pairs = np.asarray([(row[a], row[b]) for row in groups for a, b in each.pairs], dtype=np.int64)
-            sent = builder.collective(
-                "collective_permute", sent, sent.type, pieces, float(each.rows * per_row), pairs=pairs
-            )
+        sent = received(builder, value, dim, pieces, plan, each, builder.lookup(sources[index]))
         # What a device gets in no round it puts into the margin.
+        starts: list[Any] = [0] * len(shape)
         starts[dim] = builder.lookup(places[index])
         found = builder.put(found, sent, starts)
     starts = [margin if d == dim else 0 for d in range(len(shape))]
-    return builder.cut(found, starts, [*shape[:dim], plan.length, *shape[dim + 1 :]])
+    return builder.cut(found, starts, _resized(shape, dim, plan.length))
+
+
+def _resized(shape: Sequence[int], dim: int, size: int) -> list[int]:
+    return [*shape[:dim], size, *shape[dim + 1 :]]
+
+
+def beside(builder: Builder, rows: Sequence[tuple[int, Any]], dim: int, length: int) -> Any:
+    """A stretch of rows that lie beside each other, from their places on, and zeros between them."""
+    found, at = list[Any](), 0
+    shape, element = shape_of(rows[0][1]), element_of(rows[0][1])
+    for place, value in (*rows, (length, None)):
+        if place > at:
+            found.append(builder.zero(element, _resized(shape, dim, place - at)))
+        if value is not None:
+            found.append(value)
+            at = place + shape_of(value)[dim]
+    if len(found) == 1:
+        return found[0]
+    type_ = builder.tensor(_resized(shape, dim, length), element)
+    return builder.one("stablehlo.concatenate", found, type_, {"dimension": builder.integer(dim)})
 
 
 def cut_out(builder: Builder, value: Any, dim: int, plan: Exchange, index: Any) -> Any:
