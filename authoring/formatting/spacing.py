@@ -70,6 +70,8 @@ class _Gaps:
             return False
         if last == "(" and self.open and self.open[-1][1]:
             return True
+        if last == "@" and piece.text.startswith("!"):  # together they are one token
+            return True
         if last in _TIGHT_BEHIND or i - 1 in self.signs:
             return False
         if last == "." or (last == "$" and kind == "identifier"):

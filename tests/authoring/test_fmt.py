@@ -273,3 +273,8 @@ def test_bad_files_stay_and_so_do_others(
 def test_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fmt", "missing.dl"]) == 2
     assert capsys.readouterr().err == "missing.dl: error: there is no such file\n"
+
+
+def test_a_lone_at_sign_before_an_inequality_stays_a_token() -> None:
+    # Without the space they would be the sign of a user-defined aggregate, and an equals sign.
+    assert "@ != 2" in formatted("p(@) :- n(@), @ != 2.\n")
