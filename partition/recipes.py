@@ -112,10 +112,10 @@ class Recipes:
         choice = self.chooser.choose(known, held, free, way)
         layouts, count = choice.taken.layouts, len(operands)
         given = list(layouts[count:])
-        if known.combined_by_region:  # by the lowering itself
+        if known.combined_by_itself:  # by the lowering itself
             given = [layout.complete if layout.partial else layout for layout in given]
         lower = COMPUTED.get(known.lowering)
-        gathered = known.combined_by_region and any(layout.partial for layout in layouts[count:])
+        gathered = known.combined_by_itself and any(layout.partial for layout in layouts[count:])
         site = Site(self.builder, op, known, choice.taken, lambda _: None)
         kept = kind.closed and (lower is parts or (lower is reduce and not gathered)) and site.plain
         at_home = given == homes

@@ -82,8 +82,8 @@ def _named(relation: str) -> Any:
 # What the op rules say about how an op becomes local; see ``rules/partition/local.dl``.
 LOCAL = (
     *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
-    *("combined_by_region", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
-    *("reads", "reads_backwards", "passes_partial", "picks", "looks_up", "gives_nothing"),
+    *("combined_by_itself", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
+    *("reads", "reads_backwards", "passes_partial", "picks", "picks_of", "looks_up", "gives_nothing"),
     "touches_part",
 )
 

@@ -27,7 +27,15 @@ WRITTEN = {  # by the partitioner, which does not ask what an op is called
     for name in (
         *("add", "after_all", "and", "broadcast_in_dim", "case", "clamp", "compare", "concatenate"),
         *("constant", "convert", "divide", "multiply", "or", "remainder"),
-        *("dynamic_slice", "dynamic_update_slice", "iota", "optimization_barrier", "pad", "partition_id"),
+        *(
+            "dynamic_slice",
+            "dynamic_update_slice",
+            "gather",
+            "iota",
+            "optimization_barrier",
+            "pad",
+            "partition_id",
+        ),
         *("replica_id", "reshape", "return", "select", "slice", "subtract"),
     )
 } | {"sdy.return"}

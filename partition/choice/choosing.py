@@ -199,7 +199,7 @@ class Chooser:
                 each = zip(known.maps[t], dims, strict=True)
                 dims = tuple([next((picked[f] for f in fs if f in picked), had) for fs, had in each])
             partial = loose if role == "result" else self._started(known, t, way) if known.starts else ()
-            combine = (known.combine or "region") if partial else ""
+            combine = (known.combine or "itself") if partial else ""
             if passed and (role == "result" or t in passing):
                 partial, combine = tuple(sorted((*partial, *passed))), SUM
             found.append(Layout(dims, partial, combine))
@@ -215,12 +215,10 @@ class Chooser:
             sends.append(0.0)
             if shape is None or t in free:
                 continue
+            gathered, rounds, layout = self.gathering(known, t, layout)
+            sends[-1] += gathered
+            count += rounds
             ends = (layout, has) if role == "result" else (has, layout)
-            if role == "result" and layout.partial and known.combined_by_region:
-                ends = (layout.complete, has)  # combined by the lowering itself
-                price, size = self.planner.price("all_gather", layout.partial), 2.0 * known.widths[t]
-                sends[-1] += price.once + price.byte * size * prod(self.axes.local(shape, layout.dims))
-                count += 1
             if role == "operand":
                 exchanged, rounds = self.exchanged(known, t, layouts)
                 sends[-1] += exchanged
@@ -240,6 +238,25 @@ class Chooser:
         rows, rounds = self._exchanged(known, slot, layouts[slot].dims, result.dims)
         price = self.planner.price("collective_permute", ())
         return price.once * rounds + price.byte * rows * known.widths[slot], rounds
+
+    def gathering(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int, Layout]:
+        """The price in bytes of what a device sends where an op combines partial results by itself, how often
+        it sends, and the layout of the slot behind that. All results go as one."""
+        shape = known.shapes[slot]
+        if (
+            not layout.partial
+            or not known.combined_by_itself
+            or known.roles[slot] != "result"
+            or shape is None
+        ):
+            return 0.0, 0, layout
+        price, others = (
+            self.planner.price("all_gather", layout.partial),
+            self.axes.product(layout.partial) - 1,
+        )
+        sent = others * known.widths[slot] * prod(self.axes.local(shape, layout.dims))
+        rounds = int(slot == known.roles.index("result"))
+        return price.once * rounds + price.byte * sent, rounds, layout.complete
 
     def work(self, known: Knowledge, way: Way) -> float:
         """The price of what each device does to compute an op in a way, in bytes."""

@@ -368,6 +368,9 @@ class Homes:
                 if not result:
                     exchanged, rounds = self.chooser.exchanged(known, t, needed)
                     base[w] += exchanged + self.planner.prices.once * rounds
+                else:
+                    gathered, rounds, layout = self.chooser.gathering(known, t, layout)
+                    base[w] += gathered + self.planner.prices.once * rounds
                 prices = self._domains.prices(shape, known.widths[t], layout, domains[t], result)
                 if same[t] < 0:
                     base[w] += prices[0]

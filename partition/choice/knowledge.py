@@ -54,14 +54,16 @@ class Knowledge:
     splits: frozenset[int]
     partial: frozenset[int]  # factors along which results are partial
     combine: str
-    combined_by_region: bool
+    combined_by_itself: bool
     multiplies: bool
     fills: Mapping[tuple[int, int], str]  # (slot, factor) -> what must stand in the padding
     local_sizes: tuple[tuple[str, int, int, int], ...]  # attribute, index, slot, dimension
     counts: tuple[tuple[str, int], ...]  # attribute, factor
     reads: tuple[Read, ...]
     passes: Mapping[int, frozenset[int]]  # way -> the operands of which partial sums are passed on
-    picks: frozenset[int]  # factors of which devices can give what they have, in place of parts
+    picks: Mapping[
+        int, int
+    ]  # factors of which devices can give what they have, in place of parts: at least so many
     names_functions: tuple[str, ...]  # the attributes that do
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
     looks_up: bool  # operand 0 is read at places that are known only at run time
@@ -76,7 +78,12 @@ class Knowledge:
         """All that decides how an op between given layouts is computed."""
         slots = self.roles, self.shapes, self.widths, self.maps
         factors = tuple(self.sizes.items()), self.splits, self.partial, self.starts
-        combined = self.combine, self.combined_by_region, tuple(self.passes.items()), self.picks
+        combined = (
+            self.combine,
+            self.combined_by_itself,
+            tuple(self.passes.items()),
+            tuple(self.picks.items()),
+        )
         return slots, factors, combined, self.multiplies, self.element, self.reads, self.touches
 
     @cached_property
@@ -94,6 +101,7 @@ class Knowledge:
             "splits": [(factor,) for factor in sorted(self.splits)],
             "passes": [(way, t) for way, slots in self.passes.items() for t in sorted(slots)],
             "picks": [(factor,) for factor in sorted(self.picks)],
+            "picks_of": sorted((factor, least) for factor, least in self.picks.items() if least),
         }
 
     @cached_property
@@ -139,14 +147,14 @@ def handing_on(shape: Shape, width: int) -> Knowledge:
         splits=frozenset(factors),
         partial=frozenset(),
         combine="",
-        combined_by_region=False,
+        combined_by_itself=False,
         multiplies=False,
         fills=nothing,
         local_sizes=(),
         counts=(),
         reads=(),
         passes={0: frozenset({0})},
-        picks=frozenset(),
+        picks=nothing,
         names_functions=(),
         starts=frozenset(),
         looks_up=False,
@@ -252,7 +260,7 @@ class Reader:
             splits=splits,
             partial=frozenset(factor for (factor,) in said["leaves_partial"]) & splits,
             combine=said["combined_by"][0][0] if said["combined_by"] else "",
-            combined_by_region=bool(said["combined_by_region"]),
+            combined_by_itself=bool(said["combined_by_itself"]),
             multiplies=bool(said["multiplies"]),
             fills={(t, factor): what for t, factor, what in said["fills"]},
             local_sizes=tuple(said["local_size"]),
@@ -262,7 +270,7 @@ class Reader:
                 way: frozenset(t for w, t in said["passes_partial"] if w == way)
                 for way in sorted({way for way, _ in said["passes_partial"]})
             },
-            picks=frozenset(factor for (factor,) in said["picks"]),
+            picks={factor: 0 for (factor,) in said["picks"]} | dict(said["picks_of"]),
             names_functions=tuple(name for name, value in attributes_of(op) if _names_functions(value)),
             starts=frozenset(said["starts"]),
             looks_up=bool(said["looks_up"]),

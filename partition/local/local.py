@@ -170,16 +170,12 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
     gathered and reduced once more."""
     results = parts(site, operands)
     partial = site.taken.layouts[len(operands)].partial
-    if not partial or not site.known.combined_by_region:
+    if not partial or not site.known.combined_by_itself:
         return results
     builder, gathered = site.builder, []
     for value in results:
-        shape, element = shape_of(value), element_of(value)
-        row = builder.one("stablehlo.reshape", [value], builder.tensor([1, *shape], element))
-        n, sends = builder.axes.product(partial), float(prod(shape))
-        type_ = builder.tensor([n, *shape], element)
-        attributes = {"all_gather_dim": builder.integer(0)}
-        gathered.append(builder.collective("all_gather", row, type_, partial, sends * (n - 1), attributes))
+        row = builder.tensor([1, *shape_of(value)], element_of(value))
+        gathered.append(_gathered(builder, builder.one("stablehlo.reshape", [value], row), partial, 0))
     initial = operands[len(operands) // 2 :]
     made = builder.copy(site.op)
     for i, value in enumerate([*gathered, *initial]):
@@ -188,6 +184,42 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
     for result, value in zip(made.results, results, strict=True):
         result.set_type(value.type)
     return list(made.results)
+
+
+def _gathered(builder: Builder, value: Any, pieces: Pieces, dim: int) -> Any:
+    """What devices along pieces have, one beside the other along a dimension."""
+    shape, n = shape_of(value), builder.axes.product(pieces)
+    sends = float(prod(shape)) * (n - 1)
+    type_ = builder.tensor(
+        [size * n if d == dim else size for d, size in enumerate(shape)], element_of(value)
+    )
+    attributes = {"all_gather_dim": builder.integer(dim)}
+    return builder.collective("all_gather", value, type_, pieces, sends, attributes)
+
+
+def select(site: Site, operands: list[Any]) -> list[Any]:
+    """Each device selects of its part of the last dimension; of what all have selected the op selects once
+    more, and says where that was."""
+    picked = picked_dims(site)
+    values, places = parts(site, operands)
+    if not picked:
+        return [values, places]
+    builder, (dim,) = site.builder, picked
+    pieces = site.pieces(0, dim)
+    start = _start(builder, site.size(0, dim), pieces, element_of(places))
+    places = builder.binary("stablehlo.add", places, builder.spread(start, shape_of(places)))
+    values, places = (_gathered(builder, value, pieces, dim) for value in (values, places))
+    selected, at = clone(site, [values])
+    return [selected, _along(builder, places, at)]
+
+
+def _along(builder: Builder, value: Any, at: Any) -> Any:
+    """The elements of each row that stand at places of its own."""
+    *rows, _ = rank = range(len(shape_of(value)))
+    numbers = _GATHER.get([], [rank[-1]], rows, rows, [rank[-1]], len(rank))
+    attributes = {"dimension_numbers": numbers, "slice_sizes": builder.integers([1] * len(rank))}
+    type_ = builder.tensor(shape_of(at), element_of(value))
+    return builder.one("stablehlo.gather", [value, at], type_, attributes)
 
 
 # ---- Places known at run time ----------------------------------------------------------------------------
@@ -370,10 +402,16 @@ def _clamped(builder: Builder, places: Any, last: int) -> Any:
 
 def _relative(builder: Builder, places: Any, size: int, pieces: Pieces) -> Any:
     """Indices counted from where this device's part of a dimension starts."""
-    start, element = builder.start(size, pieces), element_of(places)
-    if element != builder.i32:
-        start = builder.one("stablehlo.convert", [start], builder.tensor((), element))
+    start = _start(builder, size, pieces, element_of(places))
     return builder.binary("stablehlo.subtract", places, builder.spread(start, shape_of(places)))
+
+
+def _start(builder: Builder, size: int, pieces: Pieces, element: Any) -> Any:
+    """Where this device's part of a dimension starts."""
+    start = builder.start(size, pieces)
+    if element == builder.i32:
+        return start
+    return builder.one("stablehlo.convert", [start], builder.tensor((), element))
 
 
 def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tuple[Any, Any]:
@@ -411,6 +449,7 @@ def transform(site: Site, operands: list[Any]) -> list[Any]:
 COMPUTED: dict[str, Callable[[Site, list[Any]], list[Any]]] = {
     "parts": parts,
     "reduce": reduce,
+    "select": select,
     "gather": gather,
     "scatter": scatter,
     "dynamic_slice": dynamic_slice,
