@@ -95,6 +95,8 @@ class Chooser:
         self._choices: dict[Any, Choice] = planner.kept.choices
         self._work: dict[Any, float] = {}
         self._ways: dict[Any, tuple[list[Way], int]] = planner.kept.ways
+        self._alike: dict[Any, int] = planner.kept.alike
+        self._facts_of: dict[Knowledge, tuple[int, dict[str, Rows]]] = {}
 
     # ---- Choices ----------------------------------------------------------------------------------------
 
@@ -138,12 +140,28 @@ class Chooser:
         """The ways to compute an op whose slots have these layouts: the pieces that each factor is split
         on. And in how many parts it would be computed if every tensor stayed as it is. With ``moves``, as
         something must be sent, also the ways on axes that are to spare."""
-        key = known.deciding, held, moves
+        number, facts = self._splitting(known)
+        key = number, held, moves
         if key not in self._ways:
-            self._ways[key] = self._find_ways(known, held, moves)
+            self._ways[key] = self._find_ways(known, facts, held, moves)
         return self._ways[key]
 
-    def _find_ways(self, known: Knowledge, held: tuple[Layout, ...], moves: bool) -> tuple[list[Way], int]:
+    def _splitting(self, known: Knowledge) -> tuple[int, dict[str, Rows]]:
+        """The facts about how an op can be computed in parts, and the number of those that are alike: sizes
+        do not matter where any parts are even, and hold more than what may be wanted of them."""
+        if known not in self._facts_of:
+            facts, even = dict(known.splitting), 2 * self.axes.count
+            facts["factor"] = [
+                (factor, size if size % even or known.picks.get(factor) else even)
+                for factor, size in known.sizes.items()
+            ]
+            key = tuple((name, tuple(rows)) for name, rows in facts.items())
+            self._facts_of[known] = self._alike.setdefault(key, len(self._alike)), facts
+        return self._facts_of[known]
+
+    def _find_ways(
+        self, known: Knowledge, about: Mapping[str, Rows], held: tuple[Layout, ...], moves: bool
+    ) -> tuple[list[Way], int]:
         sharded = [
             (t, d, position, piece)
             for t, layout in enumerate(held)
@@ -159,7 +177,7 @@ class Chooser:
         if not ((sharded and (known.splits or known.picks)) or (held_partial and known.passes)):
             return [()], 1
         facts = {
-            **known.splitting,
+            **about,
             "sharded": sharded,
             "held_partial": held_partial,
             "moves": [()] if moves else [],
@@ -220,9 +238,9 @@ class Chooser:
             count += rounds
             ends = (layout, has) if role == "result" else (has, layout)
             if role == "operand":
-                exchanged, rounds = self.exchanged(known, t, layouts)
+                exchanged, turns = self.exchanged(known, t, layouts)
                 sends[-1] += exchanged
-                count += ceil(rounds)
+                count += ceil(turns)
             plan = self.planner.plan(shape, *ends)
             sends[-1] += self.planner.total(plan, known.widths[t])
             count += plan.sends

@@ -23,7 +23,10 @@ class Domains:
         self._planner = planner
         self._numbers: dict[Domain, int] = {}
         self._listed: list[Domain] = []
-        self._parts: list[tuple[list[Layout], Integers, Integers]] = []
+        self._parts: list[tuple[list[int], Integers, Integers]] = []
+        self._layouts: dict[Layout, int] = {}  # numbered as they come: to look up what is nested takes long
+        self._layout: list[Layout] = []
+        self._reshards: dict[Any, dict[int, float]] = {}
         self._prices: dict[Any, Floats] = {}
         self._copying: dict[Any, Floats] = {}
         self._held: dict[Any, tuple[Floats, Floats]] = {}
@@ -37,11 +40,14 @@ class Domains:
         number = self._numbers.setdefault(domain, len(self._listed))
         if number == len(self._listed):
             self._listed.append(domain)
-            self._parts.append(_parts(domain))
+            self._parts.append(self._parts_of(domain))
         return number
 
     def homes(self, number: int) -> list[Layout]:
         """The homes of a domain, each once."""
+        return [self._layout[n] for n in self._homes(number)]
+
+    def _homes(self, number: int) -> list[int]:
         layouts, homes, _ = self._parts[number]
         return layouts[: homes.max() + 1]
 
@@ -52,12 +58,20 @@ class Domains:
         if key not in self._prices:
             layouts, homes, copies = self._parts[number]
             if result:
-                found = [self.price(shape, layout, home, width) for home in self.homes(number)]
-                self._prices[key] = np.asarray(found)[homes]
+                self._prices[key] = self._resharded(shape, width, layout, result, self._homes(number))[homes]
             else:
-                each = np.asarray([self.price(shape, held, layout, width) for held in layouts])
+                each = self._resharded(shape, width, layout, result, layouts)
                 self._prices[key] = np.minimum(each[homes], each[copies])
         return self._prices[key]
+
+    def _resharded(self, shape: Shape, width: int, layout: Layout, result: bool, to: list[int]) -> Floats:
+        """The prices of reshards from a ``result`` in a layout to others, or into the layout from these."""
+        known = self._reshards.setdefault((shape, width, layout, result), {})
+        for n in to:
+            if n not in known:
+                ends = (layout, self._layout[n]) if result else (self._layout[n], layout)
+                known[n] = self.price(shape, *ends, width)
+        return np.asarray([known[n] for n in to])
 
     def copying(self, shape: Shape, width: int, number: int) -> Floats:
         """What it costs to make the copy of each place of a domain of its home; nothing where there is
@@ -65,8 +79,12 @@ class Domains:
         key = shape, width, number
         if key not in self._copying:
             layouts, *places = self._parts[number]
-            pairs = [(layouts[home], layouts[copy]) for home, copy in zip(*places, strict=True)]
-            found = [self.price(shape, home, copy, width) if home != copy else 0.0 for home, copy in pairs]
+            found = [
+                self._resharded(shape, width, self._layout[layouts[copy]], False, [layouts[home]])[0]
+                if home != copy
+                else 0.0
+                for home, copy in zip(*places, strict=True)
+            ]
             self._copying[key] = np.asarray(found)
         return self._copying[key]
 
@@ -76,7 +94,7 @@ class Domains:
         key = shape, width, number
         if key not in self._held:
             layouts, homes, copies = self._parts[number]
-            local = [prod(self._planner.axes.local(shape, layout.dims)) for layout in layouts]
+            local = [prod(self._planner.axes.local(shape, self._layout[n].dims)) for n in layouts]
             each = np.asarray(local, dtype=np.float64) * width
             self._held[key] = each[homes], np.where(copies != homes, each[copies], 0.0)
         return self._held[key]
@@ -87,12 +105,17 @@ class Domains:
             return FAR
         return self._planner.cost(shape, start, goal, width)
 
+    def _parts_of(self, domain: Domain) -> tuple[list[int], Integers, Integers]:
+        """The layouts of a domain by number, homes first; and for each of its places which of them is the
+        home, and which the copy, or the home again."""
+        places: dict[Layout, int] = {}
+        for layout in chain((place[0] for place in domain), (place[-1] for place in domain)):
+            places.setdefault(layout, len(places))
+        homes, copies = (np.asarray([places[place[n]] for place in domain], dtype=np.int64) for n in (0, -1))
+        return [self._numbered(layout) for layout in places], homes, copies
 
-def _parts(domain: Domain) -> tuple[list[Layout], Integers, Integers]:
-    """The layouts of a domain, homes first; and for each of its places which of them is the home, and which
-    the copy, or the home again."""
-    numbers: dict[Layout, int] = {}
-    for layout in chain((place[0] for place in domain), (place[-1] for place in domain)):
-        numbers.setdefault(layout, len(numbers))
-    homes, copies = (np.asarray([numbers[place[n]] for place in domain], dtype=np.int64) for n in (0, -1))
-    return list(numbers), homes, copies
+    def _numbered(self, layout: Layout) -> int:
+        number = self._layouts.setdefault(layout, len(self._layout))
+        if number == len(self._layout):
+            self._layout.append(layout)
+        return number

@@ -27,6 +27,7 @@ class Kept:
     searches: dict[Shape, Search] = field(default_factory=dict)
     choices: dict[Any, Any] = field(default_factory=dict)
     ways: dict[Any, Any] = field(default_factory=dict)
+    alike: dict[Any, int] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=8)
