@@ -438,10 +438,8 @@ class _Writer:
     def where(self, listed: npt.NDArray[np.bool_], device: str, value: Any, other: Any) -> Any:
         """A value on the devices that are listed, and another one elsewhere. ``device`` is the op that gives
         a device's number."""
-        i32, scalar = (
-            ir.IntegerType.get_signless(32),
-            ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)),
-        )
+        i32 = ir.IntegerType.get_signless(32)
+        scalar = ir.RankedTensorType.get([], i32)
         table = dense(listed.astype(np.int32))
         unsigned = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
         place = self._one("stablehlo.convert", [self._one(device, [], unsigned, {})], scalar, {})

@@ -65,8 +65,7 @@ class Partitioner(Values):
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
         self.cuts: dict[
             int, tuple[Knowledge, int]
-        ] = {}  # that are read through, and what they are cut out of
-        self.sources: dict[Any, Any] = {}  # the same of values
+        ] = {}  # read through: of what, the value they are cut out of
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
@@ -342,9 +341,8 @@ class Partitioner(Values):
         other, slot = self.kinds.ops[user[0]], user[1]
         if not joins(self.chooser.reader.knowledge(other), slot, read.dim):
             return False
-        (value,), op = self.kinds.operands(number), self.kinds.ops[number]
+        (value,) = self.kinds.operands(number)
         self.cuts[result] = known, value
-        self.sources[op.results[0]] = op.operands[0]
         return True
 
     def _reading_through(self, number: int, known: Knowledge) -> tuple[Knowledge, list[int]]:
@@ -354,9 +352,13 @@ class Partitioner(Values):
         made = (*(cut for cut, _ in cuts), *[None] * (len(known.roles) - len(operands)))
         return reading_through(known, made), [value for _, value in cuts]
 
-    def _taken(self, op: Any) -> list[Any]:
+    def _taken(self, number: int) -> list[Any]:
         """What an op takes: its operands, or what they are cut out of."""
-        return [self.sources.get(value, value) for value in op.operands] if self.sources else op.operands
+        values: list[Any] = list(self.kinds.ops[number].operands)
+        if not self.cuts:
+            return values
+        pairs = zip(self.kinds.operands(number), values, strict=True)
+        return [value.owner.operands[0] if n in self.cuts else value for n, value in pairs]
 
     def computed(self, number: int, known: Knowledge, operands: list[int] | None = None) -> bool:
         """Writes an op that is computed, in the cheapest way, and its results where they live; whether that
@@ -374,8 +376,8 @@ class Partitioner(Values):
     def _computed(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
         op, results = self.kinds.ops[number], self.kinds.results(number)
         about = op, recipe.known, recipe.held, recipe.choice
-        self._note(op, recipe)
-        values = self._needed(recipe, about, operands) if recipe.needed else []
+        self._note(number, recipe)
+        values = self._needed(number, recipe, about, operands) if recipe.needed else []
         if recipe.kept:
             copy = self.copies[number]
             recipe.write(copy, kind.outside, values)
@@ -402,19 +404,20 @@ class Partitioner(Values):
         way = self.ways.get(op.results[0]) if self.ways and len(op.results) else None
         return tuple([self.moved.get(value) for value in op.results]), way
 
-    def _note(self, op: Any, recipe: Recipe) -> None:
+    def _note(self, number: int, recipe: Recipe) -> None:
         """Takes down how an op lies, where that is asked, and how it is computed, if that has a price."""
+        op = self.kinds.ops[number]
         if self.recording:
-            values = *self._taken(op), *op.results
+            values = *self._taken(number), *op.results
             self.spots.append((op, Spot(recipe.known, values, recipe.held, recipe.free)))
         if self.planner.prices.all_work or recipe.known.multiplies:
             self.computed_as.append((op, recipe.known, recipe.choice.taken.factors))
 
-    def _needed(self, recipe: Recipe, about: Any, operands: Sequence[int]) -> list[Any]:
+    def _needed(self, number: int, recipe: Recipe, about: Any, operands: Sequence[int]) -> list[Any]:
         """The operands that an op needs besides those that its copy has."""
-        op, values = about[0], list[Any]()
-        self.builder.loc = op.location
-        taken = self._taken(op)
+        values = list[Any]()
+        self.builder.loc = self.kinds.ops[number].location
+        taken = self._taken(number)
         for slot, layout, home in recipe.needed:
             value = operands[slot]
             local = self.at_home(value) if home else None

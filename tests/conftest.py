@@ -37,6 +37,14 @@ _NEEDS = {
 }
 
 
+@pytest.fixture(params=["core", "reference"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """Each of the evaluators of Datalog."""
+    if request.param == "core":
+        pytest.importorskip("shardlog.engine._core")
+    return str(request.param)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips the tests whose markers need what is not there."""
     missing = {marker: how for marker, (find, how) in _NEEDS.items() if find() is None}

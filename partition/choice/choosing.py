@@ -248,8 +248,7 @@ class Chooser:
 
     def exchanged(self, known: Knowledge, slot: int, layouts: Sequence[Layout]) -> tuple[float, float]:
         """The price in bytes of what a device sends so that others have the stretches they need of an
-        operand, where slots have these layouts, and how often it sends: each time is a collective of its
-        own."""
+        operand, where slots have these layouts, and how often it sends, both in the mean over devices."""
         if not known.reads:
             return 0.0, 0
         result = layouts[known.roles.index("result")]

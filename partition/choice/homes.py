@@ -182,7 +182,8 @@ class Homes:
                 self._widen(range(len(self.spots)) if number % 2 == 0 else range(len(self.spots))[::-1])
             self._share()
             self._terms = self._made()
-        terms, alone, late = self._terms, self._alone(memory), self._late()
+        terms, late = self._terms, self._late()
+        alone = self._alone(memory) + late
         total = sum_of(terms, alone, self.size)
         domains = self.domains
         best = np.zeros(len(domains), np.int64)
@@ -393,7 +394,7 @@ class Homes:
             if kind.carried:
                 costs = costs + np.maximum(homes - homes[0], 0)
             found[n, : len(costs)] = costs + memory * (homes + copies)
-        return found + self._late()
+        return found
 
     def _late(self) -> Floats:
         """What each layout of each value costs that leaves a sum for later: hardly anything, but where that

@@ -38,7 +38,7 @@ def _fetched(site: Site, value: Any, read: Read, fill: Any) -> Any:
     plan, dim = _stretch(site, read), read.dim
     starts, index = np.asarray(plan.exchange.starts), builder.axes.index(pieces)
     if site.pieces(read.slot, dim):
-        found = exchange(builder, value, dim, size, pieces, plan.exchange)
+        found = exchange(builder, value, dim, pieces, plan.exchange)
     else:
         found = cut_out(builder, value, dim, plan.exchange, index)
     if fill is not None and (starts.min() < 0 or starts.max() + plan.exchange.length > size):

@@ -123,7 +123,7 @@ def received(
     return builder.collective("collective_permute", sent, sent.type, pieces, elements, pairs=pairs)
 
 
-def exchange(builder: Builder, value: Any, dim: int, size: int, pieces: Pieces, plan: Exchange) -> Any:
+def exchange(builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Exchange) -> Any:
     """The stretch of every device; rows that belong to no part are zero."""
     if plan.aligned:
         rows = [

@@ -19,11 +19,9 @@ many(n) :- n = count : { path(1, _) }, n > 2.
 """
 
 
-@pytest.fixture(params=["core", "reference"])
-def paths(request: pytest.FixtureRequest) -> Program:
-    if request.param == "core":
-        pytest.importorskip("shardlog.engine._core")
-    program = Program(PATHS, backend=request.param)
+@pytest.fixture
+def paths(backend: Any) -> Program:
+    program = Program(PATHS, backend=backend)
     program.add("edge", [(1, 2), (2, 3), (3, 4), (4, 5), (2, 4), (5, 6)])
     program.add("blocked", [(5,)])
     program.run()

@@ -40,13 +40,6 @@ tree(x, y) :- tree(_, x), earlier(x, y).
 """
 
 
-@pytest.fixture(params=["core", "reference"])
-def backend(request: pytest.FixtureRequest) -> Any:
-    if request.param == "core":
-        pytest.importorskip("shardlog.engine._core")
-    return request.param
-
-
 def forms() -> dict[str, Callable[[list[str], list[str]], Any]]:
     """How the same pairs of texts may come."""
     import pandas

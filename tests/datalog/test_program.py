@@ -19,13 +19,6 @@ SYMBOLS = ".decl name(id: unsigned, text: symbol, weight: float)\n"
 NAMES = [(0, "a", 0.5), (1, "b", -0.0), (2**64 - 1, "a", 2.0)]
 
 
-@pytest.fixture(params=["core", "reference"])
-def backend(request: pytest.FixtureRequest) -> Any:
-    if request.param == "core":
-        pytest.importorskip("shardlog.engine._core")
-    return request.param
-
-
 def test_runs_over_an_array_and_gives_an_array(backend: Any) -> None:
     program = Program(PATHS, backend=backend)
     program.add("edge", np.array([[1, 2], [2, 3]]))

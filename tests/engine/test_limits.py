@@ -41,13 +41,6 @@ n(k, x + 1) :- n(k, x).
 """
 
 
-@pytest.fixture(params=["reference", "core"])
-def backend(request: pytest.FixtureRequest) -> Any:
-    if request.param == "core":
-        pytest.importorskip("shardlog.engine._core")
-    return request.param
-
-
 @pytest.mark.parametrize(
     ("text", "limits", "message"),
     [

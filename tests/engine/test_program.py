@@ -12,13 +12,6 @@ from shardlog.engine import DatalogError, EngineError, Program, load
 from shardlog.engine.plan.plan import Plan
 
 
-@pytest.fixture(params=["reference", "core"])
-def backend(request: pytest.FixtureRequest) -> Any:
-    if request.param == "core":
-        pytest.importorskip("shardlog.engine._core")
-    return request.param
-
-
 def program(text: str, key: str | None = None) -> Program:
     return load(key=key, texts={"t.dl": text})
 

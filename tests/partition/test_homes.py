@@ -236,7 +236,7 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         )
         found = homes.find(bound=True)
         assert homes._terms is not None
-        total = sum_of(homes._terms, homes._alone(0.0), homes.size)
+        total = sum_of(homes._terms, homes._alone(0.0) + homes._late(), homes.size)
         every = itertools.product(*(range(len(domain)) for domain in homes.domains))
         least = min(total.energy(np.asarray(choice)) for choice in every)
         assert found.cost == pytest.approx(least)
