@@ -21,6 +21,7 @@ Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
 
 _CHANNEL = "channel_handle"
+PAIRS = "source_target_pairs"  # permutations have them
 OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # what is no part of an op
 
 
@@ -71,13 +72,10 @@ class Sent:
     bytes: int
     purpose: Any
 
-    def part(self, devices: int) -> float:
-        """The part of the devices that send: in a permutation it may be few of them."""
-        attributes = self.op.attributes
-        if "source_target_pairs" not in attributes:
-            return 1.0
-        sending: int = ir.ShapedType(attributes["source_target_pairs"].type).shape[0]
-        return sending / devices
+    @property
+    def permutes(self) -> bool:
+        """Whether it is a permutation."""
+        return PAIRS in self.op.attributes
 
 
 class Builder:
@@ -349,7 +347,7 @@ class Builder:
             attributes["replica_groups"] = self.dense(groups)
             group = groups.shape[1]
         else:
-            attributes["source_target_pairs"] = self.dense(pairs)
+            attributes[PAIRS] = self.dense(pairs)
             group = len(pairs)
         if self.form != "replica":
             attributes[_CHANNEL] = self.next_channel()
@@ -379,7 +377,7 @@ class Builder:
                 if label in op.attributes:
                     del op.attributes[label]
         kind = op.name.partition(".")[2]
-        label = "source_target_pairs" if kind == "collective_permute" else "replica_groups"
+        label = PAIRS if kind == "collective_permute" else "replica_groups"
         table = np.asarray(ir.DenseIntElementsAttr(op.attributes[label]))
         pieces = () if kind == "collective_permute" else self.axes.along(table)
         n = table.shape[1]
@@ -411,6 +409,19 @@ class Builder:
         if key not in self._groups:
             self._groups[key] = dense(np.ascontiguousarray(table))
         return self._groups[key]
+
+
+def pairs_of(op: Any) -> npt.NDArray[np.int64]:
+    """The devices that send in a permutation, each with the one that receives."""
+    return np.asarray(op.attributes[PAIRS]).reshape(-1, 2)
+
+
+def disjoint(group: Sequence[Any], op: Any) -> bool:
+    """Whether no device sends, and none receives, in a permutation who does in one of a group."""
+    sources, targets = pairs_of(op).T
+    return not any(
+        np.isin(s, sources).any() or np.isin(t, targets).any() for s, t in (pairs_of(o).T for o in group)
+    )
 
 
 def shape_of(value: Any) -> list[int]:

@@ -29,7 +29,7 @@ from ..importers.listing import listing_of
 from ..program.elements import bits_of, dtype_of, size_of
 from ..program.mlir.modules import children
 from ..rulebook.book import lowerings
-from .building import dense, element_of
+from .building import PAIRS, dense, disjoint, element_of, pairs_of
 from .neutral import zero
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
@@ -37,7 +37,6 @@ _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gi
 _HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
     f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")
 )
-_PAIRS = "source_target_pairs"  # permutations have them
 _KINDS = _HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
 
 
@@ -49,7 +48,7 @@ def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
 def permute_at_once(module: ir.Module, apart: Collection[Any] = ()) -> None:
     """Makes one of the permutations of a module in which no device sends twice, and none receives, but for
     those that stay ``apart``."""
-    _join(module, apart, _permuted, _disjoint, partial(_permute, _devices(module)))
+    _join(module, apart, _permuted, disjoint, partial(_permute, _devices(module)))
 
 
 def _join(
@@ -229,21 +228,8 @@ def _devices(module: ir.Module) -> int:
 
 def _permuted(op: Any) -> Hashable:
     """Equal for permutations that can become one if they are disjoint: the type of what is sent."""
-    alike = _PAIRS in op.attributes and not isinstance(element_of(op.operands[0]), ir.ComplexType)
+    alike = PAIRS in op.attributes and not isinstance(element_of(op.operands[0]), ir.ComplexType)
     return op.operands[0].type if alike else id(op)
-
-
-def _disjoint(group: list[Any], op: Any) -> bool:
-    """Whether no device sends, and none receives, in a permutation who does in one of a group."""
-    sources, targets = _pairs(op).T
-    return not any(
-        np.isin(s, sources).any() or np.isin(t, targets).any() for s, t in (_pairs(o).T for o in group)
-    )
-
-
-def _pairs(op: Any) -> npt.NDArray[np.int64]:
-    """The devices that send in a permutation, each with the one that receives."""
-    return np.asarray(op.attributes[_PAIRS]).reshape(-1, 2)
 
 
 # ---- Where they stand -----------------------------------------------------------------------------------
@@ -317,13 +303,13 @@ def _permute(count: int, group: list[Any], before: Any) -> None:
     """Writes the permutation in which each of ``count`` devices sends what it sends in one of a group. Who
     receives nothing has zeros."""
     write, first = _Writer(before, group[0].location), group[0]
-    pairs = [_pairs(op) for op in group]
+    pairs = [pairs_of(op) for op in group]
     device = "stablehlo.partition_id" if "channel_handle" in first.attributes else "stablehlo.replica_id"
     value = first.operands[0]
     for op, each in zip(group[1:], pairs[1:], strict=True):
         value = write.where(_listed(each[:, 0], count), device, op.operands[0], value)
     together = dense(np.concatenate(pairs))
-    attributes = {a: together if a == _PAIRS else v for a, v in first.attributes.items()}
+    attributes = {a: together if a == PAIRS else v for a, v in first.attributes.items()}
     ip = ir.InsertionPoint(before)
     made = ir.Operation.create(first.name, [value.type], [value], attributes, loc=first.location, ip=ip)
     zeros = write.zeros(value.type)

@@ -16,7 +16,7 @@ from ..errors import ShardlogError
 from ..program.elements import bytes_text
 from ..program.function import location
 from ..program.shardings import Sharding
-from .building import Sent, bytes_of, element_of
+from .building import Sent, bytes_of, disjoint, element_of
 from .choice.homes import NOTHING, Found, Homes
 from .executions import Executions
 from .program import Partitioner
@@ -58,11 +58,14 @@ class Program:
         """The price of its collectives and products, and with a machine of all work: bytes, or time in
         bytes."""
         walk, planner, counts = self.walk, self.walk.planner, Executions(self.module)
-        total = 0.0
+        total, permuted = 0.0, dict[Any, list[list[Any]]]()
         for each in self.sent:
+            alike = each.purpose.op, each.op.operands[0].type
+            if each.permutes and _joins(permuted.setdefault(alike, []), each.op):
+                continue  # one with another of this op
             price = planner.price(each.kind, each.pieces)
             once = price.once + planner.prices.once
-            total += (price.byte * each.bytes + once) * each.part(walk.axes.count) * _often(counts, each.op)
+            total += (price.byte * each.bytes + once) * _often(counts, each.op)
         if walk.computed_as:
             often = Executions(walk.old)
             for op, known, factors in walk.computed_as:
@@ -175,6 +178,16 @@ class Improving:
         message = f"no program was found that needs at most {bytes_text(memory)} on a device"
         message = f"{message}; the least that was found is {least}"
         return ShardlogError(message, hint=f"the largest values, on a device: {'; '.join(named)}")
+
+
+def _joins(groups: list[list[Any]], op: Any) -> bool:
+    """Whether a permutation becomes one with a group; else it is a group of its own."""
+    for group in groups:
+        if disjoint(group, op):
+            group.append(op)
+            return True
+    groups.append([op])
+    return False
 
 
 def _often(counts: Executions, op: Any) -> float:

@@ -3,11 +3,11 @@ once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
-from math import ceil, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -227,7 +227,8 @@ class Chooser:
         self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: Way
     ) -> tuple[Candidate, int]:
         """A candidate, and how many collectives it takes."""
-        layouts, sends, count = self.layouts(known, held, free, way), list[float](), 0
+        layouts, sends, count = self.layouts(known, held, free, way), list[float](), 0.0
+        exchanged = self.exchanged(known, layouts)
         for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
             layout = layouts[t]
             sends.append(0.0)
@@ -237,24 +238,35 @@ class Chooser:
             sends[-1] += gathered
             count += rounds
             ends = (layout, has) if role == "result" else (has, layout)
-            if role == "operand":
-                exchanged, turns = self.exchanged(known, t, layouts)
-                sends[-1] += exchanged
-                count += ceil(turns)
+            price, turns = exchanged.get(t, (0.0, 0.0))
+            sends[-1] += price
+            count += turns
             plan = self.planner.plan(shape, *ends)
             sends[-1] += self.planner.total(plan, known.widths[t])
             count += plan.sends
-        return Candidate(way, tuple(layouts), tuple(sends)), count
+        return Candidate(way, tuple(layouts), tuple(sends)), round(count)
 
-    def exchanged(self, known: Knowledge, slot: int, layouts: Sequence[Layout]) -> tuple[float, float]:
-        """The price in bytes of what a device sends so that others have the stretches they need of an
-        operand, where slots have these layouts, and how often it sends, both in the mean over devices."""
+    def exchanged(self, known: Knowledge, layouts: Sequence[Layout]) -> dict[int, tuple[float, float]]:
+        """What a device sends so that others have the stretches they need of operands, where slots have these
+        layouts: for each operand its price in bytes, and how often it sends. Rounds in which no device sends
+        or receives twice become one, also those of several operands."""
         if not known.reads:
-            return 0.0, 0
-        result = layouts[known.roles.index("result")]
-        rows, rounds = self._exchanged(known, slot, layouts[slot].dims, result.dims)
-        price = self.planner.price("collective_permute", ())
-        return price.once * rounds + price.byte * rows * known.widths[slot], rounds
+            return {}
+        all_sent = [
+            (t, *each) for t in range(len(known.roles)) for each in self._stretches(known, t, layouts)
+        ]
+        busy: dict[Pieces, Any] = {}
+        mean: dict[Pieces, float] = {}
+        for _, pieces, _, exchange in all_sent:
+            busy[pieces] = busy.get(pieces, 0) + exchange.busy
+            mean[pieces] = mean.get(pieces, 0.0) + exchange.turns
+        price, found = self.planner.price("collective_permute", ()), dict[int, tuple[float, float]]()
+        for t, pieces, elements, exchange in all_sent:
+            share = float(busy[pieces].max()) / mean[pieces] if mean[pieces] else 0.0
+            rounds, sent = exchange.turns * share, exchange.rows * share * elements * known.widths[t]
+            before = found.get(t, (0.0, 0.0))
+            found[t] = before[0] + price.once * rounds + price.byte * sent, before[1] + rounds
+        return found
 
     def gathering(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int, Layout]:
         """The price in bytes of what a device sends where an op combines partial results by itself, how often
@@ -291,13 +303,18 @@ class Chooser:
         found: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
         return np.asarray([found[n] for n in range(len(ways))])
 
-    def _exchanged(self, known: Knowledge, slot: int, dims: Dims, given: Dims) -> tuple[float, float]:
-        """The elements that a device sends so that others have the stretches they need, and how often it
-        does, in the mean: rounds in which other devices send become one."""
+    def _stretches(
+        self, known: Knowledge, slot: int, layouts: Sequence[Layout]
+    ) -> Iterator[tuple[Pieces, int, Exchange]]:
+        """The exchanges by which devices get the stretches they need of an operand: the pieces along which it
+        is split, the elements of a row, and who sends which rows."""
+        dims, given = layouts[slot].dims, layouts[known.roles.index("result")].dims
+        reads = [read for read in known.reads if read.slot == slot and dims[read.dim]]
+        if not reads:
+            return
         shape, result = known.shapes[slot], known.shapes[known.roles.index("result")]
         assert shape is not None and result is not None
-        local, sent, rounds = list(self.axes.local(shape, dims)), 0.0, 0.0
-        reads = [read for read in known.reads if read.slot == slot and dims[read.dim]]
+        local = list(self.axes.local(shape, dims))
         for read in reads:
             if not given[read.result_dim]:  # it is picked
                 local[read.dim] = result[read.result_dim]
@@ -305,10 +322,8 @@ class Chooser:
             if given[read.result_dim]:
                 count = self.axes.product(dims[read.dim])
                 found = stretch(read, shape[read.dim], result[read.result_dim], count).exchange
-                sent += found.rows * prod(n for d, n in enumerate(local) if d != read.dim)
-                rounds += found.turns
+                yield dims[read.dim], prod(n for d, n in enumerate(local) if d != read.dim), found
                 local[read.dim] = found.length
-        return sent, rounds
 
     @staticmethod
     def _started(known: Knowledge, slot: int, way: dict[int, Pieces]) -> Pieces:

@@ -362,14 +362,14 @@ class Homes:
         tables = {t: np.zeros((len(ways), widths[t])) for t in sorted(set(same) - {-1})}
         for w, way in enumerate(ways):
             needed = self._layouts_by(number, way)
+            exchanged = self.chooser.exchanged(known, needed)
             for t, (shape, layout) in enumerate(zip(known.shapes, needed, strict=True)):
                 if shape is None or t in spot.free:
                     continue
                 result = known.roles[t] == "result"
-                if not result:
-                    exchanged, rounds = self.chooser.exchanged(known, t, needed)
-                    base[w] += exchanged + self.planner.prices.once * rounds
-                else:
+                price, rounds = exchanged.get(t, (0.0, 0.0))
+                base[w] += price + self.planner.prices.once * rounds
+                if result:
                     gathered, rounds, layout = self.chooser.gathering(known, t, layout)
                     base[w] += gathered + self.planner.prices.once * rounds
                 prices = self._domains.prices(shape, known.widths[t], layout, domains[t], result)

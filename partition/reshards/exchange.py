@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..building import Builder, element_of, shape_of
 from ..layouts import Pieces
@@ -61,6 +62,12 @@ class Exchange:
     def turns(self) -> float:
         """How often a device sends in the mean."""
         return sum(len(each.pairs) for each in self.rounds) / len(self.starts)
+
+    @cached_property
+    def busy(self) -> npt.NDArray[np.int64]:
+        """How often each part is sent from, and how often each gets something."""
+        pairs = np.asarray([pair for each in self.rounds for pair in each.pairs], np.int64).reshape(-1, 2)
+        return np.stack([np.bincount(ends, minlength=len(self.starts)) for ends in pairs.T])
 
 
 @cache

@@ -8,6 +8,7 @@ import shardlog
 from shardlog.partition.choice.choosing import stretch
 from shardlog.partition.choice.knowledge import Read
 from shardlog.partition.reshards.exchange import Round
+from shardlog.tests.support.programs import lowered
 
 from .running import run_partitioned
 
@@ -127,3 +128,9 @@ def test_a_rotation_sends_the_rows_that_change_devices() -> None:
     program = shardlog.run(joined(CUTS["rotated"], '{"a"}')).partition(keep_shardings=True)
     assert {(c.kind, c.bytes) for c in program.collectives} == {("collective-permute", 3 * 4 * 4)}
     assert program.text().count("stablehlo.collective_permute") == 1
+
+
+def test_permutations_in_which_a_device_sends_again_count_each() -> None:
+    # Sums of all rows before: the first part would be sent three times, the last one would receive as often.
+    result = shardlog.run(lowered("cumsum", 0))
+    assert [each.kind for each in result.partition().collectives] == ["all-gather"]
