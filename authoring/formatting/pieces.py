@@ -14,6 +14,7 @@ from math import inf
 from ...engine.language.diagnostics import Reporter
 from ...engine.language.lexer import DIRECTIVES, Tokens, tokenize
 from ...engine.language.sources import Sources
+from ...engine.language.terms import DEEPEST
 
 _GAP = re.compile(
     r"(?P<comment>//[^\n]*|/\*[\s\S]*?\*/|^[ \t]*\#(?:[^\n]*\\\n)*[^\n]*)|\n|[^\S\n]+", re.MULTILINE
@@ -83,8 +84,8 @@ class Piece:
 
 @dataclass
 class Statement:
-    """A clause or a directive; ``level``: how many components it stands in. ``opens``: its brace starts
-    one."""
+    """A clause or a directive; ``level``: how many components it stands in, as far as these may be nested.
+    ``opens``: its brace starts one."""
 
     pieces: list[Piece] = field(default_factory=list)
     level: int = 0
@@ -156,7 +157,7 @@ def _statements(pieces: list[Piece]) -> Iterator[Statement]:
         if not current.pieces:
             if piece.kind == "}" and level:
                 level -= 1
-            current.level = level
+            current.level = min(level, DEEPEST)
         current.pieces.append(piece)
         if piece.nesting > 0:
             depth += 1

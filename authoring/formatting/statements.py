@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ...engine.language.terms import DEEPEST
 from .pieces import Comment, Piece, Statement
 from .spacing import gaps
 
 WIDTH = 120
 STEP = 4  # columns of a level
+_FARTHEST = STEP * DEEPEST  # where a line begins
 
 _LONG = 2_000  # pieces of a statement that is left as it is
 
@@ -121,9 +123,8 @@ class _Indents:
         """The column of a piece that begins a line."""
         if self.open:
             bracket, inside, outside = self.open[-1]
-            if piece.kind == ";":
-                return bracket
-            return outside if piece.nesting < 0 else inside
+            column = bracket if piece.kind == ";" else outside if piece.nesting < 0 else inside
+            return min(column, _FARTHEST)
         if self.body is not None:
             return self.body
         return self.margin + STEP if self.is_directive or piece.kind in (":-", "<=") else self.margin

@@ -275,6 +275,11 @@ def test_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "missing.dl: error: there is no such file\n"
 
 
+@pytest.mark.parametrize("line", ["p(\n", ".comp A {\n"])
+def test_what_is_nested_very_deeply_stays_small(line: str) -> None:
+    assert len(formatted(line * 5_000)) < 5_000 * 500
+
+
 def test_a_lone_at_sign_before_an_inequality_stays_a_token() -> None:
     # Without the space they would be the sign of a user-defined aggregate, and an equals sign.
     assert "@ != 2" in formatted("p(@) :- n(@), @ != 2.\n")
