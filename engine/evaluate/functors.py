@@ -19,8 +19,10 @@ the whole text; with a pattern that is no regular expression neither it nor its 
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any, cast
 
 from ..language.diagnostics import EngineError
@@ -55,6 +57,12 @@ def wrap(value: Value, kind: str) -> Value:
     if kind == "float":
         return math.nan if math.isnan(value) else value + 0.0
     return value
+
+
+def added(values: Iterable[Value], kind: str) -> Value:
+    """The sum of values of a type, one after the other: from Python 3.12 on ``sum`` corrects what floats
+    lose."""
+    return wrap(reduce(operator.add, values, 0.0 if kind == "float" else 0), kind)
 
 
 def call(name: str, kind: str, args: Sequence[Value], ordinal: Ordinal = made) -> Value:

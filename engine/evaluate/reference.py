@@ -19,7 +19,7 @@ from typing import Any, cast
 from ..language.diagnostics import EngineError
 from ..plan.needs import needed
 from ..plan.plan import Expression, Plan, Rule, Step, Stratum
-from .functors import TESTS, Registers, Value, choice_key, evaluate, sort_key, wrap
+from .functors import TESTS, Registers, Value, added, choice_key, evaluate, sort_key, wrap
 from .limits import UNLIMITED, Budget, LimitError, Limits
 from .ordinals import Ordinals
 
@@ -348,11 +348,11 @@ class Evaluation:
         if function == "count":
             registers[register] = len(values)
         elif function == "sum":
-            registers[register] = wrap(sum(values, 0.0 if kind == "float" else 0), kind)
+            registers[register] = added(values, kind)
         elif not values:
             return
         elif function == "mean":
-            registers[register] = wrap(sum(values) / len(values), kind)
+            registers[register] = wrap(added(values, kind) / len(values), kind)
         else:
             registers[register] = (min if function == "min" else max)(values, key=sort_key)
         yield

@@ -21,7 +21,7 @@ from ..language import syntax as ast
 from ..language.diagnostics import Diagnostic, EngineError, MutedReporter, Reporter, did_you_mean
 from ..language.reading import Reader
 from ..language.sources import Sources
-from ..language.syntax import Atom, Call, Clause, Module, RelationDeclaration, Text
+from ..language.syntax import Aggregate, Atom, Call, Clause, Module, RelationDeclaration, Text
 from ..language.walk import all_terms
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
@@ -51,8 +51,8 @@ from .planner import Schema
 @dataclass(frozen=True)
 class Written:
     """The clauses of a program with the places of their rules, the kinds of their variables, and the types of
-    the arguments of functors by the place and name of these; apart from them those that delete tuples, and
-    the types that are declared."""
+    the arguments of functors and aggregates by the place and name of these; apart from them those that delete
+    tuples, and the types that are declared."""
 
     clauses: tuple[tuple[Source, Clause], ...]
     kinds: tuple[Mapping[str, str], ...]
@@ -286,6 +286,9 @@ class _Compiler:
                         kind = kind_of(term, kinds, self.types) or "number"
                         kind = argument_kinds(term, kind, kinds, self.types)[0]
                         kinds_of_calls[term.at, term.name] = plan_type(kind)
+                    elif isinstance(term, Aggregate):
+                        kind = kind_of(term, kinds, self.types) or "number"
+                        kinds_of_calls[term.at, term.function] = plan_type(kind)
         subsuming = tuple(clause for clause, _ in self.written if clause.subsumes)
         return Written(tuple(found), tuple(kinds_of_clauses), kinds_of_calls, subsuming, self.types)
 

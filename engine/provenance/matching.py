@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..analysis.checks import grounded_by
 from ..analysis.projections import counts_bindings
 from ..analysis.scopes import holds_wildcard, resolve, variables
-from ..evaluate.functors import TESTS, Ordinal, call, sort_value, wrap
+from ..evaluate.functors import TESTS, Ordinal, added, call, sort_value, wrap
 from ..evaluate.ordinals import made
 from ..language.diagnostics import EngineError, Reporter
 from ..language.parser import parse
@@ -380,12 +380,13 @@ class Matcher(NamedTuple):
         if term.target is None:
             return len(solutions)
         values = [inside.value(term.target, found) for found in solutions]
+        kind = self.rules.types.get((term.at, term.function), "number")
         if term.function == "sum":
-            return sum(values)
+            return added(values, kind)
         if not values:
             return None
         if term.function == "mean":
-            return sum(values) / len(values)
+            return wrap(added(values, kind) / len(values), kind)
         return (min if term.function == "min" else max)(values, key=sort_value)
 
 

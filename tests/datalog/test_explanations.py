@@ -278,6 +278,11 @@ FEATURES = {
     ),
     "disjunctions": (A + ".decl b(x: number)\nb(x) :- (x = 2, a(1); a(x)), true.", "b(2)"),
     "aggregates": (A + ".decl s(n: number)\ns(n) :- n = sum x : { a(x) }.", "s(6)"),
+    "sums that wrap around": (
+        ".decl a(x: number)\na(9223372036854775807). a(2).\n"
+        ".decl s(n: number)\ns(n) :- n = sum x : { a(x) }, y = range(0, 2), y > 0.",
+        "s(-9223372036854775807)",
+    ),
     "witnesses": (
         ".decl a(x: number, y: number)\na(1, 7). a(5, 8).\n"
         ".decl w(y: number)\nw(y) :- m = max x : { a(x, y) }, m > 1.",
