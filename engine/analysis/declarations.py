@@ -11,19 +11,23 @@ from ..language.syntax import Atom, Module, RelationDeclaration
 from .types import PRIMITIVES, Types
 
 
-def declared_relations(
-    module: Module, types: Types, sources: Sources, reporter: Reporter
-) -> dict[str, RelationDeclaration]:
-    """The relations by name, those that are declared first; reports what is wrong with any of them."""
+def declare_once(module: Module, sources: Sources, reporter: Reporter) -> None:
+    """Leave of each relation its first declaration, and report the others."""
     declared: dict[str, RelationDeclaration] = {}
     for declaration in module.relations:
-        if declaration.name in declared:
-            first = sources.locate(declared[declaration.name].at)
+        first = declared.setdefault(declaration.name, declaration)
+        if first is not declaration:
+            place = sources.locate(first.at)
             message = f"the relation `{declaration.name}` is declared twice"
-            hint = f"it is declared first at {first.file}:{first.line}"
+            hint = f"it is declared first at {place.file}:{place.line}"
             reporter.error("E0202", declaration.at, message, hint)
-            continue
-        declared[declaration.name] = declaration
+    module.relations = list(declared.values())
+
+
+def declared_relations(module: Module, types: Types, reporter: Reporter) -> dict[str, RelationDeclaration]:
+    """The relations by name; reports what is wrong with any of them."""
+    declared = {declaration.name: declaration for declaration in module.relations}
+    for declaration in module.relations:
         if declaration.name in types.kinds and declaration.name not in PRIMITIVES:
             message = f"`{declaration.name}` is a type already"
             reporter.error("E0202", declaration.at, message, "give the relation another name")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..analysis.checks import check_aggregates, check_atoms, check_fact, check_grounded
-from ..analysis.declarations import check_no_files, declared_relations, directives_of
+from ..analysis.declarations import check_no_files, declare_once, declared_relations, directives_of
 from ..analysis.domains import check_domains, declared_domains
 from ..analysis.inference import Inference, argument_kinds, kind_of
 from ..analysis.keys import check_key, drop_key
@@ -151,7 +151,7 @@ class _Compiler:
 
     def plan(self) -> Plan:
         types = self.flattened()
-        declared = declared_relations(self.module, types, self.sources, self.reporter)
+        declared = declared_relations(self.module, types, self.reporter)
         flags = directives_of(self.module, declared, self.reporter)
         clauses = self.checked_clauses(declared, types)
         if not len(self.reporter):
@@ -176,7 +176,10 @@ class _Compiler:
     def flattened(self) -> Types:
         """The types of the module, in which nothing stands for something else any more: components,
         lattices and inlined relations are replaced."""
-        if not instantiate(self.module, self.reporter) or not note_rounds(self.module, self.reporter):
+        if not instantiate(self.module, self.reporter):
+            self.reporter.finish()
+        declare_once(self.module, self.sources, self.reporter)
+        if not note_rounds(self.module, self.reporter):
             self.reporter.finish()
         if not self.module.unread:
             warn(self.module, self.reporter)
