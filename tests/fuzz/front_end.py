@@ -109,7 +109,11 @@ def with_coverage(minutes: float, keep: Path) -> None:
 def main() -> int:
     options = parser("shardlog.tests.fuzz.front_end", __doc__ or "", minutes=1.0)
     options.add_argument("--coverage", action="store_true", help="by coverage: needs atheris")
+    options.add_argument("--text", type=Path, metavar="FILE", help="this text alone, as one that was kept")
     given = options.parse_args()
+    if given.text:
+        print(check(given.text.read_bytes().decode(errors="replace")) or "a program")
+        return 0
     if given.coverage:
         with_coverage(given.minutes, given.keep)
     return carry_out(given, command=run, hang=HANG, cases=partial(case, programs(), given.seed))

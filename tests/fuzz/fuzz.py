@@ -89,8 +89,9 @@ def fuzz(
                     if finding is not None and finding.key not in found:
                         assert number is not None
                         found[finding.key] = finding
-                        _keep(keep, finding, cases(number), seed)
-                        tell(f"case {number}: {finding.kind} {finding.frame}\n  {finding.detail[-300:]}")
+                        kept = _keep(keep, finding, cases(number), seed)
+                        said = f"case {number}: {finding.kind} {finding.frame}, kept in {kept}"
+                        tell(f"{said}\n  {finding.detail[-300:]}")
         finally:
             for worker in workers:
                 worker.end()
@@ -213,8 +214,8 @@ def _error(shown: str) -> str:
     return names[-1] if names else "error"
 
 
-def _keep(keep: Path, finding: Finding, case: Case, seed: int) -> None:
-    """Writes the case into a folder of its own, with the command and what came of it."""
+def _keep(keep: Path, finding: Finding, case: Case, seed: int) -> Path:
+    """Writes the case into a folder of its own, with the command and what came of it. Returns the folder."""
     slug = re.sub(r"[^\w.]+", "-", f"{finding.kind}-{finding.frame}").strip("-")[:100]
     folder = keep / slug
     shutil.rmtree(folder, ignore_errors=True)
@@ -225,3 +226,4 @@ def _keep(keep: Path, finding: Finding, case: Case, seed: int) -> None:
         f"seed {seed}, case {finding.number}\n{command}\n\n{finding.kind} {finding.frame}\n{finding.detail}\n"
     )
     (folder / "finding.txt").write_text(text, encoding="utf-8", errors="surrogateescape")
+    return folder
