@@ -22,11 +22,15 @@ from .walk import parts, terms
 
 _COMPARISONS = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}  # and their negations
 MOST_ALTERNATIVES = 10_000  # of the body of a rule
-_MOST_LITERALS = 1_000  # of a rule: a rule that runs is as many calls deep
+MOST_LITERALS = 1_000  # of a rule: a rule that runs is as many calls deep
+_MOST_COMBINED = 200_000  # literals of all alternatives of a rule
+_MOST_IN_ALL = 500_000  # of all rules of a text that have alternatives, or several heads
 
 
 class ClauseParser(TermParser):
     """The tokens of one text, and what stands in facts and rules."""
+
+    combined = 0  # literals of the rules that have alternatives or several heads
 
     def clause(self) -> None:
         sentence = self.sentences.get(self.i, "")
@@ -52,6 +56,13 @@ class ClauseParser(TermParser):
             self.too_many_alternatives(start)
         if self.i - first > DEEPEST:
             self.check_size(heads, bodies, start)
+        if len(heads) * len(bodies) > 1:
+            self.combined += len(heads) * sum(map(len, bodies))
+            if self.combined > _MOST_IN_ALL:
+                what = (
+                    f"rules with disjunctions or several heads, up to this one, have more than {_MOST_IN_ALL}"
+                )
+                self.error("E0107", start, f"{what} literals", "give some of these a relation of their own")
         text = Text(start, self.places[self.i - 1] + 1, sentence)
         plans = self.query_plan(bodies) if self.kinds[self.i] == ".plan" else ()
         for head, body in product(heads, bodies):
@@ -81,13 +92,9 @@ class ClauseParser(TermParser):
 
     def check_size(self, heads: list[Atom], bodies: list[list[Literal]], at: int) -> None:
         """Report a clause that is too long or too deep for what works on it."""
-        if max(map(len, bodies)) > _MOST_LITERALS or len(bodies) * len(bodies[0]) > 10 * MOST_ALTERNATIVES:
-            self.error(
-                "E0107",
-                at,
-                f"this rule has more than {_MOST_LITERALS} literals",
-                "give parts of it a relation",
-            )
+        if max(map(len, bodies)) > MOST_LITERALS:
+            what = f"this rule has more than {MOST_LITERALS} literals"
+            self.error("E0107", at, what, "give parts of it a relation")
         found = {id(literal): literal for literal in chain(heads, *bodies)}
         terms_left = [(term, 1) for literal in found.values() for term in terms(literal)]
         while terms_left:
@@ -117,10 +124,22 @@ class ClauseParser(TermParser):
             if len(bodies) == 1 == len(more):
                 bodies[0] += more[0]
             else:
-                if len(bodies) * len(more) > MOST_ALTERNATIVES:
-                    self.too_many_alternatives(self.places[self.i])
-                bodies = [a + b for a in bodies for b in more]
+                size = sum(map(len, bodies)) * len(more) + sum(map(len, more)) * len(bodies)
+                self.check_combined(len(bodies) * len(more), size, self.places[self.i])
+                if len(more) == 1:
+                    for body in bodies:
+                        body += more[0]
+                else:
+                    bodies = [a + b for a in bodies for b in more]
         return bodies
+
+    def check_combined(self, alternatives: int, size: int, at: int) -> None:
+        """Report alternatives of a body that are too many, or have too many literals."""
+        if alternatives > MOST_ALTERNATIVES:
+            self.too_many_alternatives(at)
+        if size > _MOST_COMBINED:
+            what = f"the combinations of this rule's disjunctions have more than {_MOST_COMBINED} literals"
+            self.error("E0107", at, what, "give some of them a relation of their own")
 
     def term(self) -> list[list[Literal]]:
         kind = self.kinds[self.i]
@@ -133,8 +152,8 @@ class ClauseParser(TermParser):
                 return [[Negation(self.atom(), at)]]
             self.deeper()
             bodies = self.term()
-            if prod(map(len, bodies)) > MOST_ALTERNATIVES:
-                self.too_many_alternatives(at)
+            ways = prod(map(len, bodies))
+            self.check_combined(ways, ways * len(bodies) if ways > 1 else 0, at)
             self.depth -= 1
             return negated(bodies)
         if kind == "(" and not self.parenthesis_is_expression():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ _TOKEN = re.compile(
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEEPEST = 100  # macros in one another, files in one another
 _LARGEST = 32 << 20  # characters of an expanded text
+_MOST = 4 << 20  # characters that macros of a text stand for, also where nothing of these is left
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class _Expansion:
         self.out: list[str] = []
         self.errors: list[tuple[int, str]] = []
         self.comment = False  # whether the line begins in a comment
-        self.size = 0
+        self.size = self.made = 0
         # For each #if around the line: whether this part of it counts, and whether any part did.
         self.parts: list[list[bool]] = []
 
@@ -167,17 +168,24 @@ class _Expansion:
             self.comment = last.startswith("/*") and not (last.endswith("*/") and len(last) > 3)
             try:
                 return "".join(self.tokens(tokens, frozenset()))[len(start) :]
-            except _OpenCallError:
+            except _OpenCallError as error:
                 if self.at >= len(self.lines) or self.comment:
                     return line
                 self.comment = bool(start)
-                line = f"{line} {self.lines[self.at]}"
-                self.at += 1
+                parts, depth = [line], error.depth
+                while depth > 0 and self.at < len(self.lines):
+                    parts.append(self.lines[self.at])
+                    depth += sum(map(_deeper, _TOKEN.findall(parts[-1])))
+                    self.at += 1
+                line = " ".join(parts)
+                self.make(parts)
 
     def tokens(self, tokens: Iterable[str], hidden: frozenset[str], depth: int = 0) -> list[str]:
         if depth > _DEEPEST:
             raise PreprocessingError(f"macros are more than {_DEEPEST} levels deep")
         waiting, found = list(tokens), []
+        if depth:
+            self.make(waiting)
         i = 0
         while i < len(waiting):
             token = waiting[i]
@@ -200,15 +208,47 @@ class _Expansion:
                     raise PreprocessingError(f"the macro `{token}` takes {wanted}")
                 raw = dict(zip(macro.parameters, arguments, strict=False))
                 full = {name: self.tokens(tokens, hidden, depth + 1) for name, tokens in raw.items()}
-                body = _substituted(macro.body, raw, full)
+                body = self.substituted(macro.body, raw, full)
             found += self.tokens(_pasted(body), hidden | {token}, depth + 1)
-            if len(found) > _LARGEST:
-                raise PreprocessingError("a line becomes too long")
         return found
 
+    def substituted(
+        self, body: tuple[str, ...], raw: dict[str, list[str]], full: dict[str, list[str]]
+    ) -> Iterator[str]:
+        """The body of a macro with its arguments: as they stand where they are pasted, and else expanded."""
+        for i, token in enumerate(body):
+            if token == "#" and i + 1 < len(body) and body[i + 1] in raw:
+                continue
+            if token not in raw:
+                yield token
+            elif i and body[i - 1] == "#":
+                text = "".join(raw[token]).replace("\\", "\\\\").replace('"', '\\"')
+                self.make([text])
+                yield f'"{text}"'
+            else:
+                pastes = _next_to(body, i, -1) == "##" or _next_to(body, i, 1) == "##"
+                tokens = raw[token] if pastes else full[token]
+                self.make(tokens)
+                yield from tokens
 
-class _OpenCallError(Exception):
-    """The arguments of a macro go on in the next line."""
+    def make(self, tokens: Iterable[str]) -> None:
+        """Count what a macro stands for."""
+        self.made += sum(map(len, tokens))
+        if self.made > _MOST:
+            raise PreprocessingError(f"the macros of this text stand for more than {_MOST >> 20} MiB")
+
+
+class _OpenCallError(PreprocessingError):
+    """The arguments of a macro go on in the next line; ``depth`` is how many brackets are open."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__("the arguments of a macro are not closed")
+        self.depth = depth
+
+
+def _deeper(token: str) -> int:
+    """How many brackets a token opens."""
+    return (token in ("(", "[", "{")) - (token in (")", "]", "}"))
 
 
 def _arguments(tokens: list[str], opening: int) -> tuple[list[list[str]], int]:
@@ -216,56 +256,44 @@ def _arguments(tokens: list[str], opening: int) -> tuple[list[list[str]], int]:
     depth, arguments = 1, [[]]  # type: tuple[int, list[list[str]]]
     for i in range(opening + 1, len(tokens)):
         token = tokens[i]
-        depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
+        depth += _deeper(token)
         if not depth:
             return [_stripped(argument) for argument in arguments], i + 1
         if token == "," and depth == 1:
             arguments.append([])
         else:
             arguments[-1].append(token)
-    raise _OpenCallError
+    raise _OpenCallError(depth)
 
 
 def _stripped(tokens: list[str]) -> list[str]:
-    while tokens and tokens[0].isspace():
-        tokens = tokens[1:]
-    while tokens and tokens[-1].isspace():
-        tokens = tokens[:-1]
-    return tokens
+    solid = [i for i, token in enumerate(tokens) if not token.isspace()]
+    return tokens[solid[0] : solid[-1] + 1] if solid else []
 
 
-def _substituted(body: tuple[str, ...], raw: dict[str, list[str]], full: dict[str, list[str]]) -> list[str]:
-    found: list[str] = []
-    for i, token in enumerate(body):
-        if token == "#" and i + 1 < len(body) and body[i + 1] in raw:
-            continue
-        if token not in raw:
-            found.append(token)
-        elif i and body[i - 1] == "#":
-            text = "".join(raw[token]).replace("\\", "\\\\").replace('"', '\\"')
-            found.append(f'"{text}"')
-        else:
-            sides = (body[:i][::-1], body[i + 1 :])
-            pastes = any([t for t in side if not t.isspace()][:1] == ["##"] for side in sides)
-            found += raw[token] if pastes else full[token]
-    return found
+def _next_to(tokens: tuple[str, ...], i: int, step: int) -> str:
+    """The token before or behind one, but for space."""
+    i += step
+    while 0 <= i < len(tokens) and tokens[i].isspace():
+        i += step
+    return tokens[i] if 0 <= i < len(tokens) else ""
 
 
 def _pasted(tokens: Iterable[str]) -> list[str]:
     """The tokens with those around ``##`` joined."""
-    found: list[str] = []
+    found: list[list[str]] = []
     joins = False
     for token in tokens:
         if token == "##":
-            found, joins = _stripped(found), True
-        elif joins and token.isspace():
-            continue
-        elif joins and found:
-            found += _TOKEN.findall(found.pop() + token)
+            while found and len(found[-1]) == 1 and found[-1][0].isspace():
+                found.pop()
+            joins = True
+        elif not joins or not found:
+            found.append([token])
+        elif not token.isspace():
+            found[-1].append(token)
             joins = False
-        else:
-            found.append(token)
-    return found
+    return [t for parts in found for t in (parts if len(parts) == 1 else _TOKEN.findall("".join(parts)))]
 
 
 _OPERATORS: dict[type, Callable[..., Any]] = {

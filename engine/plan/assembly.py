@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..analysis.strata import clause_uses
 from ..analysis.types import Types
-from ..language.syntax import Clause, ColumnDeclaration, RelationDeclaration, Text
+from ..language.diagnostics import Reporter
+from ..language.syntax import Atom, Clause, ColumnDeclaration, RelationDeclaration, Text
 from ..transform.numbers import uncounted
 from .plan import BranchFields, Column, Expression, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
@@ -14,6 +15,7 @@ from .planner import Schema, constant_arguments, plan_clause
 # Relations beside another one: what may be chosen there, and what is to be deleted.
 CANDIDATES, SUPERFLUOUS = "candidates", "superfluous"
 Clauses = Iterable[tuple[Clause, dict[str, str]]]
+_MOST = 500_000  # literals of all versions of rules, of which each has one for each recursive atom
 
 
 def helper(name: str, what: str) -> str:
@@ -28,12 +30,19 @@ class Assembly:
     """
 
     def __init__(
-        self, relations: Sequence[Relation], schema: Schema, source: Callable[[Text], Source], updates: bool
+        self,
+        relations: Sequence[Relation],
+        schema: Schema,
+        source: Callable[[Text], Source],
+        updates: bool,
+        reporter: Reporter,
     ) -> None:
         self._relations = relations
         self._schema = schema
         self._source = source
         self._updates = updates
+        self._reporter = reporter
+        self._literals = 0  # of the versions of rules
         self._numbers: dict[Text, int] = {}  # of sources
         self._taken = _Taken()
         self.sources: list[Source] = []
@@ -73,7 +82,16 @@ class Assembly:
 
     def _planned(self, clause: Clause, kinds: dict[str, str], recursive: Collection[str]) -> range:
         """The numbers of the rules that a clause becomes, with a variant for each atom of the relations that
-        are recursive."""
+        are recursive. Raises DatalogError where there are too many."""
+        versions = sum(isinstance(literal, Atom) and literal.name in recursive for literal in clause.body)
+        self._literals += versions * len(clause.body)
+        if self._literals > _MOST:
+            what = f"the versions of recursive rules, up to this one, have more than {_MOST} literals"
+            hint = (
+                "a rule has one for each of its recursive atoms: give some of these a relation of their own"
+            )
+            self._reporter.error("E0107", clause.text.start, what, hint)
+            self._reporter.finish()
         if clause.text not in self._numbers:
             self._numbers[clause.text] = len(self.sources)
             self.sources.append(self._source(clause.text))

@@ -237,7 +237,7 @@ class _Compiler:
             types,
             not keyed,
         )
-        assembly = Assembly(relations, schema, self.source, self.updates)
+        assembly = Assembly(relations, schema, self.source, self.updates, self.reporter)
         shared = [group for group in groups if keyed and keyed.isdisjoint(group)]
         number = sum(assembly.add(group, by_head) for group in shared)
         for group in groups:

@@ -6,8 +6,10 @@ that are declared around the component belong to those.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
+from typing import NoReturn
 
 from ..language.diagnostics import Reporter, counted, did_you_mean
 from ..language.syntax import (
@@ -28,7 +30,8 @@ from ..language.syntax import (
 )
 from ..language.walk import rewrite_clause, rewrite_term
 
-DEEPEST = 100  # instances within instances
+DEEPEST = 100  # instances within instances, and components derived from one another
+_MOST = 4 << 20  # characters that instances hold, about; what is in several, one in another, counts for each
 
 Binding = Mapping[str, str]
 
@@ -37,18 +40,27 @@ def instantiate(module: Module, reporter: Reporter) -> bool:
     """Replace the components of a module and their instances by what they stand for. False after errors."""
     errors = len(reporter)
     if module.components or module.instances:
-        _Instantiation(module, reporter).run()
+        with suppress(_TooMuchError):
+            _Instantiation(module, reporter).run()
     return len(reporter) == errors
+
+
+class _TooMuchError(Exception):
+    """There is more to copy than may be; it has been reported."""
 
 
 class _Instantiation:
     def __init__(self, module: Module, reporter: Reporter) -> None:
         self._module, self._reporter = module, reporter
         self._around: dict[int, Component | None] = {}
+        self._inside: dict[int, dict[str, Component]] = {}
+        self._parents: dict[tuple[int, frozenset[tuple[str, str]]], list[Component]] = {}
+        self._counted = self._at = 0
         self._note(module.components, None)
 
     def _note(self, components: list[Component], around: Component | None) -> None:
-        """Note what each component stands in."""
+        """Note what each component stands in, and what stands in each; in None what stands in none."""
+        self._inside[id(around)] = {c.type.name: c for c in reversed(components)}
         for component in components:
             self._around[id(component)] = around
             self._note(component.body.components, component)
@@ -63,6 +75,7 @@ class _Instantiation:
         if len(self._reporter) > errors:
             return
         for instance in module.instances:
+            self._at = instance.at
             orphans: list[Clause] = []
             _add(module, self._instance(instance, None, {}, frozenset(), orphans, DEEPEST))
             module.clauses += orphans
@@ -84,7 +97,7 @@ class _Instantiation:
         binding = {**binding, **dict.fromkeys(component.type.parameters, "")}
         for base in component.bases:
             self._check_type(base, around, binding, base.at)
-        bases = self._bases(component, around)
+        bases = self._bases(component)
         for relation, at in component.overrides.items():
             own = next((r for r in component.body.relations if r.name == relation), None)
             if own is not None:
@@ -104,21 +117,24 @@ class _Instantiation:
         for instance in component.body.instances:
             self._check_type(instance.type, component, binding, instance.at)
 
-    def _bases(self, component: Component, around: Component | None) -> list[Component]:
-        found: list[Component] = []
-        waiting = [component]
-        while waiting:
-            for base in waiting.pop().bases:
-                it = self._component(around, base.name, {})
-                if it is not None and not any(it is other for other in found):
-                    found.append(it)
-                    waiting.append(it)
-        return found
+    def _bases(self, component: Component) -> list[Component]:
+        """The components that one is derived from, and those that these are derived from.
+
+        Raises _TooMuchError."""
+        found: dict[int, Component] = {}
+        level = [component]
+        for _ in range(DEEPEST):
+            nearer = {id(base): base for one in level for base in self._derived_from(one, {})}
+            level = [base for key, base in nearer.items() if key not in found]
+            found |= nearer
+        if level:
+            self._too_deep(component.type.at)
+        return list(found.values())
 
     def _check_type(self, type_: ComponentType, scope: Component | None, binding: Binding, at: int) -> None:
         if type_.name in binding:
             return
-        component = self._component(scope, type_.name, binding)
+        component = self._component(scope, type_.name, {})
         if component is None:
             hint = partial(did_you_mean, type_.name, [c.type.name for c in self._module.components])
             self._reporter.error("E0201", at, f"unknown component `{type_.name}`", hint)
@@ -129,26 +145,51 @@ class _Instantiation:
 
     # ---- Copies -----------------------------------------------------------------------------------------
 
-    def _component(
-        self, scope: Component | None, name: str, binding: Binding, depth: int = 0
-    ) -> Component | None:
+    def _component(self, scope: Component | None, name: str, binding: Binding) -> Component | None:
         """The component that a name means in a scope: one of its own, of what it is derived from, or
         around."""
         wanted = binding.get(name) or name
-        while scope is not None and depth < DEEPEST:
-            for component in scope.body.components:
-                if component.type.name == wanted:
-                    return component
-            around = self._around[id(scope)]
-            for base in scope.bases:
-                found = self._component(around, base.name, binding, depth + 1)
-                if found is scope:
-                    return None
-                inherited = found and self._component(found, name, binding, depth + 1)
-                if inherited is not None:
-                    return inherited
-            scope = around
-        return next((c for c in self._module.components if c.type.name == wanted), None)
+        waiting, seen = [scope], set[int]()
+        while waiting:
+            scope = waiting.pop()
+            if id(scope) in seen:
+                continue
+            seen.add(id(scope))
+            found = self._inside[id(scope)].get(wanted)
+            if found is not None:
+                return found
+            if scope is not None:
+                waiting += (self._around[id(scope)], *reversed(self._derived_from(scope, binding)))
+        return None
+
+    def _derived_from(self, component: Component, binding: Binding) -> list[Component]:
+        """The components that one names as those it is derived from."""
+        key = id(component), frozenset(binding.items())
+        if key not in self._parents:
+            self._parents[key] = []  # for who asks meanwhile, in a circle
+            around = self._around[id(component)]
+            found = (self._component(around, base.name, binding) for base in component.bases)
+            self._parents[key] = [base for base in found if base is not None]
+        return self._parents[key]
+
+    def _count(self, what: Module, orphans: Iterable[Clause] = ()) -> None:
+        """Count what is copied. Raises _TooMuchError."""
+        clauses = sum(c.text.end - c.text.start for c in (*what.clauses, *orphans))
+        columns = [relation.columns for relation in what.relations]
+        columns += [declared.columns for declared in what.types]
+        columns += [branch.columns for declared in what.types for branch in declared.branches]
+        others = 1 + len(what.directives) + len(what.lattices)
+        self._counted += clauses + 10 * (others + len(columns) + sum(map(len, columns)))
+        if self._counted > _MOST:
+            most = f"{_MOST >> 20} MiB"
+            self._stop(f"the instances of components, up to this one, hold more than {most}", self._at)
+
+    def _too_deep(self, at: int) -> NoReturn:
+        self._stop(f"components are derived from one another, {DEEPEST} levels deep", at)
+
+    def _stop(self, message: str, at: int) -> NoReturn:
+        self._reporter.error("E0203", at, message)
+        raise _TooMuchError
 
     def _instance(
         self,
@@ -162,15 +203,17 @@ class _Instantiation:
         """What an instance holds, under its full names."""
         found = Module()
         component = self._component(scope, instance.type.name, binding)
-        if component is None or not depth:
+        if component is None:
             what = f"the component `{instance.type.name}` is not known here"
-            deep = f"components have instances of one another, {DEEPEST} levels deep"
-            self._reporter.error("E0203", instance.at, what if depth else deep)
+            self._reporter.error("E0203", instance.at, what)
             return found
+        if not depth:
+            self._stop(f"components have instances of one another, {DEEPEST} levels deep", instance.at)
         binding = _extended(binding, component.type.parameters, instance.type.parameters)
         for inner in component.body.instances:
             _add(found, self._instance(inner, component, binding, overridden, orphans, depth - 1))
         self._collect(component, binding, found, orphans, overridden, depth)
+        self._count(found, orphans)
         return _renamed(found, instance.name, orphans)
 
     def _collect(
@@ -188,11 +231,14 @@ class _Instantiation:
             parent = self._component(around, base.name, binding)
             if parent is None:
                 continue
+            if not depth:
+                self._too_deep(base.at)
             bound = _extended(binding, parent.type.parameters, base.parameters)
             for inner in parent.body.instances:
                 _add(found, self._instance(inner, parent, bound, frozenset(), orphans, depth - 1))
-            self._collect(parent, bound, found, orphans, overridden | component.overrides.keys(), depth)
+            self._collect(parent, bound, found, orphans, overridden | component.overrides.keys(), depth - 1)
         body = component.body
+        self._count(body)
         found.types += [_bound_type(t, binding) for t in body.types]
         found.lattices += [x._replace(name=binding.get(x.name) or x.name) for x in body.lattices]
         for relation in body.relations:
@@ -204,9 +250,8 @@ class _Instantiation:
             if clause.head.name.partition(".")[0] in overridden:
                 continue
             (found.clauses if clause.head.name in known else orphans).append(_bound_clause(clause, binding))
-        for orphan in [orphan for orphan in orphans if orphan.head.name in known]:
-            found.clauses.append(orphan)
-            orphans.remove(orphan)
+        found.clauses += [orphan for orphan in orphans if orphan.head.name in known]
+        orphans[:] = [orphan for orphan in orphans if orphan.head.name not in known]
 
 
 def _add(to: Module, other: Module) -> None:

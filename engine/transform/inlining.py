@@ -7,12 +7,15 @@ nothing but their rules. Others keep their tuples too, for aggregates count tupl
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import count
+from math import prod
+from typing import NoReturn
 
 from ..analysis.checks import grounded_by
 from ..analysis.scopes import resolve, variables
 from ..analysis.strata import clause_uses, components
-from ..language.clauses import negated
+from ..language.clauses import MOST_LITERALS, negated
 from ..language.diagnostics import Reporter
 from ..language.syntax import (
     Aggregate,
@@ -29,9 +32,11 @@ from ..language.syntax import (
     Variable,
     Wildcard,
 )
-from ..language.walk import all_terms, literals, rewrite_clause, rewrite_literal, rewrite_term, terms
+from ..language.terms import DEEPEST
+from ..language.walk import all_terms, literals, parts, rewrite_clause, rewrite_literal, rewrite_term, terms
 
 MOST = 10_000  # rules that one rule becomes
+_MOST_IN_ALL = 1_000_000  # literals and terms that are put into rules, about
 
 Body = list[Literal]
 
@@ -50,7 +55,8 @@ def inline(module: Module, reporter: Reporter) -> bool:
             rules[clause.head.name].append(clause)
     errors = len(reporter)
     if _check(module, rules, reporter):
-        _Inliner(rules, _dependent(rules), reporter).run(module)
+        with suppress(_TooMuchError):
+            _Inliner(rules, _dependent(rules), reporter).run(module)
     return len(reporter) == errors
 
 
@@ -114,6 +120,10 @@ def _is_open(clause: Clause, without: set[str]) -> bool:
     return wild or uses or bool(used - grounded_by(body, set()))
 
 
+class _TooMuchError(Exception):
+    """Inlining makes more than there may be; it has been reported."""
+
+
 class _Inliner:
     """Replaces atoms of the relations in ``rules``; in aggregates only those that are ``dependent``, for what
     is counted is tuples."""
@@ -121,13 +131,16 @@ class _Inliner:
     def __init__(self, rules: dict[str, list[Clause]], dependent: set[str], reporter: Reporter) -> None:
         self._rules, self._dependent, self._reporter = rules, dependent, reporter
         self._numbers = count(1)
+        self._at = self._put = 0
 
     def run(self, module: Module) -> None:
+        """Change the clauses of a module. Raises _TooMuchError."""
         module.relations = [r for r in module.relations if r.name not in self._dependent]
         old, module.clauses = module.clauses, []
         for clause in old:
             if clause.head.name in self._dependent:
                 continue
+            self._at = clause.head.at
             waiting = [clause]
             made = 0
             while waiting:
@@ -139,9 +152,26 @@ class _Inliner:
                 else:
                     waiting += reversed(changed)
                 if made + len(waiting) > MOST:
-                    message = f"inlining makes more than {MOST} rules of this one"
-                    self._reporter.error("E0206", clause.head.at, message)
-                    break
+                    self._stop(f"inlining makes more than {MOST} rules of this one")
+
+    def _stop(self, message: str) -> NoReturn:
+        self._reporter.error("E0206", self._at, message, "let some of the relations not be `inline`")
+        raise _TooMuchError
+
+    def _count(self, number: int) -> None:
+        self._put += number
+        if self._put > _MOST_IN_ALL:
+            self._stop(f"inlining, up to this rule, makes more than {_MOST_IN_ALL} literals and terms")
+
+    def _count_terms(self, found: Iterable[Term]) -> None:
+        """Count terms with all that is in them, and check how deep they are."""
+        waiting = [(term, 1) for term in found]
+        while waiting:
+            term, depth = waiting.pop()
+            self._count(1)
+            if depth > DEEPEST:
+                self._stop(f"inlining nests this rule more than {DEEPEST} levels deep")
+            waiting += [(part, depth + 1) for part in parts(term)]
 
     def _step(self, clause: Clause) -> list[Clause] | None:
         """The clause with one atom inlined; None where there is none."""
@@ -149,6 +179,9 @@ class _Inliner:
             ways = self._ways(literal)
             if ways is not None:
                 before, after = clause.body[:place], clause.body[place + 1 :]
+                if len(clause.body) + max(map(len, ways), default=0) > MOST_LITERALS:
+                    self._stop(f"inlining makes a rule of more than {MOST_LITERALS} literals of this one")
+                self._count(len(ways) * len(clause.body))
                 nested = clause.nested or any(_nested(x) for way in ways for x in way)
                 return [clause._replace(body=(*before, *way, *after), nested=nested) for way in ways]
         if not clause.nested:
@@ -162,15 +195,24 @@ class _Inliner:
             return new or term
 
         new = rewrite_clause(clause, change)
-        return [new] if changed else None
+        if not changed:
+            return None
+        self._count_terms(term for literal in (new.head, *new.body) for term in terms(literal))
+        return [new]
 
     def _ways(self, literal: Literal) -> list[Body] | None:
         """The bodies that a literal stands for; None where it stands for itself."""
         atom = literal.atom if isinstance(literal, Negation) else literal
         if not isinstance(atom, Atom) or atom.name not in self._rules:
             return None
-        bodies = [body for rule in self._rules[atom.name] if (body := self._body(rule, atom)) is not None]
-        return negated(bodies) if isinstance(literal, Negation) else bodies
+        bodies = [self._body(rule, atom) for rule in self._rules[atom.name]]
+        if not isinstance(literal, Negation):
+            return bodies
+        number = prod(map(len, bodies))
+        if number > MOST:
+            self._stop(f"inlining makes more than {MOST} rules of this one")
+        self._count(number * len(bodies))
+        return negated(bodies)
 
     def _aggregate(self, term: Aggregate) -> Term | None:
         for place, literal in enumerate(term.body):
@@ -194,8 +236,8 @@ class _Inliner:
             return term._replace(body=(*before, *after))
         return None
 
-    def _body(self, rule: Clause, atom: Atom) -> Body | None:
-        """The body of a rule for the arguments of an atom; None where they cannot be those of its head."""
+    def _body(self, rule: Clause, atom: Atom) -> Body:
+        """The body of a rule for the arguments of an atom."""
         number = next(self._numbers)
         given: dict[str, Term] = {}
         equations: list[tuple[Term, Term]] = []
@@ -216,7 +258,9 @@ class _Inliner:
             if not isinstance(arg, Wildcard):
                 head = rewrite_literal(Comparison("=", head, head, atom.at), change).left  # type: ignore[union-attr]
                 body += _equal(arg, head, atom.at)
-        return body + [rewrite_literal(literal, change) for literal in rule.body]
+        body += [rewrite_literal(literal, change) for literal in rule.body]
+        self._count_terms(term for literal in body for term in terms(literal))
+        return body
 
 
 def _without_wildcards(term: Term, number: int) -> Term:

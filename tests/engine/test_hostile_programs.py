@@ -72,6 +72,137 @@ def test_rules_that_are_too_long() -> None:
     assert len(load(texts={"t.dl": f"{DECLARED}{many}.\n.output r"}).evaluate({})["r"]) == 20_000
 
 
+def doubled(line: str) -> str:
+    """A line for each number ``i`` below 40, and the one after it as ``j``."""
+    return "".join(line.replace("(i)", str(i)).replace("(j)", str(i + 1)) for i in range(40))
+
+
+LONG = ", x = 2" * 900
+GROWING: dict[str, tuple[str, str]] = {
+    "instances in instances": (
+        doubled(".comp C(i) { .init a = C(j) .init b = C(j) }\n") + ".comp C40 { }\n.init c = C0",
+        "error[E0203]: the instances of components, up to this one, hold more than 4 MiB",
+    ),
+    "instances of themselves": (
+        ".comp C { .init a = C .init b = C }\n.init c = C",
+        "error[E0203]: components have instances of one another, 100 levels deep",
+    ),
+    "what is derived twice": (
+        doubled(".comp C(i) : C(j), D(j) { }\n.comp D(i) : C(j), D(j) { }\n")
+        + ".comp C40 { }\n.comp D40 { }\n.init c = C0",
+        "error[E0203]: the instances of components, up to this one, hold more than 4 MiB",
+    ),
+    "what is derived from its parameter": (
+        ".comp C<T> : T { }\n.init c = C<C>",
+        "error[E0203]: components are derived from one another, 100 levels deep",
+    ),
+    "a line of descent": (
+        ".comp C0 { }\n" + "".join(f".comp C{i + 1} : C{i} {{ }}\n" for i in range(5_000)),
+        "error[E0203]: components are derived from one another, 100 levels deep",
+    ),
+    "long components": (
+        f".comp C {{ .decl r(x: number) {'r(1). ' * 5_000} }}\n"
+        + "".join(f".init c{i} = C\n" for i in range(3_000)),
+        "error[E0203]: the instances of components, up to this one, hold more than 4 MiB",
+    ),
+    "components in one another that are not there": (
+        ".comp C : B {\n" * 90 + "}" * 90,
+        "error[E0201]: unknown component `B`",
+    ),
+    "macros": (
+        "#define A0 1\n" + doubled("#define A(j) A(i) + A(i)\n") + "A40",
+        "error[E0108]: the macros of this text stand for more than 4 MiB",
+    ),
+    "macros of nothing": (
+        "#define A0\n" + doubled("#define A(j) A(i) A(i)\n") + "A40",
+        "error[E0108]: the macros of this text stand for more than 4 MiB",
+    ),
+    "macros that drop what they are given": (
+        "#define A0(x)\n" + doubled("#define A(j)(x) A(i)(x x)A(i)(x x)\n") + "A40(1)",
+        "error[E0108]: the macros of this text stand for more than 4 MiB",
+    ),
+    "macros in conditions": (
+        "#define A0 1\n" + doubled("#define A(j) A(i) + A(i)\n") + "#if A40\n#endif",
+        "error[E0108]: the macros of this text stand for more than 4 MiB",
+    ),
+    "texts of macros": (
+        f"#define A(x) {'#x ' * 10_000}\nA({'x' * 10_000})",
+        "error[E0108]: the macros of this text stand for more than 4 MiB",
+    ),
+    "inlined atoms": (
+        doubled(".decl i(i)(x: number) inline\ni(i)(x) :- i(j)(x), i(j)(x).\n")
+        + ".decl i40(x: number) inline\ni40(x) :- r(x).\nr(x) :- i0(x).",
+        "error[E0206]: inlining",
+    ),
+    "inlined rules": (
+        doubled(".decl i(i)(x: number) inline\ni(i)(x) :- i(j)(x).\ni(i)(x) :- i(j)(x).\n")
+        + ".decl i40(x: number) inline\ni40(x) :- r(x).\nr(x) :- i0(x).",
+        "error[E0206]: inlining makes more than 10000 rules of this one",
+    ),
+    "inlined terms": (
+        doubled(".decl i(i)(x: number) inline\ni(i)(x) :- i(j)(x + x).\n")
+        + ".decl i40(x: number) inline\ni40(x) :- r(x).\nr(x) :- r(x), i0(x).",
+        "error[E0206]: inlining, up to this rule, makes more than 1000000 literals and terms",
+    ),
+    "inlined terms in one another": (
+        doubled(f".decl i(i)(x: number) inline\ni(i)(x) :- i(j)(x{' + x' * 30}).\n")
+        + ".decl i40(x: number) inline\ni40(x) :- r(x).\nr(x) :- r(x), i35(x).",
+        "error[E0206]: inlining",
+    ),
+    "inlined counts": (
+        doubled(".decl i(i)(x: number) inline\ni(i)(x) :- x > 1, i(j)(x).\ni(i)(x) :- x < 1, i(j)(x).\n")
+        + ".decl i40(x: number) inline\ni40(x) :- x = 1.\n.decl n(x: number)\nn(count : { r(x), i0(x) }).",
+        "error[E0206]: inlining, up to this rule, makes more than 1000000 literals and terms",
+    ),
+    "negations of what is inlined": (
+        ".decl i(x: number) inline\n"
+        + "i(x) :- r(x), r(x + 1), r(x + 2).\n" * 40
+        + ".decl n(x: number)\nn(x) :- r(x), !i(x).",
+        "error[E0206]: inlining makes more than 10000 rules of this one",
+    ),
+    "long alternatives": (
+        f"r(x) :- r(x){f', (x = 1 ; x = 3{LONG})' * 10}.",
+        "error[E0107]: the combinations of this rule's disjunctions have more than 200000 literals",
+    ),
+    "alternatives of many rules": (
+        f"r(x) :- r(x), {', '.join(['(x = 1 ; x = 2)'] * 12)}.\n" * 20,
+        "error[E0107]: rules with disjunctions or several heads, up to this one, have more than 500000",
+    ),
+    "recursive atoms": (
+        f"r(x) :- {', '.join(['r(x)'] * 800)}.\n",
+        "error[E0107]: the versions of recursive rules, up to this one, have more than 500000 literals",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_what_grows_from_line_to_line(kind: str) -> None:
+    """What a short text stands for has limits, and the error says which."""
+    text, message = GROWING[kind]
+    assert message in errors(DECLARED + text)
+
+
+def test_a_macro_that_is_not_closed_in_a_condition() -> None:
+    assert "the arguments of a macro are not closed" in errors("#define F(x) x\n#if F(1\n#endif")
+
+
+def test_a_macro_over_many_lines() -> None:
+    lines = [
+        "#define F(x) x",
+        *DECLARED.splitlines(),
+        "F(",
+        *("/* ) */ r(1)." for _ in range(3_000)),
+        "r(2).)",
+        "r(",
+    ]
+    assert errors("\n".join(lines)).startswith(f"t.dl:{len(lines)}:")
+
+
+def test_a_relation_that_is_declared_again_as_inlined() -> None:
+    message = errors(".decl p(x: number)\n.decl d = debug_delta(p)\n.decl p(x: number) inline\np(1).")
+    assert "t.dl:3:7: error[E0202]: the relation `p` is declared twice" in message
+
+
 @pytest.mark.parametrize(
     "text",
     [
