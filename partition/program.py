@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.mlir.modules import boundary_attributes, children, entries_of, main_function, symbols
+from ..program.mlir.modules import boundary_attributes, children, entries_of, main_function, named_in, symbols
 from ..program.shardings import Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent
 from .choice.choosing import Chooser, Way
@@ -177,6 +177,8 @@ class Partitioner(Values):
     def _opened(self, func: Any) -> tuple[Any, list[int]]:
         """A copy of a function, in which the program is written, and its ops."""
         name = ir.StringAttr(func.attributes["sym_name"]).value
+        if name in self.written:  # as it is, for a region
+            self.written[name].erase()
         self.written[name] = made = func.operation.clone(ir.InsertionPoint(self.module.body)).operation
         for label in list(made.attributes):
             if label not in ("sym_name", "sym_visibility", "function_type"):
@@ -371,6 +373,8 @@ class Partitioner(Values):
         operands = self.kinds.operands(number) if operands is None else operands
         chosen = self._chosen(op) if self.ways or self.moved else None
         recipe = self.recipes.of(op, kind, known, [self.tensors[value] for value in operands], chosen)
+        if known.names_functions or len(op.regions):
+            self._keep_named(op)
         return self._computed(number, kind, recipe, operands)
 
     def _computed(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
@@ -435,8 +439,6 @@ class Partitioner(Values):
             values[0] = builder.fenced(values[0])
         builder.loc = op.location
         builder.purpose = about
-        for name in known.names_functions:
-            self._named(op.attributes[name])
         results = _COMPUTED[known.lowering](
             Site(builder, op, known, recipe.choice.taken, self.captured), values
         )
@@ -444,12 +446,13 @@ class Partitioner(Values):
             builder.looked_up.update(results)
         return results
 
-    def _named(self, names: Any) -> None:
-        """Functions that an op names and does not call, as a comparison of scalars: they stay as they are."""
-        for entry in names:
-            if entry.value in self.functions and entry.value not in self.written:
-                func = self.functions[entry.value].operation
-                self.written[entry.value] = func.clone(ir.InsertionPoint(self.module.body))
+    def _keep_named(self, op: Any) -> None:
+        """Functions that an op names or its regions call, as comparisons do: they stay as they are."""
+        for name in sorted(named_in(op)):
+            if name in self.functions and name not in self.written:
+                func = self.functions[name].operation
+                self.written[name] = func.clone(ir.InsertionPoint(self.module.body))
+                self._keep_named(func)
 
 
 _COMPUTED = {**COMPUTED, **WINDOWS, "once": alone.once, "spread": alone.spread}

@@ -58,10 +58,10 @@ def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
 
 
 def named_in(op: Any) -> set[str]:
-    """The symbols that ops inside an op name among their attributes: what is called, and the decomposition
-    of a composite."""
+    """The symbols that an op and ops inside of it name among their attributes: what is called, and the
+    decomposition of a composite."""
     found = set[str]()
-    for inner in operations_in(op):
+    for inner in (op, *operations_in(op)):
         attributes = inner.attributes
         for label in attributes:
             if label == "value":  # of a constant: complex ones have no class in Python
