@@ -83,7 +83,16 @@ def _named(relation: str) -> Any:
 LOCAL = (
     *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
     *("combined_by_itself", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
-    *("reads", "reads_backwards", "passes_partial", "picks", "picks_of", "looks_up", "gives_nothing"),
+    *(
+        "reads",
+        "reads_backwards",
+        "accumulates",
+        "passes_partial",
+        "picks",
+        "picks_of",
+        "looks_up",
+        "gives_nothing",
+    ),
     "touches_part",
 )
 

@@ -258,34 +258,37 @@ class Chooser:
         busy: dict[Pieces, Any] = {}
         mean: dict[Pieces, float] = {}
         for _, pieces, _, exchange in all_sent:
-            busy[pieces] = busy.get(pieces, 0) + exchange.busy
-            mean[pieces] = mean.get(pieces, 0.0) + exchange.turns
-        price, found = self.planner.price("collective_permute", ()), dict[int, tuple[float, float]]()
+            if exchange:
+                busy[pieces] = busy.get(pieces, 0) + exchange.busy
+                mean[pieces] = mean.get(pieces, 0.0) + exchange.turns
+        permuting, found = self.planner.price("collective_permute", ()), dict[int, tuple[float, float]]()
         for t, pieces, elements, exchange in all_sent:
-            share = float(busy[pieces].max()) / mean[pieces] if mean[pieces] else 0.0
-            rounds, sent = exchange.turns * share, exchange.rows * share * elements * known.widths[t]
-            before = found.get(t, (0.0, 0.0))
-            found[t] = before[0] + price.once * rounds + price.byte * sent, before[1] + rounds
+            size, before = elements * known.widths[t], found.get(t, (0.0, 0.0))
+            if exchange:
+                share = float(busy[pieces].max()) / mean[pieces] if mean[pieces] else 0.0
+                rounds = exchange.turns * share
+                price = permuting.once * rounds + permuting.byte * exchange.rows * share * size
+            else:
+                rounds = float(not found)
+                price = self._gathered(pieces, size, rounds)
+            found[t] = before[0] + price, before[1] + rounds
         return found
+
+    def _gathered(self, pieces: Pieces, size: int, rounds: float) -> float:
+        """The price of so many bytes of each device along pieces, gathered; as a part of what goes together,
+        ``rounds`` is 0 but for one of them."""
+        price = self.planner.price("all_gather", pieces)
+        return price.once * rounds + price.byte * (self.axes.product(pieces) - 1) * size
 
     def gathering(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int, Layout]:
         """The price in bytes of what a device sends where an op combines partial results by itself, how often
         it sends, and the layout of the slot behind that. All results go as one."""
-        shape = known.shapes[slot]
-        if (
-            not layout.partial
-            or not known.combined_by_itself
-            or known.roles[slot] != "result"
-            or shape is None
-        ):
+        shape, partial = known.shapes[slot], layout.partial
+        if not (known.combined_by_itself and partial and shape is not None and known.roles[slot] == "result"):
             return 0.0, 0, layout
-        price, others = (
-            self.planner.price("all_gather", layout.partial),
-            self.axes.product(layout.partial) - 1,
-        )
-        sent = others * known.widths[slot] * prod(self.axes.local(shape, layout.dims))
         rounds = int(slot == known.roles.index("result"))
-        return price.once * rounds + price.byte * sent, rounds, layout.complete
+        size = known.widths[slot] * prod(self.axes.local(shape, layout.dims))
+        return self._gathered(partial, size, rounds), rounds, layout.complete
 
     def work(self, known: Knowledge, way: Way) -> float:
         """The price of what each device does to compute an op in a way, in bytes."""
@@ -305,9 +308,9 @@ class Chooser:
 
     def _stretches(
         self, known: Knowledge, slot: int, layouts: Sequence[Layout]
-    ) -> Iterator[tuple[Pieces, int, Exchange]]:
+    ) -> Iterator[tuple[Pieces, int, Exchange | None]]:
         """The exchanges by which devices get the stretches they need of an operand: the pieces along which it
-        is split, the elements of a row, and who sends which rows."""
+        is split, the elements of a row, and who sends which rows; None where a row of each is gathered."""
         dims, given = layouts[slot].dims, layouts[known.roles.index("result")].dims
         reads = [read for read in known.reads if read.slot == slot and dims[read.dim]]
         if not reads:
@@ -320,9 +323,13 @@ class Chooser:
                 local[read.dim] = result[read.result_dim]
         for read in reads:
             if given[read.result_dim]:
-                count = self.axes.product(dims[read.dim])
+                pieces, row = dims[read.dim], prod(n for d, n in enumerate(local) if d != read.dim)
+                if read.accumulates:
+                    yield pieces, row, None
+                    continue
+                count = self.axes.product(pieces)
                 found = stretch(read, shape[read.dim], result[read.result_dim], count).exchange
-                yield dims[read.dim], prod(n for d, n in enumerate(local) if d != read.dim), found
+                yield pieces, row, found
                 local[read.dim] = found.length
 
     @staticmethod

@@ -35,6 +35,7 @@ class Read:
     dilation: int
     extent: int
     backwards: bool
+    accumulates: bool  # of other parts only what they make together is needed
     first: int = 0  # nothing before it is read
     last: int | None = None  # nor anything from it on, if there is such a row
 
@@ -265,7 +266,10 @@ class Reader:
             fills={(t, factor): what for t, factor, what in said["fills"]},
             local_sizes=tuple(said["local_size"]),
             counts=tuple(said["counts"]),
-            reads=tuple(Read(*(*row, row[:2] in said["reads_backwards"])) for row in sorted(said["reads"])),
+            reads=tuple(
+                Read(*row, *(row[:2] in said[how] for how in ("reads_backwards", "accumulates")))
+                for row in sorted(said["reads"])
+            ),
             passes={
                 way: frozenset(t for w, t in said["passes_partial"] if w == way)
                 for way in sorted({way for way, _ in said["passes_partial"]})

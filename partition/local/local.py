@@ -172,13 +172,13 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
     partial = site.taken.layouts[len(operands)].partial
     if not partial or not site.known.combined_by_itself:
         return results
-    builder, gathered = site.builder, []
+    builder, all_parts = site.builder, list[Any]()
     for value in results:
         row = builder.tensor([1, *shape_of(value)], element_of(value))
-        gathered.append(_gathered(builder, builder.one("stablehlo.reshape", [value], row), partial, 0))
+        all_parts.append(gathered(builder, builder.one("stablehlo.reshape", [value], row), partial, 0))
     initial = operands[len(operands) // 2 :]
     made = builder.copy(site.op)
-    for i, value in enumerate([*gathered, *initial]):
+    for i, value in enumerate([*all_parts, *initial]):
         made.operands[i] = value
     made.attributes["dimensions"] = builder.integers([0])
     for result, value in zip(made.results, results, strict=True):
@@ -186,7 +186,7 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
     return list(made.results)
 
 
-def _gathered(builder: Builder, value: Any, pieces: Pieces, dim: int) -> Any:
+def gathered(builder: Builder, value: Any, pieces: Pieces, dim: int) -> Any:
     """What devices along pieces have, one beside the other along a dimension."""
     shape, n = shape_of(value), builder.axes.product(pieces)
     sends = float(prod(shape)) * (n - 1)
@@ -208,7 +208,7 @@ def select(site: Site, operands: list[Any]) -> list[Any]:
     pieces = site.pieces(0, dim)
     start = _start(builder, site.size(0, dim), pieces, element_of(places))
     places = builder.binary("stablehlo.add", places, builder.spread(start, shape_of(places)))
-    values, places = (_gathered(builder, value, pieces, dim) for value in (values, places))
+    values, places = (gathered(builder, value, pieces, dim) for value in (values, places))
     selected, at = clone(site, [values])
     return [selected, _along(builder, places, at)]
 

@@ -13,7 +13,7 @@ from ..choice.choosing import Stretch, stretch
 from ..choice.knowledge import Read
 from ..layouts import Pieces
 from ..reshards.exchange import Exchange, Round, beside, cut_out, exchange, received
-from .local import Site, clone, own, parts, picked_dims
+from .local import Site, clone, gathered, own, parts, picked_dims
 
 
 def _pieces(site: Site, read: Read) -> Pieces:
@@ -185,6 +185,8 @@ def reduce_window(site: Site, operands: list[Any]) -> list[Any]:
     """The windows over the stretch that a device needs; outside of the operand it has the neutral
     element."""
     count = len(site.op.results)
+    if any(read.accumulates and site.pieces(0, read.dim) for read in _split(site, 0)):
+        return _accumulated(site, operands)
     values, reset = list(operands), set[int]()
     for slot in range(count):
         for read in _split(site, slot):
@@ -194,6 +196,47 @@ def reduce_window(site: Site, operands: list[Any]) -> list[Any]:
         return parts(site, operands)
     rank = len(shape_of(operands[0]))
     return clone(site, values, _unpadded(site, range(rank), reset, "base_dilations"))
+
+
+def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
+    """What accumulates along a dimension, from what the parts before make together on: that goes before the
+    first of a device's own elements; behind the last one where it accumulates from the end."""
+    (read,), builder, count = _split(site, 0), site.builder, len(site.op.results)
+    dim, pieces, forwards = read.dim, site.pieces(0, read.dim), read.low > 0
+    values, initial = [site.filled(operands, slot) for slot in range(count)], operands[count:]
+    totals = [gathered(builder, total, pieces, dim) for total in _windows(site, dim, values, initial)]
+    rows, tile = shape_of(totals[0]), shape_of(values[0])[dim]
+    places = builder.places(rows, dim, builder.number(0))
+    own = builder.spread(builder.lookup(builder.axes.index(pieces)), rows)
+    others = builder.compare("LT" if forwards else "GT", places, own)
+    totals = [
+        builder.select(others, total, builder.spread(fill, rows))
+        for total, fill in zip(totals, initial, strict=True)
+    ]
+    joined = list[Any]()
+    for value, made in zip(values, _windows(site, dim, totals, initial), strict=True):
+        both = [(0, made), (1, value)] if forwards else [(0, value), (tile, made)]
+        joined.append(beside(builder, both, dim, tile + 1))
+    return _windows(site, dim, joined, initial, *((tile - 1, 0) if forwards else (0, tile - 1)))
+
+
+def _windows(
+    site: Site, dim: int, values: Sequence[Any], initial: Sequence[Any], low: int = 0, high: int = 0
+) -> list[Any]:
+    """The op with windows over all that there is of a dimension, and so much padding around it."""
+    builder, shape = site.builder, shape_of(values[0])
+    padding = np.zeros((len(shape), 2), np.int64)
+    padding[dim] = low, high
+    made = builder.copy(site.op)
+    for i, value in enumerate((*values, *initial)):
+        made.operands[i] = value
+    sizes = [n if d == dim else 1 for d, n in enumerate(shape)]
+    made.attributes["window_dimensions"] = builder.integers(sizes)
+    made.attributes["padding"] = builder.dense(padding)
+    shape[dim] = 1 + low + high
+    for result in made.results:
+        result.set_type(builder.tensor(shape, element_of(result)))
+    return list(made.results)
 
 
 def convolution(site: Site, operands: list[Any]) -> list[Any]:
