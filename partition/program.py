@@ -16,7 +16,7 @@ from ..program.shardings import Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent
 from .choice.choosing import Chooser, Way
 from .choice.homes import Spot
-from .choice.knowledge import Knowledge, joins, only_read, reading_through
+from .choice.knowledge import Knowledge, inside, joins, only_read, reading_through
 from .choice.purposes import Purpose, purpose_of
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
@@ -315,6 +315,8 @@ class Partitioner(Values):
         self.clock += 1
         kinds = self.kinds
         known = kind.known or self.chooser.reader.knowledge(kinds.ops[number])
+        if self.builder.manual:
+            known = inside(known, self.builder.manual)
         operands = kinds.operands(number)
         if known.reads and self._is_read_through(number, known):
             return False

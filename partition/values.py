@@ -9,7 +9,7 @@ from jaxlib.mlir import ir
 
 from .building import Builder, bytes_of, element_of
 from .choice.homes import Need, Spot
-from .choice.knowledge import handing_on
+from .choice.knowledge import handing_on, inside
 from .choice.purposes import Purpose
 from .kinds import Kinds
 from .layouts import Axes, Layout, Shape, replicated
@@ -115,7 +115,7 @@ class Values:
             if make is not None:
                 self.get(value, layout.complete)
             plans = [
-                (self.planner.plan(tensor.shape, known, layout), known)
+                (self.planner.plan(tensor.shape, known, layout, builder.manual), known)
                 for known in dict.fromkeys(self.known_layouts(value))
                 if not (stale and known == layout) and self.find(value, known) is not None
             ]
@@ -138,7 +138,7 @@ class Values:
         if not (purpose.chosen and tensor.shape):
             self.needs.append((purpose.op, Need(purpose.value, layout)))
             return
-        known = handing_on(tensor.shape, bytes_of(element_of(purpose.value)))
+        known = inside(handing_on(tensor.shape, bytes_of(element_of(purpose.value))), self.builder.manual)
         free = frozenset([0] if value in self.makes else [])
         spot = Spot(known, (purpose.value, purpose.to), (purpose.start or tensor.home, layout), free)
         self.spots.append((purpose.op, spot))

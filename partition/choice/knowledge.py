@@ -73,6 +73,7 @@ class Knowledge:
     touches: str  # all of its slots; or "reads" or "writes" a part, see touches_part_op; or "nothing"
     facts: Mapping[str, Rows]
     signature: Mapping[str, Rows]  # what the rules were told
+    taken: frozenset[int] = frozenset()  # the axes of manual computations around: a value for each device
 
     @cached_property
     def deciding(self) -> Hashable:
@@ -85,7 +86,8 @@ class Knowledge:
             tuple(self.passes.items()),
             tuple(self.picks.items()),
         )
-        return slots, factors, combined, self.multiplies, self.element, self.reads, self.touches
+        which = self.multiplies, self.element, self.reads, self.touches, self.taken
+        return slots, factors, combined, *which
 
     @cached_property
     def splitting(self) -> dict[str, Rows]:
@@ -102,6 +104,7 @@ class Knowledge:
             "splits": [(factor,) for factor in sorted(self.splits)],
             "passes": [(way, t) for way, slots in self.passes.items() for t in sorted(slots)],
             "picks": [(factor,) for factor in sorted(self.picks)],
+            "taken": [(axis,) for axis in sorted(self.taken)],
             "picks_of": sorted((factor, least) for factor, least in self.picks.items() if least),
         }
 
@@ -165,6 +168,12 @@ def handing_on(shape: Shape, width: int) -> Knowledge:
         facts=nothing,
         signature=nothing,
     )
+
+
+@cache
+def inside(known: Knowledge, taken: frozenset[int]) -> Knowledge:
+    """What is known of an op inside of manual computations that have taken these axes."""
+    return replace(known, taken=taken)
 
 
 def only_read(known: Knowledge) -> Read | None:

@@ -7,7 +7,7 @@ collective-permute. Slicing out of what a device has is free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, permutations
@@ -63,13 +63,16 @@ class Plan:
 
 
 class Moves:
-    """The steps between layouts on some axes."""
+    """The steps between layouts on some axes, without the pieces that are ``taken``."""
 
-    def __init__(self, axes: Axes) -> None:
+    def __init__(self, axes: Axes, taken: Collection[int] = ()) -> None:
         self.axes = axes
         self._splits: dict[tuple[int, ...], list[Dims]] = {}
         meshes = [piece.mesh for piece in axes.pieces]
-        self._of_mesh = {mesh: tuple(p for p, on in enumerate(meshes) if on == mesh) for mesh in set(meshes)}
+        self._of_mesh = {
+            mesh: tuple(p for p, on in enumerate(meshes) if on == mesh and p not in taken)
+            for mesh in set(meshes)
+        }
         self.several = len(self._of_mesh) > 1  # meshes that differ
         self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
         self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Places, Places]] = {}

@@ -15,6 +15,10 @@ from .moves import Moves, Plan, Step, with_pieces
 from .prices import PLAIN, Price, Prices
 from .search import Search
 
+Taken = frozenset[
+    int
+]  # the pieces of manual computations around: devices along them have values of their own
+
 _ALIKE = 300  # layouts that are tried for the way from one mesh to another
 _CROSSINGS = 1000  # ways to split dimensions there
 
@@ -23,8 +27,8 @@ _CROSSINGS = 1000  # ways to split dimensions there
 class Kept:
     """What has been decided for some axes: plans, and how ops are computed."""
 
-    plans: dict[tuple[Shape, Layout, Layout], Plan] = field(default_factory=dict)
-    searches: dict[Shape, Search] = field(default_factory=dict)
+    plans: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
+    searches: dict[tuple[Shape, Taken], Search] = field(default_factory=dict)
     choices: dict[Any, Any] = field(default_factory=dict)
     ways: dict[Any, Any] = field(default_factory=dict)
     alike: dict[Any, int] = field(default_factory=dict)
@@ -42,17 +46,19 @@ class Planner:
     def __init__(self, axes: Axes, prices: Prices | None = None) -> None:
         self.axes, self.prices = axes, prices or Prices()
         self.moves = Moves(axes)
-        self._likeness: dict[int, Likeness] = {}
+        self._moves: dict[Taken, Moves] = {frozenset(): self.moves}
+        self._likeness: dict[tuple[int, Taken], Likeness] = {}
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         kept = kept_for(axes.key) if self.prices == Prices() else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
 
-    def plan(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
-        """The cheapest plan for a tensor of this shape."""
-        key = shape, start, goal
+    def plan(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Plan:
+        """The cheapest plan for a tensor of this shape, inside of manual computations that have ``taken``
+        pieces."""
+        key = shape, start, goal, taken
         if key not in self._plans:
             plan = self._same(shape, start, goal) or self._straight(shape, start, goal)
-            self._plans[key] = plan or self._searched(shape, start, goal)
+            self._plans[key] = plan or self._searched(shape, start, goal, taken)
         return self._plans[key]
 
     def cost(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
@@ -82,17 +88,19 @@ class Planner:
             self._known_prices[key] = self.prices.collective(name, group, self.axes.names(pieces), groups)
         return self._known_prices[key]
 
-    def _searched(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
+    def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: Taken) -> Plan:
         """The plan that is found by looking at steps, once for all reshards that are alike."""
         mesh = self.moves.mesh_of(start, goal)
-        if mesh not in self._likeness:
-            self._likeness[mesh] = Likeness(self.axes, self.moves.pieces_of(mesh), self._kinds)
-        least = self._likeness[mesh].least(shape, start, goal)
-        if least.shape not in self._searches:
-            self._searches[least.shape] = Search(
-                self.moves, least.shape, lambda kind, on: self.price(kind, on).byte
-            )
-        return least.plan(self._searches[least.shape].plan(least.start, least.goal), len(shape))
+        if taken not in self._moves:
+            self._moves[taken] = Moves(self.axes, taken)
+        moves = self._moves[taken]
+        if (mesh, taken) not in self._likeness:
+            self._likeness[mesh, taken] = Likeness(self.axes, moves.pieces_of(mesh), self._kinds)
+        least = self._likeness[mesh, taken].least(shape, start, goal)
+        key = least.shape, taken
+        if key not in self._searches:
+            self._searches[key] = Search(moves, least.shape, lambda kind, on: self.price(kind, on).byte)
+        return least.plan(self._searches[key].plan(least.start, least.goal), len(shape))
 
     @cached_property
     def _kinds(self) -> list[int]:

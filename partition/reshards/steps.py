@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def _all_to_all(builder: Builder, value: Any, shape: Shape, start: Layout, step:
 def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
     """Every device receives its new part from the nearest device that has it."""
     axes = builder.axes
-    has, wants = (_parts(axes, layout) for layout in (start, step.after))
+    has, wants = (_parts(axes, layout, builder.manual) for layout in (start, step.after))
     owners: dict[tuple[int, ...], list[int]] = {}
     for device, part in enumerate(has):
         owners.setdefault(part, []).append(device)
@@ -117,9 +118,11 @@ def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layou
     return builder.collective("collective_permute", value, value.type, (), step.price, pairs=table)
 
 
-def _parts(axes: Axes, layout: Layout) -> list[tuple[int, ...]]:
-    """The part of a tensor that each device holds, and which share of it where it is partial."""
-    indices = [axes.index(pieces) for pieces in layout.dims] + [axes.index((p,)) for p in layout.partial]
+def _parts(axes: Axes, layout: Layout, manual: Iterable[int]) -> list[tuple[int, ...]]:
+    """The part of a tensor that each device holds, and which share of it where it is partial, or which tensor
+    inside of ``manual`` computations."""
+    several = *layout.dims, *((p,) for p in (*layout.partial, *sorted(manual)))
+    indices = [axes.index(pieces) for pieces in several]
     if not indices:
         return [()] * axes.count
     return [tuple(part) for part in np.stack(indices, axis=1).tolist()]

@@ -1,0 +1,44 @@
+"""Manual computations over some axes: along these devices have values of their own, and share no work."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import shardlog
+from shardlog.partition.layouts import Axes, Layout
+from shardlog.partition.reshards.planning import Planner
+from shardlog.program.meshes import Mesh, Meshes
+
+from .running import run_partitioned
+
+PRODUCT = """
+sdy.mesh @mesh = <["x"=2, "d"=4]>
+func.func @main(%v: tensor<128x64xf32>, %w: tensor<64x64xf32>) -> tensor<128x64xf32> {
+  %0 = sdy.manual_computation(%v, %w)
+    in_shardings=[<@mesh, [{"x", "d"}, {}]>, <@mesh, [{"d"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"}
+    (%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) {
+      %1 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %2 = stablehlo.tanh %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : tensor<64x64xf32>
+      sdy.return %2 : tensor<64x64xf32>
+    } : (tensor<128x64xf32>, tensor<64x64xf32>) -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_work_in_a_body_is_not_divided_among_devices_with_other_values(keep: bool) -> None:
+    draw = np.random.default_rng(0)
+    v, w = (draw.standard_normal(shape).astype(np.float32) for shape in ((128, 64), (64, 64)))
+    result = shardlog.run(PRODUCT)
+    (got,) = run_partitioned(result, result.partition("replica", keep_shardings=keep), [v, w])
+    assert np.allclose(got, np.tanh(v @ w), atol=1e-5)
+
+
+def test_reshards_in_a_body_do_not_go_along_its_axes() -> None:
+    """Parts of other devices come from those that have the same values."""
+    axes = Axes(Meshes([Mesh("mesh", (("x", 2), ("d", 4), ("e", 2)), ())]), [])
+    ends, planner = (Layout(((1,), ())), Layout(((2,), ()))), Planner(axes)
+    free, inside = planner.plan((64, 16), *ends), planner.plan((64, 16), *ends, frozenset({0}))
+    assert any(0 in step.after.pieces for step in free.steps)
+    assert not any(0 in (*step.after.pieces, *step.pieces) for step in inside.steps)
