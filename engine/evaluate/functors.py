@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any, cast
 
@@ -63,6 +63,18 @@ def added(values: Iterable[Value], kind: str) -> Value:
     """The sum of values of a type, one after the other: from Python 3.12 on ``sum`` corrects what floats
     lose."""
     return wrap(reduce(operator.add, values, 0.0 if kind == "float" else 0), kind)
+
+
+def ranged(value: Value, end: Value, by: Value | None = None) -> Iterator[Value]:
+    """The values of ``range``: those before the end. With step 0 it gives its start once, unless that is its
+    end; and it ends where a step leads no further, as of a float that is too large for it."""
+    if by is None:
+        by = type(value)(1 if value <= end else -1)
+    while value < end if by > 0 else value > end if by else value != end:
+        yield value
+        if value + by == value:
+            return
+        value += by
 
 
 def call(name: str, kind: str, args: Sequence[Value], ordinal: Ordinal = made) -> Value:

@@ -3,8 +3,7 @@
 It is what ``core`` must agree with, and what an installation without ``core`` falls back to. What functors
 compute stands in ``functors``.
 
-``range`` with step 0 gives its start once, unless that is its end. ``mean`` is the sum divided by the count.
-Sums of floats add in the order of solutions.
+``mean`` is the sum divided by the count. Sums of floats add in the order of solutions.
 
 Output. Tuples are sorted column by column: numbers by value (NaN last), symbols by code point, records
 with nil first and then field by field.
@@ -19,7 +18,7 @@ from typing import Any, cast
 from ..language.diagnostics import EngineError
 from ..plan.needs import needed
 from ..plan.plan import Expression, Plan, Rule, Step, Stratum
-from .functors import TESTS, Registers, Value, added, choice_key, evaluate, sort_key, wrap
+from .functors import TESTS, Registers, Value, added, choice_key, evaluate, ranged, sort_key, wrap
 from .limits import UNLIMITED, Budget, LimitError, Limits
 from .ordinals import Ordinals
 
@@ -327,18 +326,11 @@ class Evaluation:
 
     def _range(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, register, _, start, end, by = step
-        value, end = self._value(start, registers), self._value(end, registers)
-        by = type(value)(1 if value <= end else -1) if by is None else self._value(by, registers)
-        if by == 0:
-            if value != end:
-                registers[register] = value
-                yield
-            return
-        while value < end if by > 0 else value > end:
+        parts = (start, end) if by is None else (start, end, by)
+        for value in ranged(*(self._value(part, registers) for part in parts)):
             self._budget.look()
             registers[register] = value
             yield
-            value += by
 
     def _aggregate(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, register, function, kind, target, steps = step

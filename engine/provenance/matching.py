@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..analysis.checks import grounded_by
 from ..analysis.projections import counts_bindings
 from ..analysis.scopes import holds_wildcard, resolve, variables
-from ..evaluate.functors import TESTS, Ordinal, added, call, sort_value, wrap
+from ..evaluate.functors import TESTS, Ordinal, added, call, ranged, sort_value, wrap
 from ..evaluate.ordinals import made
 from ..language.diagnostics import EngineError, Reporter
 from ..language.parser import parse
@@ -339,13 +339,7 @@ class Matcher(NamedTuple):
             if value is not None:
                 yield value
         elif isinstance(term, Call) and term.name == "range":
-            value, end, *by = [self.value(t, bindings) for t in term.args]
-            step = by[0] if by else type(value)(1 if value <= end else -1)
-            if not step and value != end:
-                yield value
-            while step and (value < end if step > 0 else value > end):
-                yield value
-                value += step
+            yield from ranged(*(self.value(part, bindings) for part in term.args))
         else:
             yield self.value(term, bindings)
 

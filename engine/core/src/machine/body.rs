@@ -382,8 +382,8 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
             self.scratch.registers[register.0] = at;
             self.run(rest)?;
             let next = Functor::Add.apply(kind, [at, step, 0], self.values)?;
-            if less(at, next) != upwards {
-                break; // the end of the numbers
+            if !(if upwards { less(at, next) } else { less(next, at) }) {
+                break; // the end of the numbers, or a float that is too large for the step
             }
             at = next;
         }
