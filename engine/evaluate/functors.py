@@ -70,7 +70,7 @@ def ranged(value: Value, end: Value, by: Value | None = None) -> Iterator[Value]
     end; and it ends where a step leads no further, as of a float that is too large for it."""
     if by is None:
         by = type(value)(1 if value <= end else -1)
-    while value < end if by > 0 else value > end if by else value != end:
+    while value < end if by > 0 else value > end if by else TESTS["!="](value, end):
         yield value
         if value + by == value:
             return

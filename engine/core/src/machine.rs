@@ -6,6 +6,7 @@ pub(crate) mod fold;
 pub(crate) mod functor;
 pub(crate) mod pool;
 pub mod profile;
+pub(crate) mod range;
 pub(crate) mod threads;
 
 use std::sync::Arc;

@@ -6,7 +6,8 @@ use crate::budget::Budget;
 use crate::compile::step::{Aggregate, Expression, Function, Pattern, Register, Rule, Step};
 use crate::error::Fault;
 use crate::machine::fold::Fold;
-use crate::machine::functor::{float, float_word, Comparison, Functor};
+use crate::machine::functor::Comparison;
+use crate::machine::range::Numbers;
 use crate::relation::index::Entries;
 use crate::relation::rows::Rows;
 use crate::relation::sink::Sink;
@@ -168,14 +169,8 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
             }
             Step::Range(register, kind, [from, to], step) => {
                 let (from, to) = (self.value(from)?, self.value(to)?);
-                let (step, upwards) = match step {
-                    Some(step) => {
-                        let step = self.value(step)?;
-                        (step, is_less(kind, 0, step))
-                    }
-                    None => (one_towards(kind, from, to), !is_less(kind, to, from)),
-                };
-                self.range(*register, kind, [from, to, step], upwards, rest)
+                let step = step.as_ref().map(|step| self.value(step)).transpose()?;
+                self.range(*register, Numbers::new(kind, from, to, step), rest)
             }
             Step::Aggregate(register, aggregate) => {
                 let outer = self.aggregate.replace(aggregate);
@@ -362,30 +357,13 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
         })
     }
 
-    fn range(
-        &mut self,
-        register: Register,
-        kind: &Type,
-        [mut at, to, step]: [i64; 3],
-        upwards: bool,
-        rest: &'r [Step],
-    ) -> Run<bool> {
-        let less = |a, b| is_less(kind, a, b);
-        if step == 0 {
-            self.scratch.registers[register.0] = at;
-            return self.when(at != to, rest);
-        }
-        while if upwards { less(at, to) } else { less(to, at) } {
+    fn range(&mut self, register: Register, numbers: Numbers, rest: &'r [Step]) -> Run<bool> {
+        for number in numbers {
             if self.budget.is_over(1) {
                 self.check()?;
             }
-            self.scratch.registers[register.0] = at;
+            self.scratch.registers[register.0] = number;
             self.run(rest)?;
-            let next = Functor::Add.apply(kind, [at, step, 0], self.values)?;
-            if !(if upwards { less(at, next) } else { less(next, at) }) {
-                break; // the end of the numbers, or a float that is too large for the step
-            }
-            at = next;
         }
         Ok(false)
     }
@@ -422,22 +400,5 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
                 Ok(record)
             }
         }
-    }
-}
-
-/// The step of a range that has none.
-fn one_towards(kind: &Type, from: i64, to: i64) -> i64 {
-    let down = is_less(kind, to, from);
-    match kind {
-        Type::Float => float_word(if down { -1.0 } else { 1.0 }),
-        _ => 1 - 2 * i64::from(down),
-    }
-}
-
-fn is_less(kind: &Type, a: i64, b: i64) -> bool {
-    match kind {
-        Type::Unsigned => (a as u64) < (b as u64),
-        Type::Float => float(a) < float(b),
-        _ => a < b,
     }
 }
