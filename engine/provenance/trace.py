@@ -1,8 +1,7 @@
 """Proofs that the core finds, as arrays: no Python object is made of a step that nobody looks at.
 
-Where the clauses of a relation have no ranges, aggregates in one another or such as depend on the order of
-what they add, and the heights of its tuples are known, the core finds what a tuple follows from. Of others
-the search says it, step by step.
+Where the clauses of a relation have no aggregates that depend on the order of what they add, and the heights
+of its tuples are known, the core finds what a tuple follows from. Of others the search says it, step by step.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
@@ -85,7 +84,8 @@ class Table(NamedTuple):
 
 class CoreClause(NamedTuple):
     """A clause as the core takes it. ``tests`` are comparisons: operators, types and sides. Atoms have
-    patterns: what is computed in them is a variable, and computed by an equation."""
+    patterns: what is computed in them is a variable, and computed by an equation. Ranges are variables with
+    their types and terms."""
 
     number: int
     head: list[Term]
@@ -95,6 +95,7 @@ class CoreClause(NamedTuple):
     tests: list[tuple[str, str, Term, Term]]
     denied: list[CoreAtom]
     aggregates: list[dict[str, Any]]
+    ranges: list[tuple[int, str, list[Term]]]
 
 
 class _BeyondError(Exception):
@@ -197,6 +198,7 @@ class _Scope:
         self._count = 0  # of the variables of a clause with those in aggregates
         self._tests: list[tuple[str, str, Term, Term]] = []
         self._aggregates: list[dict[str, Any]] = []
+        self._ranges: list[tuple[int, str, list[Term]]] = []
         literals = [x.atom if isinstance(x, Negation) else x for x in own.body]
         parts = [term for literal in literals for term in terms(literal)]
         if isinstance(own, Clause):
@@ -241,7 +243,8 @@ class _Scope:
                 self._comparison(literal)
             elif not literal.value:
                 raise _BeyondError
-        return CoreClause(0, [], body, self._top._count, False, self._tests, denied, self._aggregates)
+        others = self._tests, denied, self._aggregates, self._ranges
+        return CoreClause(0, [], body, self._top._count, False, *others)
 
     def _pattern(self, term: Syntax, kind: str) -> Term:
         """A term that a value may be matched with."""
@@ -261,6 +264,10 @@ class _Scope:
         """A term that is computed."""
         if isinstance(term, Aggregate):
             return "reg", self._aggregate(term)
+        if _is_range(term):
+            new = self._new()
+            self._ranges.append((new, plan_type(kind), [self._value(part, kind) for part in term.args]))
+            return "reg", new
         if holds_generator(term):
             raise _BeyondError
         return self._expressions.value(term, kind)
@@ -269,6 +276,8 @@ class _Scope:
         """A test more."""
         kind = self._expressions.compared(literal)
         sides = (literal.left, literal.right)
+        if self._around and any(map(_is_range, sides)) and not any(isinstance(s, Variable) for s in sides):
+            raise _BeyondError  # each number would be a solution
         if literal.operator == "=":
             left, right = (
                 self._pattern(s, kind) if isinstance(s, Record | Wildcard) else self._value(s, kind)
@@ -280,8 +289,6 @@ class _Scope:
 
     def _aggregate(self, term: Aggregate) -> int:
         """The variable that has the value of an aggregate."""
-        if self._around:
-            raise _BeyondError
         inside = _Scope(self._tables, self._clause, self._kinds, self._types, term, self)
         kind = (kind_of(term.target, self._kinds, self._types) if term.target else None) or "number"
         if kind == "float" and term.function in ("sum", "mean"):
@@ -300,6 +307,10 @@ class _Scope:
             }
         )
         return variable
+
+
+def _is_range(term: Syntax) -> TypeGuard[Call]:
+    return isinstance(term, Call) and term.name == "range"
 
 
 def _is_shifted(term: Syntax, kind: str) -> bool:
@@ -422,7 +433,10 @@ class TracedProof(Proof):
             computed += [(term, proof.row[column]) for column, term in shape.others]
         for term, value in computed:  # of which others may have to be known
             found = matcher.unified(term, value, found) or found
-        for literal in rules.ordered(clause):
+        rest = [literal for literal in rules.ordered(clause) if not isinstance(literal, Atom)]
+        if any(_is_range(term) for literal in rest for term in terms(literal)):
+            return shown(next(matcher.body(rest, 0, found), found))
+        for literal in rest:
             if isinstance(literal, Comparison) and literal.operator == "=":
                 found = next(matcher.comparison(literal, found), found)
         return shown(found)

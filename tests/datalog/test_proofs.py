@@ -145,6 +145,19 @@ after(x) :- start(x).
 after(y) :- after(x), e(x, y), 1 = count : { e(x, _), !start(y) }, x < max z : { e(z, w), w = z + 1 }.
 .decl total(x: number, n: number)
 total(x, sum z + 1 : { list([z, _]) }) :- start(x).
+.decl near(x: number)
+near(x) :- start(x).
+near(y) :- near(x), d = range(1, 4), y = x + d, d * d = 9, e(_, y).
+.decl square(x: number, d: number)
+square(x, d) :- e(x, _), d = range(x, 0, -3), d * d % 10 = 6, !start(d).
+.decl root(x: number)
+root(x) :- e(x, _), x = d * d, d = range(0, 7).
+.decl many(x: number, n: number)
+many(x, n) :- e(x, _), n = count : { d = range(0, x), d % 3 = 0 }, n > 11.
+.decl half(x: float)
+half(x) :- x = range(0.0, 3.0, 0.5), x > 1.0.
+.decl outer(x: number, n: number)
+outer(x, n) :- start(x), n = sum y : { e(y, _), 3 = count : { e(z, _), z > y, z < y + 4 }, y > x }.
 """
 GOALS = {
     "state": 41,
@@ -160,6 +173,12 @@ GOALS = {
     "degree": 1,
     "after": 40,
     "total": 1,
+    "near": 14,
+    "square": 1,
+    "root": 1,
+    "many": 1,
+    "half": 1,
+    "outer": 1,
 }
 
 

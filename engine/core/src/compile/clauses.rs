@@ -7,7 +7,7 @@ use crate::compile::step::{self, Expression};
 use crate::compile::{function, kind, list, text, unexpected, Compiled, Compiler};
 use crate::error::Error;
 use crate::machine::functor::{Comparison, Functor};
-use crate::trace::clause::{Aggregate, Atom, Clause, Term, Test};
+use crate::trace::clause::{Aggregate, Atom, Clause, Range, Term, Test};
 use crate::values::{Type, Values};
 
 /// The number of a relation, and terms.
@@ -24,6 +24,8 @@ struct GivenClause {
     tests: Vec<[Value; 4]>,
     denied: Vec<Given>,
     aggregates: Vec<GivenAggregate>,
+    /// Variable, type, and terms.
+    ranges: Vec<(usize, Value, Vec<Value>)>,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +62,13 @@ impl Compiler<'_> {
                 .aggregates
                 .into_iter()
                 .map(|given| self.aggregate(given))
+                .collect::<Compiled<_>>()?,
+            ranges: given
+                .ranges
+                .iter()
+                .map(|(variable, type_, terms)| {
+                    Ok(Range { variable: *variable, kind: kind(type_)?, terms: self.terms(terms)? })
+                })
                 .collect::<Compiled<_>>()?,
             order: Vec::new(),
         })

@@ -2,12 +2,13 @@
 
 use rustc_hash::FxHashSet;
 
-use super::clause::{Aggregate, Atom, Clause, Key, Term, Test};
+use super::clause::{Aggregate, Atom, Clause, Key, Range, Term, Test};
 use super::relation::{Groups, Relation, Tables, Words, WHOLE};
 use crate::compile::step::Expression;
 use crate::error::Fault;
 use crate::machine::fold::Fold;
 use crate::machine::functor::{Comparison, Functor};
+use crate::machine::range::Numbers;
 use crate::values::{Type, Values, NIL};
 
 /// So few rows are looked through without a look for fewer, or so small a share of a relation's.
@@ -30,6 +31,7 @@ const PATIENCE: u32 = 1 << 16;
 #[derive(Default)]
 pub struct Memory {
     pub values: Vec<Option<i64>>,
+    /// The rows of the atoms, and behind them which of the ranges have been looked at.
     pub rows: Vec<Option<u32>>,
     /// The variables that have a value, in the order in which they got it.
     bound: Vec<usize>,
@@ -46,7 +48,7 @@ impl Memory {
         self.values.clear();
         self.values.resize(clause.variables, None);
         self.rows.clear();
-        self.rows.resize(clause.body.len(), None);
+        self.rows.resize(clause.body.len() + clause.ranges.len(), None);
         self.bound.clear();
     }
 
@@ -85,6 +87,24 @@ impl<'a, 'm> Body<'a, 'm> {
     pub fn solve(&mut self, visit: &mut dyn FnMut(&mut Self) -> bool) -> bool {
         let clause = self.clause;
         let Some((at, rows)) = self.next() else {
+            let (drawn, mut waiting) = (clause.body.len(), false);
+            for (number, range) in clause.ranges.iter().enumerate() {
+                if self.memory.rows[drawn + number].is_none() {
+                    let words: Option<Vec<_>> = range.terms.iter().map(|term| self.word(term)).collect();
+                    if let Some(words) = words {
+                        self.memory.rows[drawn + number] = Some(0);
+                        let solved = self.draw(range, &words, visit);
+                        if !solved {
+                            self.memory.rows[drawn + number] = None;
+                        }
+                        return solved;
+                    }
+                    waiting = true;
+                }
+            }
+            if waiting {
+                return false;
+            }
             let faulty = std::mem::take(&mut self.faulty);
             let holds = clause.denied.iter().all(|atom| self.is_absent(atom))
                 && (!faulty || clause.tests.iter().all(|test| self.holds(test)) && !self.faulty);
@@ -124,6 +144,26 @@ impl<'a, 'm> Body<'a, 'm> {
             self.memory.rows[at] = None;
         }
         solved
+    }
+
+    /// Go on with each number of a range, which is between these words.
+    fn draw(&mut self, range: &Range, words: &[i64], visit: &mut dyn FnMut(&mut Self) -> bool) -> bool {
+        let Range { variable, kind, .. } = range;
+        let numbers = Numbers::new(kind, words[0], words[1], words.get(2).copied());
+        let before = self.memory.bound.len();
+        if let Some(word) = self.memory.values[*variable] {
+            return numbers.has(word) && self.solve(visit);
+        }
+        for word in numbers {
+            if self.is_stopped() {
+                return false;
+            }
+            if self.bind(&[Term::Variable(*variable, 0)], |_| Some(word)) && self.solve(visit) {
+                return true;
+            }
+            self.memory.undo(before);
+        }
+        false
     }
 
     /// Count a row that is looked at. Whether the search should stop.

@@ -82,6 +82,7 @@ pub struct Clause {
     /// Of these no tuple may hold.
     pub denied: Vec<Atom>,
     pub aggregates: Vec<Aggregate>,
+    pub ranges: Vec<Range>,
     /// The atoms, those of small relations first.
     pub order: Vec<usize>,
 }
@@ -96,6 +97,13 @@ pub struct Aggregate {
     /// Whether solutions count once for the values of their variables.
     pub distinct: bool,
     pub body: Clause,
+}
+
+/// Numbers up to an end, of which a variable has one after the other: its start, its end, and its step, if it has one.
+pub struct Range {
+    pub variable: usize,
+    pub kind: Type,
+    pub terms: Vec<Term>,
 }
 
 impl Clause {
