@@ -217,7 +217,10 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
     for value, made in zip(values, _windows(site, dim, totals, initial), strict=True):
         both = [(0, made), (1, value)] if forwards else [(0, value), (tile, made)]
         joined.append(beside(builder, both, dim, tile + 1))
-    return _windows(site, dim, joined, initial, *((tile - 1, 0) if forwards else (0, tile - 1)))
+    # With the row that the others make: XLA adds up but once where windows hold all that is before.
+    found = _windows(site, dim, joined, initial, *((tile, 0) if forwards else (0, tile)))
+    starts = [int(forwards and d == dim) for d in range(len(rows))]
+    return [builder.cut(each, starts, shape_of(values[0])) for each in found]
 
 
 def _windows(
