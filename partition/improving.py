@@ -54,18 +54,28 @@ class Program:
     found: Found | None = None
 
     @cached_property
+    def sending(self) -> list[tuple[Sent, float]]:
+        """Its collectives, and how often each is run; of permutations that become one, the first."""
+        counts, permuted, found = Executions(self.module), dict[Any, list[list[Any]]](), []
+        for each in self.sent:
+            alike = each.purpose.op, each.op.operands[0].type
+            if not (each.permutes and _joins(permuted.setdefault(alike, []), each.op)):
+                found.append((each, _often(counts, each.op)))
+        return found
+
+    @property
+    def bytes(self) -> float:
+        """The bytes that a device sends."""
+        return sum(each.bytes * times for each, times in self.sending)
+
+    @cached_property
     def cost(self) -> float:
         """The price of its collectives and products, and with a machine of all work: bytes, or time in
         bytes."""
-        walk, planner, counts = self.walk, self.walk.planner, Executions(self.module)
-        total, permuted = 0.0, dict[Any, list[list[Any]]]()
-        for each in self.sent:
-            alike = each.purpose.op, each.op.operands[0].type
-            if each.permutes and _joins(permuted.setdefault(alike, []), each.op):
-                continue  # one with another of this op
+        walk, planner, total = self.walk, self.walk.planner, 0.0
+        for each, times in self.sending:
             price = planner.price(each.kind, each.pieces)
-            once = price.once + planner.prices.once
-            total += (price.byte * each.bytes + once) * _often(counts, each.op)
+            total += (price.byte * each.bytes + price.once + planner.prices.once) * times
         if walk.computed_as:
             often = Executions(walk.old)
             for op, known, factors in walk.computed_as:
@@ -106,7 +116,7 @@ class Improving:
         if aim.move:
             homes = self._homes()
             other = self._with(homes.find(bound=aim.seconds is not None, stop=self._late))
-            best = other if other.cost < best.cost else replace(best, found=other.found)
+            best = other if self._is_better(other, best) else replace(best, found=other.found)
         if aim.memory is None or self._peak(best) <= aim.memory:
             return best
         tried = [best]
@@ -116,6 +126,11 @@ class Improving:
         if not fitting:
             raise self._too_large(min(tried, key=self._peak))
         return min(fitting, key=lambda program: program.cost)
+
+    def _is_better(self, other: Program, than: Program) -> bool:
+        """Whether a program costs less; without a machine, by which time counts, it sends no more either."""
+        timed = self.aim.prices.collective is not None
+        return other.cost < than.cost and (timed or other.bytes <= than.bytes)
 
     def _late(self) -> bool:
         return self._until is not None and monotonic() > self._until

@@ -248,3 +248,20 @@ def test_what_is_found_is_near_the_least() -> None:
     found, bounded = result.partition().found, result.partition(seconds=600).found
     assert found and bounded and bounded.bound > 0
     assert found.cost <= 1.1 * bounded.bound
+
+
+def test_no_more_is_sent_than_by_the_shardings_of_propagation() -> None:
+    def heat(u: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def step(u: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+            around = sum(jnp.roll(u, shift, dim) for dim in (0, 1) for shift in (1, -1))
+            u = u + 0.1 * (around - 4 * u)
+            return u, u.max()
+
+        return jax.lax.scan(step, u, None, length=5)
+
+    # Halos of 16 elements are many permutations of a few bytes: a gather would be one collective, of more.
+    argument = jax.ShapeDtypeStruct((32, 32), jnp.float32, sharding=over("data", "model"))  # type: ignore[no-untyped-call]
+    ends = over("data", "model"), over()
+    result = shardlog.run(jax.jit(heat, out_shardings=ends).lower(argument))
+    kept, least = (result.partition(keep_shardings=keep) for keep in (True, False))
+    assert 0 < sends(least) <= sends(kept)
