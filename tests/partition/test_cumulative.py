@@ -54,7 +54,7 @@ def test_of_each_part_one_row_is_sent(op: str, reverse: bool, spec: Any) -> None
 
 
 MODULE = """sdy.mesh @mesh = <["a"=4]>
-func.func @main(%x: tensor<SIZExi32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>})
+func.func @main(%x: tensor<SIZExi32> {sdy.sharding = #sdy.sharding<@mesh, [{HELD}]>})
     -> (tensor<SIZExi32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) {
   %0 = stablehlo.constant dense<0> : tensor<i32>
   %1 = "stablehlo.reduce_window"(%x, %0) <{
@@ -69,13 +69,14 @@ func.func @main(%x: tensor<SIZExi32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}
 """
 
 
+@pytest.mark.parametrize("held", ['"a"', ""], ids=["of parts", "of the whole"])
 @pytest.mark.parametrize("size", [9, 10, 13, 4])
 @pytest.mark.parametrize("reverse", [False, True], ids=["from the first", "from the last"])
-def test_the_last_parts_may_be_smaller(size: int, reverse: bool) -> None:
+def test_the_last_parts_may_be_smaller(size: int, reverse: bool, held: str) -> None:
     x = np.arange(1, size + 1, dtype=np.int32)
     low, high = (0, size - 1) if reverse else (size - 1, 0)
     text = MODULE.replace("SIZE", str(size)).replace("LOW", str(low)).replace("HIGH", str(high))
-    result = shardlog.run(text)
+    result = shardlog.run(text.replace("HELD", held))
     for keep in (True, False):
         (got,) = run_partitioned(result, result.partition("replica", keep_shardings=keep), [x])
         expected = np.cumsum(x[::-1])[::-1] if reverse else np.cumsum(x)
