@@ -76,6 +76,9 @@ class Axes:
 
     Of two cuts of an axis one must divide the other, or the pieces between them are no sub-axes (2 and 3 of
     6). A sharding with a cut that does not go with earlier ones is followed up to there.
+
+    ``every`` are these pieces and then their own, of prime sizes (``primes``, by piece), on the way of some
+    reshards.
     """
 
     def __init__(self, meshes: Meshes, shardings: Iterable[Sharding]) -> None:
@@ -102,7 +105,18 @@ class Axes:
             ]
             self._runs[number, name] = list(range(len(self.pieces), len(self.pieces) + len(run)))
             self.pieces.extend(run)
-        self.sizes = [piece.size for piece in self.pieces]
+        self.every = list(self.pieces)
+        self.primes: list[Pieces] = []
+        for number, piece in enumerate(self.pieces):
+            run, pre = list[Piece](), piece.pre
+            for prime in _primes(piece.size):
+                run.append(Piece(piece.mesh, piece.axis, pre, prime))
+                pre *= prime
+            first = len(self.every)
+            self.primes.append(tuple(range(first, first + len(run))) if len(run) > 1 else (number,))
+            self.every += run if len(run) > 1 else []
+        self.primes += [(number,) for number in range(len(self.pieces), len(self.every))]
+        self.sizes = [piece.size for piece in self.every]
         self._counts = [prod(size for _, size in mesh.axes) for mesh in meshes.meshes]
         used = [n for n, mesh in enumerate(meshes.meshes) if mesh.axes]
         self.main = max(used, key=lambda n: self._counts[n]) if used else -1
@@ -145,7 +159,7 @@ class Axes:
 
     def sharding(self, layout: Layout) -> Sharding:
         """The sharding of a layout, its dimensions closed. What is whole is so on the main mesh."""
-        mesh = next((self.pieces[p].mesh for p in layout.pieces), self.main)
+        mesh = next((self.every[p].mesh for p in layout.pieces), self.main)
         dims = [Dimension(tuple(self.sub_axes(pieces)), closed=True) for pieces in layout.dims]
         return Sharding(mesh, tuple(dims))
 
@@ -158,7 +172,7 @@ class Axes:
     def on_main(self, layout: Layout) -> bool:
         """Whether a layout is on the main mesh."""
         main = self.meshes.same[self.main] if self.main >= 0 else -1
-        return all(self.pieces[p].mesh == main for p in layout.pieces)
+        return all(self.every[p].mesh == main for p in layout.pieces)
 
     def product(self, pieces: Iterable[int]) -> int:
         """How many parts the pieces make."""
@@ -177,7 +191,7 @@ class Axes:
     def sub_axes(self, pieces: Sequence[int]) -> list[SubAxis]:
         """The sub-axes that pieces make up, adjacent ones merged."""
         found: list[SubAxis] = []
-        for piece in (self.pieces[p] for p in pieces):
+        for piece in (self.every[p] for p in pieces):
             last = found[-1] if found else None
             if last is not None and last.name == piece.axis and last.pre * last.size == piece.pre:
                 found[-1] = SubAxis(last.name, last.pre, last.size * piece.size)
@@ -189,11 +203,15 @@ class Axes:
         """The sub-axes that pieces make up, as text: ``data``, ``model:(1)2``."""
         if not pieces:
             return ()
-        mesh = self.meshes.meshes[self.pieces[pieces[0]].mesh]
+        mesh = self.meshes.meshes[self.every[pieces[0]].mesh]
         return tuple(axis_text(axis, mesh) for axis in self.sub_axes(pieces))
 
     def _end(self, piece: int) -> int:
         return self.pieces[piece].pre * self.pieces[piece].size
+
+    def finely(self, pieces: Iterable[int]) -> Pieces:
+        """The pieces of prime sizes that pieces are made of."""
+        return tuple([q for p in pieces for q in self.primes[p]])
 
     # ---- Devices ----------------------------------------------------------------------------------------
 
@@ -201,18 +219,18 @@ class Axes:
         """The devices of a mesh by position."""
         return np.asarray(self.meshes.meshes[mesh].device_ids or range(self.count), dtype=np.int64)
 
-    def grid(self, mesh: int) -> tuple[npt.NDArray[np.int64], list[int]]:
-        """The devices of a mesh as an array with a dimension for each piece, and these pieces."""
-        pieces = [
-            p for axis, _ in self.meshes.meshes[mesh].axes for p in self._runs[self.meshes.same[mesh], axis]
-        ]
+    def grid(self, mesh: int) -> tuple[npt.NDArray[np.int64], Pieces]:
+        """The devices of a mesh as an array with a dimension for each piece of prime size, and these."""
+        axes = self.meshes.meshes[mesh].axes
+        pieces = self.finely([p for axis, _ in axes for p in self._runs[self.meshes.same[mesh], axis]])
         return self.positions(mesh).reshape([self.sizes[p] for p in pieces]), pieces
 
     def groups(self, pieces: Pieces) -> npt.NDArray[np.int64]:
         """The devices that differ only along pieces: a row per group, in the order of the pieces."""
         if pieces not in self._groups:
-            grid, order = self.grid(self.pieces[pieces[0]].mesh)
-            moved = np.moveaxis(grid, [order.index(p) for p in pieces], range(-len(pieces), 0))
+            grid, order = self.grid(self.every[pieces[0]].mesh)
+            primes = self.finely(pieces)
+            moved = np.moveaxis(grid, [order.index(p) for p in primes], range(-len(primes), 0))
             self._groups[pieces] = _constant(moved.reshape(-1, self.product(pieces)))
         return self._groups[pieces]
 
@@ -234,8 +252,8 @@ class Axes:
         if pieces not in self._indices:
             found = np.zeros(self.count, dtype=np.int64)
             if pieces:
-                grid, order = self.grid(self.pieces[pieces[0]].mesh)
-                for p in pieces:
+                grid, order = self.grid(self.every[pieces[0]].mesh)
+                for p in self.finely(pieces):
                     digit = np.indices(grid.shape)[order.index(p)]
                     found[grid.ravel()] = found[grid.ravel()] * self.sizes[p] + digit.ravel()
             self._indices[pieces] = _constant(found)
@@ -268,6 +286,16 @@ def digits(table: npt.NDArray[np.int64]) -> list[Digit] | None:
         found += [Digit(place, size, step)] if step else []
         place *= size
     return found if (made == table).all() else None
+
+
+def _primes(number: int) -> Iterator[int]:
+    """The prime factors of a number, the least first."""
+    factor = 2
+    while number > 1:
+        while number % factor == 0:
+            yield factor
+            number //= factor
+        factor += 1
 
 
 def _constant(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -205,11 +205,12 @@ class Asked:
         """The tensors at the op that have an axis of the collective: a dimension, and the axis's atoms."""
         purpose = self.program.sent[number].purpose
         pieces = self.program.sent[number].pieces or self._changed(purpose.start, purpose.goal)
+        primes = set(self.axes.finely(pieces))
         told: set[tuple[int, int, str]] = set()
         for held_by, layout in self._held(purpose):
             value = self.explainer.record.value(held_by)
             for dim, held in enumerate(layout.dims):
-                for run in self._runs([p for p in held if p in pieces]):
+                for run in self._runs([p for p in held if not primes.isdisjoint(self.axes.primes[p])]):
                     if (value.number, dim, run[1]) not in told and (atoms := self._atoms(value, dim, run)):
                         told.add((value.number, dim, run[1]))
                         yield value, dim, atoms

@@ -7,7 +7,7 @@ collective-permute. Slicing out of what a device has is free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, permutations
@@ -63,16 +63,13 @@ class Plan:
 
 
 class Moves:
-    """The steps between layouts on some axes, without the pieces that are ``taken``."""
+    """The steps between layouts that are made of some pieces of the axes."""
 
-    def __init__(self, axes: Axes, taken: Collection[int] = ()) -> None:
+    def __init__(self, axes: Axes, pieces: Sequence[int]) -> None:
         self.axes = axes
         self._splits: dict[tuple[int, ...], list[Dims]] = {}
-        meshes = [piece.mesh for piece in axes.pieces]
-        self._of_mesh = {
-            mesh: tuple(p for p, on in enumerate(meshes) if on == mesh and p not in taken)
-            for mesh in set(meshes)
-        }
+        meshes = {piece.mesh for piece in axes.pieces}
+        self._of_mesh = {mesh: tuple(p for p in pieces if axes.every[p].mesh == mesh) for mesh in meshes}
         self.several = len(self._of_mesh) > 1  # meshes that differ
         self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
         self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Places, Places]] = {}
@@ -182,7 +179,7 @@ class Moves:
         """The mesh of layouts; where all are whole, that of most devices."""
         if self.several:
             pieces = (p for layout in layouts for p in layout.pieces)
-            return next((self.axes.pieces[p].mesh for p in pieces), self.axes.main)
+            return next((self.axes.every[p].mesh for p in pieces), self.axes.main)
         return self.axes.main
 
     def pieces_of(self, mesh: int) -> Pieces:

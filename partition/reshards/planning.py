@@ -19,6 +19,8 @@ Taken = frozenset[
     int
 ]  # the pieces of manual computations around: devices along them have values of their own
 
+_PRIMES = 6  # pieces of prime sizes, with which reshards are looked for; with more of them it takes long
+_WIDTH = 4  # bytes of most elements
 _ALIKE = 300  # layouts that are tried for the way from one mesh to another
 _CROSSINGS = 1000  # ways to split dimensions there
 
@@ -28,7 +30,7 @@ class Kept:
     """What has been decided for some axes: plans, and how ops are computed."""
 
     plans: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
-    searches: dict[tuple[Shape, Taken], Search] = field(default_factory=dict)
+    searches: dict[tuple[Shape, Pieces], Search] = field(default_factory=dict)
     choices: dict[Any, Any] = field(default_factory=dict)
     ways: dict[Any, Any] = field(default_factory=dict)
     alike: dict[Any, int] = field(default_factory=dict)
@@ -45,9 +47,8 @@ class Planner:
 
     def __init__(self, axes: Axes, prices: Prices | None = None) -> None:
         self.axes, self.prices = axes, prices or Prices()
-        self.moves = Moves(axes)
-        self._moves: dict[Taken, Moves] = {frozenset(): self.moves}
-        self._likeness: dict[tuple[int, Taken], Likeness] = {}
+        self.moves = Moves(axes, range(len(axes.pieces)))
+        self._among: dict[tuple[int, Pieces], tuple[Moves, Likeness]] = {}
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         kept = kept_for(axes.key) if self.prices == Prices() else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
@@ -89,18 +90,37 @@ class Planner:
         return self._known_prices[key]
 
     def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: Taken) -> Plan:
-        """The plan that is found by looking at steps, once for all reshards that are alike."""
+        """The plan that is found by looking at steps: along the pieces that layouts are made of, and where
+        more is sent than devices lack, along those of prime sizes, if that costs less."""
+        axes, pieces = self.axes, tuple(p for p in range(len(self.axes.pieces)) if p not in taken)
+        plan, lacking = self._by_way_of(pieces, shape, start, goal)
+        primes = axes.finely(pieces)
+        least = plan.price <= lacking and plan.sends < 2
+        if least or start.partial or primes == pieces or len(primes) > _PRIMES:
+            return plan
+        fine = [
+            Layout(tuple(map(axes.finely, dims)), tuple(sorted(axes.finely(partial))), combine)
+            for dims, partial, combine in (start, goal)
+        ]
+        other, _ = self._by_way_of(primes, shape, *fine)
+        return min(plan, other, key=lambda p: self.total(p, _WIDTH) + self.prices.once * p.sends)
+
+    def _by_way_of(self, pieces: Pieces, shape: Shape, start: Layout, goal: Layout) -> tuple[Plan, float]:
+        """The plan along some pieces, found once for all reshards that are alike, and how much devices lack
+        at least."""
         mesh = self.moves.mesh_of(start, goal)
-        if taken not in self._moves:
-            self._moves[taken] = Moves(self.axes, taken)
-        moves = self._moves[taken]
-        if (mesh, taken) not in self._likeness:
-            self._likeness[mesh, taken] = Likeness(self.axes, moves.pieces_of(mesh), self._kinds)
-        least = self._likeness[mesh, taken].least(shape, start, goal)
-        key = least.shape, taken
+        if (mesh, pieces) not in self._among:
+            moves = Moves(self.axes, pieces)
+            self._among[mesh, pieces] = moves, Likeness(self.axes, moves.pieces_of(mesh), self._kinds)
+        moves, likeness = self._among[mesh, pieces]
+        least = likeness.least(shape, start, goal)
+        key = least.shape, pieces
         if key not in self._searches:
-            self._searches[key] = Search(moves, least.shape, lambda kind, on: self.price(kind, on).byte)
-        return least.plan(self._searches[key].plan(least.start, least.goal), len(shape))
+            search = Search(moves, least.shape, lambda kind, on: self.price(kind, on).byte)
+            self._searches[key] = search
+        search = self._searches[key]
+        plan = least.plan(search.plan(least.start, least.goal), len(shape))
+        return plan, search.lacking(least.start, least.goal) * least.times
 
     @cached_property
     def _kinds(self) -> list[int]:

@@ -27,7 +27,7 @@ class Search:
     def __init__(self, moves: Moves, shape: Shape, rate: Callable[[str, Pieces], float]) -> None:
         self._moves, self._shape, self._rate = moves, shape, rate
         axes = moves.axes
-        self._lowest = min((rate("all_gather", (p,)) for p in range(len(axes.pieces))), default=1.0)
+        self._lowest = min((rate("all_gather", (p,)) for p in range(len(axes.every))), default=1.0)
         self._even = all(size % axes.count == 0 for size in shape)
         self._numbers: dict[Layout, int] = {}
         self._layouts: list[Layout] = []
@@ -45,6 +45,10 @@ class Search:
             plan = self._search(*ends) or self._search(*ends, direct=True)
             self._plans[ends] = plan or by_the_whole(self._moves.axes, self._shape, start, goal)
         return self._plans[ends]
+
+    def lacking(self, start: Layout, goal: Layout) -> float:
+        """How many elements some device must be sent at least."""
+        return self._at_least(self._number(start), self._number(goal)) / self._lowest
 
     def _search(self, start: int, goal: int, *, direct: bool = False) -> Plan | None:
         """A* search: a bound on the rest guides it.

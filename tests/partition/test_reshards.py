@@ -129,6 +129,26 @@ def test_no_reshard_moves_more_than_it_must(axes: Axes, count: int) -> None:
     assert dear == []
 
 
+def test_reshards_go_by_way_of_parts_of_axes() -> None:
+    """Among layouts on whole axes, no more is sent than where their parts are axes, too: 4 parts become 2 by
+    way of 2 x 2."""
+    shape, coarse = (32, 32, 32), axes_of((4, 2))
+    fine = layouts(SUB_AXES, 3)
+    planner, cost, number = (
+        Planner(coarse),
+        least(SUB_AXES, shape, fine),
+        {each: i for i, each in enumerate(fine)},
+    )
+    parts = {0: (0, 1), 1: (2,)}
+
+    def in_parts(layout: Layout) -> int:
+        return number[Layout(tuple(tuple(q for p in dim for q in parts[p]) for dim in layout.dims))]
+
+    whole = layouts(coarse, 3)
+    for start, goal in product(whole, whole):
+        assert planner.plan(shape, start, goal).price == cost[in_parts(start), in_parts(goal)], (start, goal)
+
+
 # ---- Running them ------------------------------------------------------------------------------------------
 
 
