@@ -429,21 +429,29 @@ def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tup
 
 def transform(site: Site, operands: list[Any]) -> list[Any]:
     """A Fourier transform of rows: XLA for CPUs takes no other order of dimensions in memory, and lays out
-    what it transforms as it comes; as a list of rows it comes in this one."""
+    what it transforms as it comes; as a list of rows, or of elements, it comes in this one."""
     builder, (value,) = site.builder, operands
     result = site.types()[0] or site.op.results[0].type
     shape, whole = shape_of(value), list(result.shape)
-    along = len(list(site.op.attributes["fft_length"]))
-    if len(shape) <= along + 1:
+    if len(shape) == 1:
         return clone(site, operands)
-    count = prod(shape[:-along])
-    rows = builder.tensor([count, *shape[-along:]], element_of(value))
+    along = len(list(site.op.attributes["fft_length"]))
+    rows = [prod(shape[:-along])] if len(shape) > along else []
     made = builder.copy(site.op)
-    made.operands[0] = builder.one("stablehlo.reshape", [value], rows)
+    made.operands[0] = _in_order(builder, value, [*rows, *shape[-along:]])
     (found,) = made.results
-    found.set_type(builder.tensor([count, *whole[-along:]], element_of(found)))
+    found.set_type(builder.tensor([*rows, *whole[-along:]], element_of(found)))
     made.move_after(made.operands[0].owner)
-    return [builder.one("stablehlo.reshape", [found], result)]
+    return [_in_order(builder, found, whole)]
+
+
+def _in_order(builder: Builder, value: Any, shape: list[int]) -> Any:
+    """A value in another shape, in which its elements lie in order before that or behind it."""
+    element, fewer = element_of(value), len(shape) != len(shape_of(value))
+    if not fewer:
+        flat = builder.one("stablehlo.reshape", [value], builder.tensor([prod(shape)], element))
+        value = builder.one("stablehlo.optimization_barrier", [flat], flat.type)
+    return builder.one("stablehlo.reshape", [value], builder.tensor(shape, element))
 
 
 COMPUTED: dict[str, Callable[[Site, list[Any]], list[Any]]] = {
