@@ -6,7 +6,8 @@ known (b, the others are free, f), and a relation of the values that are wanted 
     path@bf@wanted(1).
     path@bf(x, z) :- path@bf@wanted(x), path@bf(x, y), edge(y, z).
 
-Arguments are known from left to right; the atom with the most known arguments comes next.
+Arguments are known from left to right; the atom with the most known arguments comes next. There are so many
+copies at most; what more calls ask for is computed in full.
 What is denied, aggregated over, closed, chosen from, numbered or subsumed is computed in full, and so is all
 that it depends on: the copies depend on such relations and not the other way, so that what was stratified
 stays so.
@@ -14,6 +15,7 @@ stays so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -36,6 +38,9 @@ from ..language.syntax import (
 )
 from ..language.walk import parts, terms
 from .numbers import depends
+
+_MOST_COPIES = 32  # of a relation; what others ask of it is computed in full
+_MOST = 1_000_000  # literals that all copies have, about
 
 Kinds = dict[str, str]
 Clauses = list[tuple[Clause, Kinds]]
@@ -68,6 +73,8 @@ class _Magic:
         self.new: dict[str, RelationDeclaration] = {}
         self.in_full: set[str] = set()
         self.waiting: list[tuple[str, str]] = []  # relations, each with what is known in a call
+        self.copies: Counter[str] = Counter()
+        self.literals = 0
 
     def is_whole(self, name: str) -> bool:
         """Whether a relation has more to it than its rules."""
@@ -100,7 +107,7 @@ class _Magic:
         for literal in _in_order(clause.body, known):
             if isinstance(literal, Atom) and literal.name in self.clauses and literal.name not in self.whole:
                 pattern = "".join("b" if _is_given(t, known - computed) else "f" for t in literal.args)
-                if "b" in pattern:
+                if "b" in pattern and self.may_copy(literal.name, pattern):
                     literal = self.call(literal, pattern, before, clause, kinds)
                 else:
                     self.compute([literal.name])
@@ -114,6 +121,18 @@ class _Magic:
                 if not isinstance(literal, Atom) and any(map(_computes, terms(literal))):
                     computed |= more
         self.found.append((clause._replace(head=clause.head._replace(name=head), body=tuple(body)), kinds))
+
+    def may_copy(self, name: str, pattern: str) -> bool:
+        """Whether there is a copy for such calls, or may be one more."""
+        if _copy(name, pattern) in self.new:
+            return True
+        # Each call in a rule repeats the literals before it.
+        size = sum(10 + len(clause.body) ** 2 for clause, _ in self.clauses[name])
+        if self.copies[name] == _MOST_COPIES or self.literals + size > _MOST:
+            return False
+        self.copies[name] += 1
+        self.literals += size
+        return True
 
     def call(self, atom: Atom, pattern: str, before: Sequence[Literal], clause: Clause, kinds: Kinds) -> Atom:
         """The atom of the copy of a relation; what it wants follows from the literals before it."""

@@ -338,3 +338,14 @@ def test_a_program_asks_for_magic_sets(backend: Any) -> None:
         program.run_outputs()
         rows.append((program.rows("answer"), program.count("path")))
     assert rows == [([(1,), (2,), (3,), (8,), (9,), (10,)], 0), (rows[0][0], 1999 * 3 - 17)]
+
+
+def test_what_is_asked_of_a_relation_in_very_many_ways_is_computed_in_full(backend: Any) -> None:
+    """Each rule forgets another column: 65,536 ways to ask."""
+    names = [f"x{i}" for i in range(16)]
+    lines = [f".decl r({', '.join(f'{name}: number' for name in names)})", f"r({', '.join('1' * 16)})."]
+    for i, name in enumerate(names):
+        others = [*names[:i], "_", *names[i + 1 :]]
+        lines.append(f"r({', '.join(names)}) :- r({', '.join(others)}), {name} = 1.")
+    program = Program("\n".join(lines), backend=backend)
+    assert program.query(f"r(x{', 1' * 15})")["x"].tolist() == [1]
