@@ -77,7 +77,7 @@ class _Expansion:
         self.errors: list[tuple[int, str]] = []
         self.comment = False  # whether the line begins in a comment
         self.size = self.made = 0
-        # For each #if around the line: whether this part of it counts, and whether any part did.
+        # For each #if around the line: whether the line counts so far, and whether any part of it did.
         self.parts: list[list[bool]] = []
 
     def result(self) -> tuple[str, list[tuple[int, str]]]:
@@ -87,8 +87,7 @@ class _Expansion:
             directive = None if self.comment else _DIRECTIVE.match(line)
             try:
                 if directive is None:
-                    counts = all(part[0] for part in self.parts)
-                    self.emit(first, self.expanded(line) if counts else "")
+                    self.emit(first, self.expanded(line) if self.counts() else "")
                     continue
                 rest = directive[2]
                 while rest.endswith("\\") and self.at < len(self.lines):
@@ -103,6 +102,10 @@ class _Expansion:
             self.errors.append((len(self.lines) - 1, "an `#if` is not closed with `#endif`"))
         return "\n".join(self.out), self.errors
 
+    def counts(self) -> bool:
+        """Whether the line counts."""
+        return not self.parts or self.parts[-1][0]
+
     def emit(self, first: int, line: str) -> None:
         """Put out a line, and empty ones for those that were joined to it."""
         self.size += len(line)
@@ -113,7 +116,7 @@ class _Expansion:
     def directive(self, name: str, rest: str) -> bool:
         """Carry out a directive; whether its line stays."""
         macros, parts = self.state.macros, self.parts
-        counts = all(part[0] for part in parts)
+        counts = self.counts()
         if name in ("ifdef", "ifndef", "if"):
             parts.append([False, True])  # where the condition cannot be read
             holds = counts and ((rest in macros) == (name == "ifdef") if name != "if" else self.holds(rest))
@@ -123,7 +126,7 @@ class _Expansion:
                 raise PreprocessingError(f"`#{name}` without `#if`")
             part = parts.pop()
             if name != "endif":
-                outside = all(other[0] for other in parts)
+                outside = self.counts()
                 parts.append([False, True])
                 holds = outside and not part[1] and (name == "else" or self.holds(rest))
                 parts[-1] = [holds, part[1] or holds]
