@@ -1,9 +1,9 @@
 """``python -m shardlog.tests.fuzz.front_end``: gives the front end of the engine any text for a program.
 
 Whatever it is, it is a program or an error that says where; the layout keeps its tokens, its names are found,
-and both evaluators have the same answer or run into a limit. Texts are those of a grammar and of the tests,
-changed at random; or, where atheris is installed and ``--coverage`` is given, those that reach code that none
-before has reached. The exit status is 1 where anything goes wrong.
+and both evaluators have the same answer, also by magic sets, or run into a limit. Texts are those of a
+grammar and of the tests, changed at random; or, where atheris is installed and ``--coverage`` is given,
+those that reach code that none before has reached. The exit status is 1 where anything goes wrong.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def check(text: str) -> str:
     """Why a text is no program; "" if it is one. Raises whatever goes wrong."""
     from shardlog.authoring.editing.names import names_of
     from shardlog.authoring.formatting.layout import formatted
-    from shardlog.engine import DatalogError, EngineError, load
+    from shardlog.engine import DatalogError, EngineError, Program, load
     from shardlog.engine.evaluate.program import Backend
 
     names_of(text)
@@ -68,15 +68,17 @@ def check(text: str) -> str:
         assert error.diagnostics and str(error)
         assert all(1 <= d.line <= lines and d.column >= 1 for d in error.diagnostics), error.diagnostics
         return str(error)
+    asked = load(texts={"program.dl": text}, updates=True, magic=True)
     answers = []
-    backends: tuple[Backend, ...] = ("core", "reference")
-    for backend in backends:
+    ways: tuple[tuple[Program, Backend], ...] = ((loaded, "core"), (loaded, "reference"), (asked, "core"))
+    for made, backend in ways:
         try:
-            answers.append(loaded.evaluate({}, backend=backend, limits=_LIMITS))
+            answers.append(made.evaluate({}, backend=backend, limits=_LIMITS))
         except EngineError as error:
             assert str(error)
             return ""
     assert repr(answers[0]) == repr(answers[1]), "core and reference differ"
+    assert repr(answers[0]) == repr(answers[2]), "magic sets make a difference"
     return ""
 
 

@@ -32,6 +32,7 @@ _GRAMMAR = {
         ".decl i(x: number, y: number) inline\ni(x, y) :- <body>.\ni(y, x) :- <literal>.",
         ".lattice <type><> {<bounds>}\n.decl l(x: number, y: <type><>)\nl(x, y) :- <body>.",
         ".plan 0:(1, 2)", ".pragma \"<column>\" \"<column>\"",
+        ".pragma \"magic-transform\" \"*\"\n.output <relation>",
         "<macro>", "<atom> <= <atom> :- <body>.", ".functor f(x: number): number", ".include \"x.dl\"",
         "// <rule>", "/* <rule> */", "/// {x} <sentence>\n<rule>", "p(1, 2)."],
     "bounds": ["Lub -> <bound>(_, _), Glb -> <bound>(_, _), Bottom -> <number>", "Lub -> <bound>(_, _)"],
