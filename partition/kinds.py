@@ -52,6 +52,14 @@ class Kinds:
         first = np.unique(self.listing.kinds, return_index=True)[1]
         return [self.ops[number] for number in np.sort(first).tolist()]
 
+    def having(self, label: str) -> list[Any]:
+        """The ops that have an attribute."""
+        kinds, first = np.unique(self.listing.kinds, return_index=True)
+        have = [
+            kind for kind, n in zip(kinds, first.tolist(), strict=True) if label in self.ops[n].attributes
+        ]
+        return [self.ops[n] for n in np.flatnonzero(np.isin(self.listing.kinds, have)).tolist()]
+
     def operands(self, number: int) -> list[int]:
         """The values that an op uses itself."""
         return self._operands[self._offsets[number] : self._offsets[number + 1]]

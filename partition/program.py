@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -161,6 +162,7 @@ class Partitioner(Values):
         if name not in self.ends:
             made, ops = self._opened(func)
             block, outer = made.regions[0].blocks[0], self.builder.scope
+            self.enter(self._in_bodies.get(name, frozenset()))
             arguments = self.settled(func.arguments, self.reading.boundary(func)[0])
             self.builder.scope = Scope(block)
             self.arguments(ops, block, arguments)
@@ -168,11 +170,36 @@ class Partitioner(Values):
             self.builder.loc = func.location
             self.builder.op("func.return", returned, [])
             self.builder.scope = outer
+            self.leave()
             type_ = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
             made.attributes["function_type"] = ir.TypeAttr.get(type_)
             results = [self.tensors[value].home for value in self.kinds.operands(ops[-1])]
             self.ends[name] = Ends(arguments, list(self.kinds.ops[ops[-1]].operands), results)
         return self.ends[name]
+
+    @cached_property
+    def _in_bodies(self) -> dict[str, frozenset[int]]:
+        """The axes of the manual computations in which functions are called: they are written once for all
+        calls, so that nothing in them goes along these."""
+        found: dict[str, frozenset[int]] = {}
+        waiting = [(op, self.reading.cut_by(op)) for op in self.kinds.having("manual_axes")]
+        while waiting:
+            op, cut = waiting.pop()
+            for name in sorted(named_in(op) & self.functions.keys()):
+                if not cut <= found.get(name, frozenset()):
+                    found[name] = found.get(name, frozenset()) | cut
+                    waiting.append((self.functions[name], found[name]))
+        return found
+
+    def enter(self, cut: frozenset[int]) -> None:
+        """What is written now is inside of a manual computation over these axes."""
+        self.reading.manual.append(self.reading.manual[-1] | cut)
+        self.builder.manual = self.reading.manual[-1]
+
+    def leave(self) -> None:
+        """What is written now is outside of it again."""
+        self.reading.manual.pop()
+        self.builder.manual = self.reading.manual[-1]
 
     def _opened(self, func: Any) -> tuple[Any, list[int]]:
         """A copy of a function, in which the program is written, and its ops."""

@@ -96,6 +96,13 @@ class Reading:
             for attributes, type_ in zip(boundary_attributes(func, label), types, strict=True)
         ]
 
+    def cut_by(self, op: Any) -> frozenset[int]:
+        """The pieces of the axes that a manual computation is over; none for other ops."""
+        if "manual_axes" not in op.attributes:
+            return frozenset()
+        names = set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
+        return frozenset(n for n, piece in enumerate(self.axes.pieces) if piece.axis in names)
+
     def crossing(self, layout: Layout, shape: Shape | None, cut: frozenset[int]) -> Layout:
         """The layout in which a value goes into a body or out of it. Parts of parts are parts of the
         whole only where nothing is padded; elsewhere the body's own axes are left out."""

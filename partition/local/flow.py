@@ -225,10 +225,9 @@ def _boundary(op: Any, label: str, count: int) -> Sequence[Any]:
 def _body(walk: Partitioner, number: int, known: Knowledge) -> None:
     """Inlines a computation with a body. That of a manual computation is a device program already: it sees
     the parts that enter, and returns parts."""
-    cut, op = frozenset[int](), walk.kinds.ops[number]
+    op = walk.kinds.ops[number]
+    cut = walk.reading.cut_by(op)
     if "manual_axes" in op.attributes:
-        names = set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
-        cut = frozenset(n for n, piece in enumerate(walk.axes.pieces) if piece.axis in names)
         walk.reading.check_mesh(op)
     entering, leaving = (
         [
@@ -241,8 +240,7 @@ def _body(walk: Partitioner, number: int, known: Knowledge) -> None:
     (ops,), copy = walk.open(number), walk.copies[number]
     for inner in ops:
         walk.copies[inner].move_before(copy)
-    walk.reading.manual.append(walk.reading.manual[-1] | cut)
-    walk.builder.manual = walk.reading.manual[-1]
+    walk.enter(cut)
 
     def inside(layout: Layout) -> Layout:
         return layout.without(cut)
@@ -253,8 +251,7 @@ def _body(walk: Partitioner, number: int, known: Knowledge) -> None:
         walk.define(value, argument.type, inside(layout), local)
     returned = walk.block(ops, [inside(layout) for layout in leaving])
     walk.builder.scope.move(copy)
-    walk.reading.manual.pop()
-    walk.builder.manual = walk.reading.manual[-1]
+    walk.leave()
     _define(walk, number, leaving, returned)
 
 

@@ -26,6 +26,32 @@ func.func @main(%v: tensor<128x64xf32>, %w: tensor<64x64xf32>) -> tensor<128x64x
 """  # noqa: E501
 
 
+CALLED = """
+sdy.mesh @mesh = <["x"=2, "d"=4]>
+func.func private @twice(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = func.call @once(%a, %b) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.dot_general %0, %b, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %1 : tensor<64x64xf32>
+}
+func.func private @once(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.tanh %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : tensor<64x64xf32>
+  return %1 : tensor<64x64xf32>
+}
+func.func @main(%u: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d"}, {}]>}, %v: tensor<128x64xf32>, %w: tensor<64x64xf32>)
+    -> (tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}, tensor<128x64xf32>) {
+  %0 = func.call @twice(%u, %w) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = sdy.manual_computation(%v, %w)
+    in_shardings=[<@mesh, [{"x", "d"}, {}]>, <@mesh, [{"d"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x"}
+    (%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) {
+      %2 = func.call @twice(%a, %b) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      sdy.return %2 : tensor<64x64xf32>
+    } : (tensor<128x64xf32>, tensor<64x64xf32>) -> tensor<128x64xf32>
+  return %0, %1 : tensor<64x64xf32>, tensor<128x64xf32>
+}
+"""  # noqa: E501
+
+
 @pytest.mark.parametrize("keep", [True, False])
 def test_work_in_a_body_is_not_divided_among_devices_with_other_values(keep: bool) -> None:
     draw = np.random.default_rng(0)
@@ -33,6 +59,16 @@ def test_work_in_a_body_is_not_divided_among_devices_with_other_values(keep: boo
     result = shardlog.run(PRODUCT)
     (got,) = run_partitioned(result, result.partition("replica", keep_shardings=keep), [v, w])
     assert np.allclose(got, np.tanh(v @ w), atol=1e-5)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_functions_that_are_called_in_bodies_and_outside_are_right_in_both(keep: bool) -> None:
+    draw = np.random.default_rng(0)
+    u, v, w = (draw.standard_normal((n, 64)).astype(np.float32) / 8 for n in (64, 128, 64))
+    result = shardlog.run(CALLED)
+    program = result.partition("replica", keep_shardings=keep)
+    for got, given in zip(run_partitioned(result, program, [u, v, w]), (u, v), strict=True):
+        assert np.allclose(got, np.tanh(given @ w) @ w, atol=1e-5)
 
 
 def test_reshards_in_a_body_do_not_go_along_its_axes() -> None:
