@@ -141,6 +141,11 @@ class Chooser:
         on. And in how many parts it would be computed if every tensor stayed as it is. With ``moves``, as
         something must be sent, also the ways on axes that are to spare."""
         number, facts = self._splitting(known)
+        if not moves:  # what is handed on as a sum to be made is whole to ops that do not
+            passing = known.passing
+            held = tuple(
+                [has if t in passing or not has.partial else has.complete for t, has in enumerate(held)]
+            )
         key = number, held, moves
         if key not in self._ways:
             self._ways[key] = self._find_ways(known, facts, held, moves)

@@ -90,6 +90,13 @@ class Knowledge:
         return slots, factors, combined, *which
 
     @cached_property
+    def passing(self) -> frozenset[int]:
+        """The slots that may be partial sums which the op passes on."""
+        operands = frozenset[int]().union(*self.passes.values())
+        results = (t for t, role in enumerate(self.roles) if role == "result")
+        return operands.union(results) if operands else operands
+
+    @cached_property
     def splitting(self) -> dict[str, Rows]:
         """The facts about how it can be computed in parts that ``rules/partition/candidates.dl`` takes."""
         return {
