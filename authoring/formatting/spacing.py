@@ -7,6 +7,7 @@ it, ``n + 1`` or ``n+1``, for that shows what belongs together.
 
 from __future__ import annotations
 
+from ...engine.language.lexer import token_at
 from .pieces import Piece, Statement
 
 _ARITHMETIC = frozenset(["+", "-", "*", "/", "%", "^"])
@@ -28,13 +29,30 @@ _BEFORE_TERM = (
 )
 _TIGHT_BEHIND = frozenset(["(", "[", "@", "@!", "!"])
 _TIGHT_BEFORE = frozenset([",", ".", ")", "]"])
-_PUNCTUATION = frozenset([":-", "<=", ">=", "!=", "<:", "->", "::", "//", "/*"])
 _OWN_IN_DIRECTIVES = frozenset([":", "=", "<", ">"])
 
 
 def gaps(statement: Statement) -> list[bool]:
     """For each piece of a statement, whether a space stands before it."""
-    return _Gaps(statement).found()
+    found = _Gaps(statement).found()
+    _keep_apart(statement.pieces, found)
+    return found
+
+
+def _keep_apart(pieces: list[Piece], apart: list[bool]) -> None:
+    """Puts spaces between pieces that would be other tokens without, as ``!`` and ``=``, or ``choice`` and
+    ``-`` and ``domain``."""
+    start = 0
+    while start < len(pieces):
+        end = next((i for i in range(start + 1, len(pieces)) if apart[i]), len(pieces))
+        text, at = "".join(piece.text for piece in pieces[start:end]), 0
+        for i in range(start, end):
+            behind = at + len(pieces[i].text)
+            if i + 1 < end and token_at(text, at) != (at, behind):
+                apart[i + 1], end = True, i + 1
+                break
+            at = behind
+        start = end
 
 
 class _Gaps:
@@ -55,7 +73,7 @@ class _Gaps:
                 empty = self.pieces[i - 1].nesting > 0
                 self.gaps.append(not empty and (holds_body or self.pieces[i].kind == "}"))
             else:
-                self.gaps.append(self.apart(i) or self.would_be_one(i))
+                self.gaps.append(self.apart(i))
                 self.enter(i)
         return self.gaps
 
@@ -70,8 +88,6 @@ class _Gaps:
             return False
         if last == "(" and self.open and self.open[-1][1]:
             return True
-        if last == "@" and piece.text.startswith("!"):  # together they are one token
-            return True
         if last in _TIGHT_BEHIND or i - 1 in self.signs:
             return False
         if last == "." or (last == "$" and kind == "identifier"):
@@ -85,12 +101,6 @@ class _Gaps:
         if last in _ARITHMETIC:
             return self.gaps[i - 1]
         return True
-
-    def would_be_one(self, i: int) -> bool:
-        """Whether the piece would be one with the one before it, if no space stood between them."""
-        before, piece = self.pieces[i - 1].text, self.pieces[i].text
-        words = before[-1:].isidentifier() and piece[:1].isidentifier()
-        return words or before[-1:] + piece[:1] in _PUNCTUATION
 
     def apart_from_parenthesis(self, i: int) -> bool:
         before, piece = self.pieces[i - 1], self.pieces[i]

@@ -66,6 +66,13 @@ class Tokens:
     comments: dict[int, list[int]] = field(default_factory=dict)
 
 
+def token_at(text: str, at: int) -> tuple[int, int]:
+    """Where the first token from a place in a text on begins and ends."""
+    match = _TOKEN.match(text, at)
+    assert match is not None and match.lastgroup
+    return match.span(match.lastgroup)
+
+
 def tokenize(text: str, start: int, reporter: Reporter, *, as_written: bool = False) -> Tokens:
     """The tokens of a text whose first character has position ``start``; ``as_written``: with annotations,
     and with ``__LINE__`` as a name."""

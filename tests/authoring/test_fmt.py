@@ -280,6 +280,9 @@ def test_what_is_nested_very_deeply_stays_small(line: str) -> None:
     assert len(formatted(line * 5_000)) < 5_000 * 500
 
 
-def test_a_lone_at_sign_before_an_inequality_stays_a_token() -> None:
-    # Without the space they would be the sign of a user-defined aggregate, and an equals sign.
-    assert "@ != 2" in formatted("p(@) :- n(@), @ != 2.\n")
+@pytest.mark.parametrize(
+    "tokens", ["@ !=", "choice -\tdomain", "1 . 5", "1 . 2 . 3 . 4", ". input", "/ *", "/ /", ": : -"]
+)
+def test_tokens_that_would_be_others_together_stay_apart(tokens: str) -> None:
+    found = formatted(f"p(x) :- {tokens} x\n")
+    assert tokens_of(found, "found").texts == tokens_of(f"p(x) :- {tokens} x\n", "given").texts
