@@ -437,18 +437,21 @@ def transform(site: Site, operands: list[Any]) -> list[Any]:
         return clone(site, operands)
     along = len(list(site.op.attributes["fft_length"]))
     rows = [prod(shape[:-along])] if len(shape) > along else []
+    value = _in_order(builder, value, [*rows, *shape[-along:]])
     made = builder.copy(site.op)
-    made.operands[0] = _in_order(builder, value, [*rows, *shape[-along:]])
+    made.operands[0] = value
     (found,) = made.results
     found.set_type(builder.tensor([*rows, *whole[-along:]], element_of(found)))
-    made.move_after(made.operands[0].owner)
     return [_in_order(builder, found, whole)]
 
 
 def _in_order(builder: Builder, value: Any, shape: list[int]) -> Any:
-    """A value in another shape, in which its elements lie in order before that or behind it."""
-    element, fewer = element_of(value), len(shape) != len(shape_of(value))
-    if not fewer:
+    """A value in another shape, in which its elements lie in order before that or behind it; what a block
+    takes does."""
+    element = element_of(value)
+    if len(shape) == len(shape_of(value)):
+        if isinstance(value.owner, ir.Block):
+            return value
         flat = builder.one("stablehlo.reshape", [value], builder.tensor([prod(shape)], element))
         value = builder.one("stablehlo.optimization_barrier", [flat], flat.type)
     return builder.one("stablehlo.reshape", [value], builder.tensor(shape, element))
