@@ -12,7 +12,7 @@ moved afterwards for as long as that helps. Layers that are alike are laid out a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
@@ -28,8 +28,8 @@ from .knowledge import Knowledge
 from .least import bound_of, improve, lower_bound, pass_messages
 from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 
-_MOST_LAYOUTS = 14  # of a value
-_MOST_COPIES = 4
+_MOST_LAYOUTS = 12  # of a value
+_MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
 _SWEEPS = 40
@@ -178,8 +178,8 @@ class Homes:
         in bytes sent of a byte that a device holds; with ``bound`` a lower bound is found, and else it is
         zero."""
         if self._terms is None:
-            for _ in range(_ROUNDS):
-                self._widen()
+            for number in range(_ROUNDS):
+                self._widen(range(len(self.spots)) if number % 2 == 0 else range(len(self.spots))[::-1])
             self._share()
             self._terms = self._made()
         terms, late = self._terms, self._late()
@@ -246,9 +246,9 @@ class Homes:
 
     # ---- Layouts that a value may have ------------------------------------------------------------------
 
-    def _widen(self) -> None:
+    def _widen(self, numbers: Iterable[int]) -> None:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
-        for number in range(len(self.spots)):
+        for number in numbers:
             slots = self.slots[number]
             roles = self.spots[number].known.roles
             for t, layouts in self._wanted_by(number):
