@@ -270,6 +270,20 @@ class Builder:
         }
         return self.one("stablehlo.pad", [value, fill], self.tensor(shape, type_.element_type), attributes)
 
+    def filled_up(self, value: Any, dim: int, more: int) -> Any:
+        """A tensor with so many more rows of zeros at the end of a dimension."""
+        rank = len(shape_of(value))
+        return self.pad(value, [0] * rank, [more if d == dim else 0 for d in range(rank)])
+
+    def part(self, value: Any, dim: int, tile: int, pieces: Pieces) -> Any:
+        """This device's part, so many rows, of a dimension that pieces divide; past its end there are
+        zeros."""
+        sizes = shape_of(value)
+        value = self.filled_up(value, dim, tile * self.axes.product(pieces) - sizes[dim])
+        starts: list[Any] = [0] * len(sizes)
+        starts[dim], sizes[dim] = self.lookup(self.axes.index(pieces) * tile), tile
+        return self.cut(value, starts, sizes)
+
     def binary(self, name: str, a: Any, b: Any) -> Any:
         """An op of two operands of one type."""
         return self.one(name, [a, b], a.type)
@@ -360,6 +374,14 @@ class Builder:
         self._collectives[key] = sent
         self.sent.append(sent)
         return op.results[0]
+
+    def all_gather(self, value: Any, pieces: Pieces, dim: int, sends: float) -> Any:
+        """What devices along pieces have, one beside the other along a dimension. ``sends``: in elements."""
+        sizes = shape_of(value)
+        sizes[dim] *= self.axes.product(pieces)
+        attributes = {"all_gather_dim": self.integer(dim)}
+        type_ = self.tensor(sizes, element_of(value))
+        return self.collective("all_gather", value, type_, pieces, sends, attributes)
 
     def again(self, known: Sent, value: Any) -> Any:
         """The result of a collective that is like one before, of another value."""

@@ -64,9 +64,8 @@ class Partitioner(Values):
         self.moved = moved or {}  # values that live elsewhere than the module says
         self.ways = ways or {}  # to compute ops, by their first results
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
-        self.cuts: dict[
-            int, tuple[Knowledge, int]
-        ] = {}  # read through: of what, the value they are cut out of
+        # Values that are read through: how they are cut, and out of what.
+        self.cuts: dict[int, tuple[Knowledge, int]] = {}
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)

@@ -46,11 +46,9 @@ def _keep_apart(pieces: list[Piece], apart: list[bool]) -> None:
     while start < len(pieces):
         end = next((i for i in range(start + 1, len(pieces)) if apart[i]), len(pieces))
         text, at = "".join(piece.text for piece in pieces[start:end]), 0
-        for i in range(start, end):
+        for i in range(start, end - 1):
             behind = at + len(pieces[i].text)
-            if i + 1 < end and token_at(text, at) != (at, behind):
-                apart[i + 1], end = True, i + 1
-                break
+            apart[i + 1] = token_at(text, at) != (at, behind)
             at = behind
         start = end
 

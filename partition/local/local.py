@@ -188,13 +188,8 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
 
 def gathered(builder: Builder, value: Any, pieces: Pieces, dim: int) -> Any:
     """What devices along pieces have, one beside the other along a dimension."""
-    shape, n = shape_of(value), builder.axes.product(pieces)
-    sends = float(prod(shape)) * (n - 1)
-    type_ = builder.tensor(
-        [size * n if d == dim else size for d, size in enumerate(shape)], element_of(value)
-    )
-    attributes = {"all_gather_dim": builder.integer(dim)}
-    return builder.collective("all_gather", value, type_, pieces, sends, attributes)
+    sends = float(prod(shape_of(value))) * (builder.axes.product(pieces) - 1)
+    return builder.all_gather(value, pieces, dim, sends)
 
 
 def select(site: Site, operands: list[Any]) -> list[Any]:

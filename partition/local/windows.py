@@ -207,7 +207,8 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
     if not pieces:
         size = site.size(0, dim)
         found = _windows(site, dim, values, initial, *((size - 1, 0) if forwards else (0, size - 1)))
-        return [_part(site, read, each) for each in found]
+        divided = _pieces(site, read)
+        return [builder.part(each, dim, builder.axes.tile(size, divided), divided) for each in found]
     totals = [gathered(builder, total, pieces, dim) for total in _windows(site, dim, values, initial)]
     rows, tile = shape_of(totals[0]), shape_of(values[0])[dim]
     places = builder.places(rows, dim, builder.number(0))
@@ -225,17 +226,6 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
     found = _windows(site, dim, joined, initial, *((tile, 0) if forwards else (0, tile)))
     starts = [int(forwards and d == dim) for d in range(len(rows))]
     return [builder.cut(each, starts, shape_of(values[0])) for each in found]
-
-
-def _part(site: Site, read: Read, value: Any) -> Any:
-    """A device's part of a dimension that it has whole."""
-    builder, pieces, shape = site.builder, _pieces(site, read), shape_of(value)
-    size = shape[read.dim]
-    tile = builder.axes.tile(size, pieces)
-    missing = [tile * builder.axes.product(pieces) - size if d == read.dim else 0 for d in range(len(shape))]
-    starts: list[Any] = [0] * len(shape)
-    starts[read.dim], shape[read.dim] = builder.start(size, pieces), tile
-    return builder.cut(builder.pad(value, [0] * len(shape), missing), starts, shape)
 
 
 def _windows(

@@ -15,9 +15,8 @@ from .moves import Moves, Plan, Step, with_pieces
 from .prices import PLAIN, Price, Prices
 from .search import Search
 
-Taken = frozenset[
-    int
-]  # the pieces of manual computations around: devices along them have values of their own
+# The pieces of manual computations around: devices along them have values of their own.
+Taken = frozenset[int]
 
 _PRIMES = 6  # pieces of prime sizes, with which reshards are looked for; with more of them it takes long
 _WIDTH = 4  # bytes of most elements

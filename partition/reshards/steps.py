@@ -32,29 +32,13 @@ def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, plan: P
 
 def _slice(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
     d, axes = step.dim, builder.axes
-    new = step.after.dims[d]
-    tile, held = axes.tile(shape[d], new), shape_of(value)
     if value in builder.looked_up:
         value = builder.fenced(value)
-    value = _filled_up(builder, value, d, tile * axes.product(step.pieces) - held[d])
-    sizes = [*held[:d], tile, *held[d + 1 :]]
-    starts: list[Any] = [0] * len(held)
-    starts[d] = builder.lookup(axes.index(step.pieces) * tile)
-    return builder.cut(value, starts, sizes)
-
-
-def _filled_up(builder: Builder, value: Any, d: int, more: int) -> Any:
-    rank = len(shape_of(value))
-    high = [more if e == d else 0 for e in range(rank)]
-    return builder.pad(value, [0] * rank, high)
+    return builder.part(value, d, axes.tile(shape[d], step.after.dims[d]), step.pieces)
 
 
 def _all_gather(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
-    d, held = step.dim, shape_of(value)
-    n = builder.axes.product(step.pieces)
-    type_ = builder.tensor([*held[:d], held[d] * n, *held[d + 1 :]], element_of(value))
-    attributes = {"all_gather_dim": builder.integer(d)}
-    value = builder.collective("all_gather", value, type_, step.pieces, step.price, attributes)
+    value = builder.all_gather(value, step.pieces, step.dim, step.price)
     return _trimmed(builder, value, shape, step)
 
 
@@ -72,7 +56,7 @@ def _reduce_scatter(builder: Builder, value: Any, shape: Shape, start: Layout, s
     d, axes = step.dim, builder.axes
     tile = axes.tile(shape[d], step.after.dims[d])
     held = shape_of(value)
-    value = _filled_up(builder, value, d, tile * axes.product(step.pieces) - held[d])
+    value = builder.filled_up(value, d, tile * axes.product(step.pieces) - held[d])
     type_ = builder.tensor([*held[:d], tile, *held[d + 1 :]], element_of(value))
     attributes = {"scatter_dimension": builder.integer(d)}
     return builder.collective(
@@ -83,7 +67,7 @@ def _reduce_scatter(builder: Builder, value: Any, shape: Shape, start: Layout, s
 def _all_to_all(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
     d, other, axes = step.dim, step.to, builder.axes
     n, tile = axes.product(step.pieces), axes.tile(shape[other], step.after.dims[other])
-    value = _filled_up(builder, value, other, tile * n - shape_of(value)[other])
+    value = builder.filled_up(value, other, tile * n - shape_of(value)[other])
     sizes = shape_of(value)
     sizes[d], sizes[other] = sizes[d] * n, tile
     attributes = {
