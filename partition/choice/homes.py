@@ -35,6 +35,8 @@ _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
 _SWEEPS = 40
 _SHARING = 3, 9  # times so many sweeps that share what is said, at least and at most
 _LATE = 1 / 128  # bytes that it costs to leave a sum for later
+_SETTLED = 2  # of these turns, after which another finds the same as well
+_ALIKE = 1e-5  # the part of a sum by which those of one choice and another differ
 _NEAR = 0.001  # the part of a lower bound by which what was found may be more after the least of them
 
 
@@ -190,6 +192,7 @@ class Homes:
         least = total.energy(best)
         starts = [pass_messages(total, _SWEEPS, shared=False, stop=stop), best, *self._less_divided()]
         some, most = _SHARING
+        last, same = inf, 0  # what the turn before found, and how many turns ago that was new
         for turn in range(most + 1):
             if turn:
                 starts = [pass_messages(total, _SWEEPS, shared=True, lasting=bound, stop=stop)]
@@ -197,8 +200,11 @@ class Homes:
                 found, energy = improve(total, terms, start, stop)
                 if energy < least * (1 - 1e-9):
                     best, least = found, energy
-            enough = turn >= some and not bound
-            if enough and least <= (1 + _NEAR) * bound_of(total, terms, alone, self.size):
+            same = same + 1 if abs(energy - last) <= _ALIKE * energy else 0
+            last = energy
+            if turn < some or bound:
+                continue
+            if same == _SETTLED or least <= (1 + _NEAR) * bound_of(total, terms, alone, self.size):
                 break
         lowest = min(self._bound(total, alone), least) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
