@@ -35,9 +35,10 @@ def counts_bindings(aggregate: Aggregate) -> bool:
     if len(atoms) > 1:
         return True
     names = [term.name for atom in atoms for term in atom.args if isinstance(term, Variable)]
-    return len(set(names)) < len(names) or any(
-        holds_generator(term) for literal in aggregate.body for term in terms(literal)
-    )
+    inside = [term for literal in aggregate.body for term in terms(literal)]
+    if aggregate.target is not None:
+        inside.append(aggregate.target)
+    return len(set(names)) < len(names) or any(map(holds_generator, inside))
 
 
 class Projections:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shardlog.datalog.values import text_of
 from shardlog.engine import Program, load
 
 from ..support import tools
@@ -67,12 +68,6 @@ def test_souffle_agrees(program: Path, tmp_path: Path) -> None:
 
 def souffle_row(program: Program, name: str, row: tuple[Any, ...]) -> tuple[str, ...]:
     """A tuple as Soufflé prints it."""
-    return tuple(souffle_value(value) for value in row) or ("()",)
-
-
-def souffle_value(value: Any) -> str:
-    if value is None:
-        return "nil"
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(souffle_value, value))}]"
-    return f"{value:.17g}" if isinstance(value, float) else str(value)
+    columns = program.relations[name].columns
+    values = zip(columns, row, strict=True)
+    return tuple(text_of(column, value, program.plan) for column, value in values) or ("()",)
