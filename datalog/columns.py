@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from ..engine import Relation
-from ..engine.evaluate.store import FactColumn, Store
+from ..engine.evaluate.facts import real
+from ..engine.evaluate.store import NUMERIC, FactColumn, Store
 from ..engine.language.diagnostics import EngineError, counted
 from ..engine.plan.plan import Column
 
@@ -23,30 +24,31 @@ _EXPECTED = {
 }
 
 
-def added(store: Store, relation: Relation, facts: Any) -> None:
-    """Adds facts to a store. Raises EngineError where they do not fit."""
+def adding(relation: Relation, facts: Any) -> Callable[[Store], None]:
+    """What adds facts, which are read now, to a store. Raises EngineError where they do not fit, as it
+    does."""
     columns = _columns(relation, facts)
     if columns is None:
         if isinstance(facts, str | bytes) or not isinstance(facts, Iterable):
             raise EngineError(f"`{relation.name}`: expected tuples or a table, found {facts!r}")
-        store.add(relation.name, facts if isinstance(facts, list) else list(facts))
-        return
+        rows = facts if isinstance(facts, list) else list(facts)
+        return lambda store: store.add(relation.name, rows)
     if len(columns) != len(relation.columns):
         wanted = counted(len(relation.columns), "column")
         raise EngineError(f"`{relation.name}`: expected {wanted}, found {len(columns)}")
     if any(column.type == "record" for column in relation.columns):
-        store.add(relation.name, list(zip(*map(_objects, columns), strict=True)))
-        return
+        records = list(zip(*map(_objects, columns), strict=True))
+        return lambda store: store.add(relation.name, records)
     converted = [_converted(relation, *pair) for pair in zip(relation.columns, columns, strict=True)]
     if not converted:
         raise EngineError(f"`{relation.name}`: a relation without columns is not filled from a table")
-    store.add_columns(relation.name, converted)
+    return lambda store: store.add_columns(relation.name, converted)
 
 
 def _columns(relation: Relation, facts: Any) -> list[Any] | None:
     """The columns of a table, as NumPy arrays or series of pandas or Arrow; None where facts are tuples."""
     if isinstance(facts, np.ndarray):
-        if facts.dtype.names is not None:
+        if facts.dtype.names is not None and facts.ndim == 1:
             return [facts[name] for name in facts.dtype.names]
         if facts.ndim == 2:
             return list(facts.T)
@@ -58,14 +60,17 @@ def _columns(relation: Relation, facts: Any) -> list[Any] | None:
             f"`{relation.name}`: expected an array of shape (tuples, {len(relation.columns)}), "
             f"found one of shape {facts.shape}"
         )
-    if hasattr(facts, "iloc") and hasattr(facts, "columns"):  # pandas
-        return [facts.iloc[:, i] for i in range(len(facts.columns))]
+    if hasattr(facts, "iloc"):  # pandas
+        return [facts.iloc[:, i] for i in range(len(facts.columns))] if facts.ndim == 2 else [facts]
     if hasattr(facts, "to_arrow"):  # polars, duckdb
         facts = facts.to_arrow()
     if hasattr(facts, "__arrow_c_stream__") or hasattr(facts, "__arrow_c_array__"):
         import pyarrow
 
-        return list(pyarrow.table(facts).columns)
+        try:
+            return list(pyarrow.table(facts).columns)
+        except pyarrow.ArrowInvalid:  # a column by itself
+            return [pyarrow.chunked_array(facts)]
     return None
 
 
@@ -83,12 +88,16 @@ def _converted(relation: Relation, declared: Column, column: Any) -> FactColumn:
     if coded is not None:
         codes, texts = coded
         if declared.type != "symbol":
-            column = np.asarray(texts)[codes] if texts else np.empty(0, np.int64)
+            column = np.array(texts, object)[codes]
         elif not all(isinstance(text, str) for text in texts):
             raise misfit(f"{next(text for text in texts if not isinstance(text, str))!r}")
         else:
             return codes, texts
+    if np.ma.is_masked(column):
+        raise misfit("a missing value")
     array = _array(column)
+    if array.ndim != 1:
+        raise misfit(f"arrays of shape {array.shape[1:]}")
     if declared.type == "symbol":
         return _texts(array, misfit)
     if array.dtype == object:
@@ -134,7 +143,7 @@ def _coded(column: Any, misfit: Any) -> tuple[Array, list[Any]] | None:
 
 
 def _array(column: Any) -> Array:
-    return column if isinstance(column, np.ndarray) else np.asarray(column.to_numpy())
+    return np.asarray(column if isinstance(column, np.ndarray) else column.to_numpy())
 
 
 def _texts(array: Array, misfit: Any) -> list[str]:
@@ -147,13 +156,14 @@ def _texts(array: Array, misfit: Any) -> list[str]:
 
 def _numbers(array: Array, kind: str, misfit: Any) -> Array:
     """Python's numbers as an array of the kind."""
-    values: Sequence[Any] = array.tolist()
-    try:
-        if kind == "float":
-            return np.array([float(value + 0.0) for value in values], np.float64)
-        return np.array(list(map(index, values)), np.int64 if kind == "number" else np.uint64)
-    except (TypeError, OverflowError):
-        raise misfit("others") from None
+    read: Callable[[Any], float] = real if kind == "float" else index
+    result = np.empty(len(array), NUMERIC[kind])
+    for i, value in enumerate(array.tolist()):
+        try:
+            result[i] = read(value)
+        except (TypeError, ValueError, OverflowError):
+            raise misfit(f"{value!r}") from None
+    return result
 
 
 def _objects(column: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.plan.cache import Request
 from ..engine.plan.needs import needed_relations
 from . import directives, tables
-from .columns import added
+from .columns import adding
 from .databases import write_duckdb
 from .explanations import LEVELS, Explanation, WhyNot
 from .profile import Profile, profile_of
@@ -86,7 +86,8 @@ class Program:
         table or what exports one; columns count by their order. A column of symbols may be of texts,
         fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
         """
-        added(self._store, self.relation_named(relation), facts)
+        add = adding(self.relation_named(relation), facts)
+        add(self._store)
         self._given.add(relation)
 
     def run(self, *relations: str, limits: Limits | None = None) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..language.diagnostics import EngineError, did_you_mean
-from ..plan.plan import Column, Plan, Relation
+from ..plan.plan import BranchFields, Column, Plan, Relation
+from .facts import DEEPEST, too_deep
 
 _NOTHING = {"number": 0, "unsigned": 0, "float": 0.0, "symbol": "", "record": None}
 
@@ -43,6 +44,9 @@ class Branches:
             return rows
         found = []
         for row in rows:
+            if not isinstance(row, Sequence) or isinstance(row, str):
+                found.append(row)  # reported where facts are checked
+                continue
             values = list(row)
             for i in places:
                 if i < len(values):
@@ -50,38 +54,49 @@ class Branches:
             found.append(tuple(values))
         return found
 
-    def _inward(self, column: Column, value: Any) -> Any:
-        if column.type_name not in self._holding or value is None or not isinstance(value, Sequence):
+    def _inward(self, column: Column, value: Any, levels: int = DEEPEST) -> Any:
+        if column.type_name not in self._holding:
             return value
-        if column.type_name not in self._names:
-            return self._record(column, value, self._inward)
-        branches = self._plan.branches[column.type_name]
-        name = value[0] if value else ""
-        branch = branches.get(name)
-        if branch is None or len(branch.columns) != len(value) - 1:
-            hint = did_you_mean(str(name), branches)
-            raise EngineError(f"{value!r} is no `{column.type_name}`" + (f"; {hint}" if hint else ""))
-        record = [_NOTHING[slot.type] for slot in self._plan.records[column.type_name]]
-        record[0] = self._names[column.type_name].index(name)
-        for slot, field, part in zip(branch.slots, branch.columns, value[1:], strict=True):
-            record[slot] = self._inward(field, part)
+        if not levels:
+            raise too_deep()
+        parts: list[Any] = list(value) if isinstance(value, tuple | list) else []
+        if column.type_name in self._names:
+            name, branch = self._branch(column.type_name, value, parts)
+            record = [_NOTHING[slot.type] for slot in self._plan.records[column.type_name]]
+            record[0] = self._names[column.type_name].index(name)
+            fields, slots, parts = branch.columns, branch.slots, parts[1:]
+        else:
+            fields = self._plan.records[column.type_name]
+            if len(parts) != len(fields):
+                return value  # nil, or reported where facts are checked
+            record, slots = [None] * len(fields), tuple(range(len(fields)))
+        for slot, field, part in zip(slots, fields, parts, strict=True):
+            record[slot] = self._inward(field, part, levels - 1)
         return tuple(record)
+
+    def _branch(self, kind: str, value: Any, parts: list[Any]) -> tuple[str, BranchFields]:
+        """The branch of a value, with the name that it begins with."""
+        name = parts[0] if parts and isinstance(parts[0], str) else ""
+        branch = self._plan.branches[kind].get(name)
+        if branch is None or len(branch.columns) != len(parts) - 1:
+            hint = did_you_mean(name, self._names[kind]) if branch is None else ""
+            raise EngineError(f"{value!r} is no `{kind}`" + (f"; {hint}" if hint else ""))
+        return name, branch
 
     def _outward(self, column: Column, value: Any) -> Any:
         if column.type_name not in self._holding or value is None:
             return value
-        if column.type_name not in self._names:
-            return self._record(column, value, self._outward)
-        name = self._names[column.type_name][value[0]]
-        branch = self._plan.branches[column.type_name][name]
-        fields = zip(branch.columns, branch.slots, strict=True)
-        return (name, *(self._outward(field, value[slot]) for field, slot in fields))
-
-    def _record(self, column: Column, value: Any, convert: Convert) -> Any:
-        fields = self._plan.records[column.type_name]
-        if len(fields) != len(value):
-            return value  # reported where facts are checked
-        return tuple(convert(field, part) for field, part in zip(fields, value, strict=True))
+        found: list[Any] = []
+        if column.type_name in self._names:
+            name = self._names[column.type_name][value[0]]
+            branch = self._plan.branches[column.type_name][name]
+            found.append(name)
+            fields, slots = branch.columns, branch.slots
+        else:
+            fields, slots = self._plan.records[column.type_name], tuple(range(len(value)))
+        for field, slot in zip(fields, slots, strict=True):
+            found.append(self._outward(field, value[slot]))
+        return tuple(found)
 
 
 def _holding(plan: Plan) -> set[str]:

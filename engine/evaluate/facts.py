@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = "Iterable[Sequence[Any]] | np.ndarray[Any, Any]"
 
+DEEPEST = 500  # levels of records: what goes through them in Python calls itself that often
+
 _LIMITS = {"number": (-(1 << 63), (1 << 63) - 1), "unsigned": (0, (1 << 64) - 1)}
 EXPECTED = {
     "number": "a number of 64 bits",
@@ -31,16 +33,14 @@ def tuples(
     width = len(relation.columns)
     result = []
     for i, row in enumerate(rows.tolist() if hasattr(rows, "tolist") else rows):
-        if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != width:
-            found = 0 if not isinstance(row, Sequence) else len(row)
-            raise EngineError(
-                f"`{relation.name}`, fact {i}: expected {counted(width, 'value')}, found {found}: {row!r}"
-            )
+        if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != width:
+            expected = f"a tuple of {counted(width, 'value')}"
+            raise EngineError(f"`{relation.name}`, fact {i}: expected {expected}, found {row!r}")
         values = []
         for column, value in zip(relation.columns, row, strict=True):
             try:
                 values.append(_value(column, value, records))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise EngineError(
                     f"`{relation.name}`, fact {i}, column `{column.name}`: "
                     f"expected {EXPECTED[column.type]}, found {value!r}"
@@ -49,8 +49,18 @@ def tuples(
     return result
 
 
-def _value(column: Column, value: Any, records: Mapping[str, tuple[Column, ...]]) -> Any:
-    """A Python value as a value of the column's type. Raises TypeError or ValueError."""
+def real(value: Any) -> float:
+    """A Python number as a float. Raises TypeError or OverflowError."""
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError
+    return float(value) + 0.0
+
+
+def _value(
+    column: Column, value: Any, records: Mapping[str, tuple[Column, ...]], levels: int = DEEPEST
+) -> Any:
+    """A Python value as a value of the column's type. Raises TypeError, ValueError or OverflowError, and
+    EngineError for records of more levels."""
     if column.type in _LIMITS:
         low, high = _LIMITS[column.type]
         number = int(index(value))
@@ -58,16 +68,24 @@ def _value(column: Column, value: Any, records: Mapping[str, tuple[Column, ...]]
             raise ValueError
         return number
     if column.type == "float":
-        if isinstance(value, str):
-            raise TypeError
-        return float(value) + 0.0
+        return real(value)
     if column.type == "symbol":
         if not isinstance(value, str):
             raise TypeError
-        return value
+        value.encode()  # a half of a character is no text
+        return str.__str__(value)
     if value is None:
         return None
-    fields = records[column.type_name]
+    if not levels:
+        raise too_deep()
     if not isinstance(value, tuple):
         raise TypeError
-    return tuple(_value(field, part, records) for field, part in zip(fields, value, strict=True))
+    parts = []
+    for field, part in zip(records[column.type_name], value, strict=True):
+        parts.append(_value(field, part, records, levels - 1))
+    return tuple(parts)
+
+
+def too_deep() -> EngineError:
+    """The error for records of more levels than there may be."""
+    return EngineError(f"a record that is nested more than {DEEPEST} levels deep")

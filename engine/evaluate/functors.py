@@ -248,7 +248,10 @@ def sort_value(value: Value) -> Any:
     if value is None:
         return (0,)
     if isinstance(value, tuple):
-        return (1, sort_key(value))
+        key: list[Any] = [1]
+        for part in value:
+            key.append(sort_value(part))
+        return tuple(key)
     return (value != value, value) if isinstance(value, float) else value
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from shardlog.datalog import DatalogError, EngineError, Limits, Program
 
 from ..support.paths import PATHS
 
-WIDE = "numbers of 64 bits"
+WIDE, NULL = "numbers of 64 bits", "a missing value"
 SYMBOLS = ".decl name(id: unsigned, text: symbol, weight: float)\n"
 NAMES = [(0, "a", 0.5), (1, "b", -0.0), (2**64 - 1, "a", 2.0)]
 
@@ -91,6 +93,51 @@ def test_facts_come_in_every_form(form: str, backend: Any) -> None:
     }
 
 
+def columns() -> list[tuple[str, Any, list[Any]]]:
+    """The type of a column, the column by itself in a form, and its values."""
+    import pandas
+    import pyarrow
+
+    large = pyarrow.array([2**63, 1], pyarrow.uint64())
+    return [
+        ("number", np.array([2, 1]), [1, 2]),
+        ("number", pandas.Series([2, 1]), [1, 2]),
+        ("symbol", pandas.Series(["b", "a"], dtype="category"), ["a", "b"]),
+        ("number", pyarrow.array([2, 1]), [1, 2]),
+        ("symbol", pyarrow.chunked_array([["b"], ["a"]]), ["a", "b"]),
+        ("unsigned", large.dictionary_encode(), [1, 2**63]),
+        ("float", pyarrow.array([Decimal("0.5")]), [0.5]),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "column", "values"), columns())
+def test_a_column_by_itself(kind: str, column: Any, values: list[Any], backend: Any) -> None:
+    program = Program(f".decl r(x: {kind})\n", backend=backend)
+    program.add("r", column)
+    assert program.rows("r") == [(value,) for value in values]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [["ab"], [("\ud800", "b")], np.array([["\ud800", "b"]]), np.array([["\ud800", "b"]], object)],
+)
+def test_no_text_is_a_row_and_half_a_character_no_text(facts: Any, backend: Any) -> None:
+    program = Program(".decl r(x: symbol, y: symbol)\n", backend=backend)
+    with pytest.raises(EngineError, match=r"`r`, .*: expected a t.*, found '(ab|.ud800)'"):
+        program.add("r", facts)
+    assert program.rows("r") == []
+
+
+def test_texts_and_floats_are_pythons_own(backend: Any) -> None:
+    program = Program(".decl r(x: symbol, y: float)\n", backend=backend)
+    program.add("r", [(np.str_("a"), Decimal("0.5"))])
+    ((text, number),) = program.rows("r")
+    assert (type(text), type(number)) == (str, float)
+    for wrong in (b"3", "3", 10**400):
+        with pytest.raises(EngineError, match="fact 0, column `y`: expected a float, found"):
+            program.add("r", [("a", wrong)])
+
+
 def test_what_an_arrow_table_gives_can_be_added_again(backend: Any) -> None:
     program, other = Program(SYMBOLS, backend=backend), Program(SYMBOLS, backend=backend)
     program.add("name", NAMES)
@@ -120,6 +167,33 @@ def test_branches_are_tuples_of_a_name_and_fields(backend: Any) -> None:
     assert program.table("left")["x"].to_pylist() == ["$Leaf", "$Node($Leaf, 2)"]
     with pytest.raises(EngineError, match="is no `Tree`; did you mean `Leaf`"):
         program.add("tree", [(("Leav",),)])
+    wrong = [None, 3, "Leaf", (), ([1],), ("Node", 1), {"Leaf": 1}]
+    for value in wrong:
+        with pytest.raises(EngineError, match=f"{re.escape(repr(value))} is no `Tree`$"):
+            program.add("tree", [(value,)])
+    with pytest.raises(EngineError, match="fact 0: expected a tuple of 1 value, found 3"):
+        program.add("tree", [3])
+    assert len(program.rows("tree")) == 2
+
+
+@pytest.mark.parametrize("kind", ["List", "Tree"])
+def test_records_of_many_levels(kind: str, backend: Any) -> None:
+    types = ".type List = [head: symbol, tail: List]\n.type Tree = Leaf {} | Node {left: Tree, n: number}\n"
+    program = Program(f"{types}.decl r(x: {kind})\n.decl s(x: {kind})\ns(x) :- r(x).", backend=backend)
+    value: Any = None if kind == "List" else ("Leaf",)
+    for _ in range(499):
+        value = ("a", value) if kind == "List" else ("Node", value, 1)
+    program.add("r", [(value,)])
+    program.run()
+    assert program.rows("s") == [(value,)]
+    (text,) = program.table("s")["x"].to_pylist()
+    assert str(program.explain(f"s({text})")).startswith("s(")
+    for _ in range(600):
+        value = ("a", value) if kind == "List" else ("Node", value, 1)
+    with pytest.raises(EngineError, match="a record that is nested more than 500 levels deep"):
+        program.add("r", [(value,)])
+    with pytest.raises(EngineError, match="a record of at most 500 levels"):
+        program.explain(f"s({text.replace('nil', text * 2).replace('$Leaf', text * 2)})")
 
 
 def test_a_relation_without_columns(backend: Any) -> None:
@@ -139,6 +213,12 @@ def test_a_relation_without_columns(backend: Any) -> None:
         (np.array([[1, 2, 3]]), "`edge`: expected 2 columns, found 3"),
         (np.array([1, 2]), "`edge`: expected an array of shape (tuples, 2), found one of shape (2,)"),
         (np.array([["a", "b"]]), "`edge`, column `x`: expected numbers of 64 bits, found <U1"),
+        (np.ma.masked_equal([[1, 2]], 1), f"`edge`, column `x`: expected {WIDE}, found {NULL}"),
+        (np.zeros(1, "i8, 2i8"), f"`edge`, column `y`: expected {WIDE}, found arrays of shape (2,)"),
+        (np.zeros((1, 1), "i8, i8"), "`edge`: expected 2 columns, found 1"),
+        (np.array([[1, 2**63]], object), f"`edge`, column `y`: expected {WIDE}, found {2**63}"),
+        ([np.array([1, 2])], "`edge`, fact 0: expected a tuple of 2 values, found array([1, 2])"),
+        ([(1, 2), b"ab"], "`edge`, fact 1: expected a tuple of 2 values, found b'ab'"),
         ([(1, 2), (3, "x")], "`edge`, fact 1, column `y`: expected a number of 64 bits, found 'x'"),
         ("edge.csv", "`edge`: expected tuples or a table, found 'edge.csv'"),
         (7, "`edge`: expected tuples or a table, found 7"),

@@ -82,7 +82,7 @@ def test_one_zero_and_one_nan(backend: Any) -> None:
     ("facts", "message"),
     [
         ({"edgy": [(1, 2)]}, "unknown relation `edgy`; did you mean `edge`?"),
-        ({"edge": [(1, 2), (3,)]}, "`edge`, fact 1: expected 2 values, found 1"),
+        ({"edge": [(1, 2), (3,)]}, "`edge`, fact 1: expected a tuple of 2 values, found (3,)"),
         ({"edge": [(1, "2")]}, "`edge`, fact 0, column `b`: expected a number of 64 bits, found '2'"),
         ({"edge": [(1, 2**63)]}, "`edge`, fact 0, column `b`: expected a number of 64 bits, found 92233720"),
     ],

@@ -3,7 +3,7 @@
 use numpy::{PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple};
 
 use super::order::order;
 use super::EngineError;
@@ -36,10 +36,9 @@ pub fn each_tuple(
 ) -> PyResult<()> {
     let schema = program.schema(relation);
     let columns = &schema.columns[skipped..];
-    let width = |found: usize, fact: usize| {
-        let (name, wanted) = (&schema.name, columns.len());
-        let values = if wanted == 1 { "value" } else { "values" };
-        EngineError::new_err(format!("`{name}`, fact {fact}: expected {wanted} {values}, found {found}"))
+    let values_expected = match columns.len() {
+        1 => "1 value".to_string(),
+        width => format!("{width} values"),
     };
     if rows.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 2) {
         if let Some(column) = columns.iter().find(|column| column.kind != Type::Number) {
@@ -52,7 +51,11 @@ pub fn each_tuple(
         let array: PyReadonlyArray2<i64> = rows.extract()?;
         let array = array.as_array();
         if array.ncols() != columns.len() {
-            return Err(width(array.ncols(), 0));
+            return Err(EngineError::new_err(format!(
+                "`{}`, fact 0: expected {values_expected}, found {}",
+                schema.name,
+                array.ncols()
+            )));
         }
         for row in array.rows() {
             match row.as_slice() {
@@ -64,13 +67,13 @@ pub fn each_tuple(
     }
     let mut tuple = Vec::with_capacity(columns.len());
     for (fact, row) in rows.try_iter()?.enumerate() {
-        let row = row?.cast_into::<PyTuple>().or_else(|other| {
-            let row = other.into_inner();
-            row.cast::<PySequence>().map_err(|_| width(0, fact))?.to_tuple()
-        })?;
-        if row.len() != columns.len() {
-            return Err(width(row.len(), fact));
-        }
+        let row = row?;
+        let Some(row) = as_tuple(&row)?.filter(|tuple| tuple.len() == columns.len()) else {
+            return Err(EngineError::new_err(format!(
+                "`{}`, fact {fact}: expected a tuple of {values_expected}, found {row:?}",
+                schema.name
+            )));
+        };
         tuple.clear();
         for (column, value) in columns.iter().zip(row.iter_borrowed()) {
             let word = to_word(program, values, &column.kind, &value, DEEPEST).map_err(|error| {
@@ -85,6 +88,27 @@ pub fn each_tuple(
         take(&tuple)?;
     }
     Ok(())
+}
+
+/// A tuple, or another sequence but a text as one.
+fn as_tuple<'py>(row: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    if let Ok(tuple) = row.cast::<PyTuple>() {
+        return Ok(Some(tuple.clone()));
+    }
+    match row.cast::<PySequence>() {
+        Ok(row) if !row.is_instance_of::<PyString>() && !row.is_instance_of::<PyBytes>() => {
+            row.to_tuple().map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The word of a text. Raises TypeError for one with halves of characters, which Python has.
+pub fn symbol(values: &mut Values, text: &Bound<PyString>) -> PyResult<i64> {
+    match text.to_str() {
+        Ok(text) => Ok(values.symbol(text)),
+        Err(_) => Err(PyTypeError::new_err(format!("expected a text, found {text:?}"))),
+    }
 }
 
 /// How deep records may nest where Python sees them: its own comparisons and copies are recursive.
@@ -118,7 +142,7 @@ fn to_word(
             .map_err(|_| expected("an unsigned number of 64 bits")),
         Type::Float => value.extract().map(float_word).map_err(|_| expected("a float")),
         Type::Symbol => match value.cast::<PyString>() {
-            Ok(text) => Ok(values.symbol(text.to_str()?)),
+            Ok(text) => symbol(values, text),
             Err(_) => Err(expected("a text")),
         },
         Type::Record(_) if value.is_none() => Ok(NIL),

@@ -76,12 +76,17 @@ impl Store {
         let relation = self.program.relation(relation)?;
         let mut store = self.lock(py);
         let values = &mut store.database.values;
-        let columns = columns.iter().map(|column| column_words(values, column));
+        let schema = self.program.schema(relation);
+        let columns = columns.iter().enumerate().map(|(place, column)| {
+            column_words(values, column).map_err(|error| {
+                let name = schema.columns.get(place).map_or("", |column| &column.name);
+                let error = error.value(py);
+                EngineError::new_err(format!("`{}`, column `{name}`: {error}", schema.name))
+            })
+        });
         let columns = columns.collect::<PyResult<Vec<_>>>()?;
         let Some(count) = columns.first().map(Vec::len) else { return Ok(()) };
-        if columns.len() != self.program.schema(relation).columns.len()
-            || columns.iter().any(|column| column.len() != count)
-        {
+        if columns.len() != schema.columns.len() || columns.iter().any(|column| column.len() != count) {
             return Err(EngineError::new_err("columns of facts that do not fit"));
         }
         let store = &mut *store;
@@ -298,5 +303,5 @@ fn column_words(values: &mut Values, column: &Column) -> PyResult<Vec<i64>> {
 }
 
 fn symbols(values: &mut Values, texts: &Bound<PyList>) -> PyResult<Vec<i64>> {
-    texts.iter().map(|text| Ok(values.symbol(text.cast::<PyString>()?.to_str()?))).collect()
+    texts.iter().map(|text| convert::symbol(values, text.cast()?)).collect()
 }
