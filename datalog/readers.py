@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from zlib import error as zlib_error
@@ -15,6 +15,8 @@ from zlib import error as zlib_error
 import numpy as np
 
 from ..engine.evaluate.store import FactColumn, Store
+from ..engine.language.diagnostics import EngineError
+from ..engine.language.sources import BYTE_ORDER_MARK
 from ..engine.plan.plan import Column, Plan
 from ..errors import ShardlogError
 from .directives import Transfer
@@ -27,33 +29,25 @@ _GZIP = b"\x1f\x8b"
 
 def read(store: Store, transfer: Transfer, plan: Plan) -> None:
     """Adds to a store the facts that a directive asks for. Raises ShardlogError."""
-    name = transfer.relation.name
-    if transfer.kind == "sqlite":
-        store.add(name, _sqlite(transfer, plan))
-        return
-    text, where = _text(transfer)
-    if transfer.kind in ("json", "jsonfile"):
-        store.add(name, _json(transfer, text, where, plan))
-        return
-    if transfer.headers and transfer.kind == "file":
-        text = text.partition("\n")[2]
-    if "\r" in text and not transfer.rfc4180:
-        text = text.replace("\r\n", "\n").removesuffix("\r")
-    columns = _at_once(transfer, text, plan)
-    if columns is None:
-        store.add(name, _one_by_one(transfer, text, where, plan))
-    else:
-        store.add_columns(name, columns)
-
-
-def _text(transfer: Transfer) -> tuple[str, str]:
-    """The text of a file or of standard input, and how it is called."""
     where = "<stdin>" if transfer.path is None else str(transfer.path)
+    try:
+        if transfer.kind == "sqlite":
+            store.add(transfer.relation.name, _sqlite(transfer, where, plan))
+        elif transfer.kind in ("json", "jsonfile"):
+            store.add(transfer.relation.name, _json(transfer, _text(transfer, where), where, plan))
+        else:
+            _add_lines(store, transfer, _text(transfer, where), where, plan)
+    except EngineError as error:  # what facts of any kind must be
+        raise ShardlogError(str(error), where=where) from None
+
+
+def _text(transfer: Transfer, where: str) -> str:
+    """The text of a file or of standard input."""
     try:
         data = sys.stdin.buffer.read() if transfer.path is None else transfer.path.read_bytes()
         if data.startswith(_GZIP):
             data = gzip.decompress(data)
-        return data.decode(), where
+        return data.decode().removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ShardlogError("not UTF-8", where=f"{where}:{line}", hint="expected text in UTF-8") from None
@@ -66,6 +60,18 @@ def _text(transfer: Transfer) -> tuple[str, str]:
 
 
 # ---- Lines of fields ------------------------------------------------------------------------------------
+
+
+def _add_lines(store: Store, transfer: Transfer, text: str, where: str, plan: Plan) -> None:
+    if transfer.headers and transfer.kind == "file":
+        text = text.partition("\n")[2]
+    if "\r" in text and not transfer.rfc4180:
+        text = text.replace("\r\n", "\n").removesuffix("\r")
+    columns = _at_once(transfer, text, plan)
+    if columns is None:
+        store.add(transfer.relation.name, _one_by_one(transfer, text, where, plan))
+    else:
+        store.add_columns(transfer.relation.name, columns)
 
 
 def _at_once(transfer: Transfer, text: str, plan: Plan) -> list[FactColumn] | None:
@@ -218,17 +224,23 @@ def _quoted_field(text: str, at: int, delimiter: str) -> tuple[str, int]:
 
 def _json(transfer: Transfer, text: str, where: str, plan: Plan) -> Rows:
     try:
-        found = json.loads(text)
+        return _json_rows(transfer, json.loads(text), where, plan)
     except RecursionError:
         raise ShardlogError("it is nested too deeply", where=where) from None
     except ValueError as error:
-        raise ShardlogError(f"not JSON: {error}", where=where) from None
+        told = str(error) if isinstance(error, json.JSONDecodeError) else "a number has too many digits"
+        raise ShardlogError(f"not JSON: {told}", where=where) from None
+
+
+def _json_rows(transfer: Transfer, found: Any, where: str, plan: Plan) -> Rows:
     if not isinstance(found, list):
         raise ShardlogError("expected a list of facts", where=where, hint="as in [[1, 2], [2, 3]]")
     rows = []
     for number, fact in enumerate(found):
         try:
-            rows.append(_from_json(transfer.relation.columns, fact, plan))
+            # Of a relation without columns a fact is written as null.
+            empty = fact is None and not transfer.relation.columns
+            rows.append(() if empty else _from_json(transfer.relation.columns, fact, plan))
         except ValueError as error:
             place = f"`{transfer.relation.name}`, fact {number}"
             raise ShardlogError(f"{place}: expected {error}", where=where) from None
@@ -244,33 +256,41 @@ def _from_json(columns: Sequence[Column], fact: Any, plan: Plan) -> tuple[Any, .
         fact = [fact[name] for name in names]
     if not isinstance(fact, list) or len(fact) != len(columns):
         raise ValueError(f"{len(columns)} values, found {json.dumps(fact)}")
-    return tuple(_json_value(column, value, plan) for column, value in zip(columns, fact, strict=True))
+    values: list[Any] = []
+    for column, value in zip(columns, fact, strict=True):
+        if column.type_name in plan.branches:
+            fields = _fields_of_branch(column, value, plan)
+            values.append((value[0], *_from_json(fields, value[1:], plan)))
+        elif column.type == "record":
+            fields = plan.records[column.type_name]
+            values.append(None if value is None else _from_json(fields, value, plan))
+        else:
+            values.append(_scalar(column, value))
+    return tuple(values)
 
 
-def _json_value(column: Column, value: Any, plan: Plan) -> Any:
-    if column.type_name in plan.branches:
-        return _json_branch(column, value, plan)
-    if column.type == "record":
-        return None if value is None else _from_json(plan.records[column.type_name], value, plan)
+def _scalar(column: Column, value: Any) -> Any:
+    """The value of a column that is not of records."""
     if column.type == "symbol":
-        fits = isinstance(value, str)
-    elif column.type == "float":
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-    else:
+        if isinstance(value, str):
+            return value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if column.type == "float":
+            with suppress(OverflowError):
+                return float(value)
         low, high = (0, 1 << 64) if column.type == "unsigned" else (-(1 << 63), 1 << 63)
-        fits = isinstance(value, int) and not isinstance(value, bool) and low <= value < high
-    if not fits:
-        raise ValueError(f"{EXPECTED[column.type]} for `{column.name}`, found {json.dumps(value)}")
-    return float(value) if column.type == "float" else value
+        if isinstance(value, int) and low <= value < high:
+            return value
+    raise ValueError(f"{EXPECTED[column.type]} for `{column.name}`, found {json.dumps(value)}")
 
 
-def _json_branch(column: Column, value: Any, plan: Plan) -> Any:
-    """The value of an algebraic data type: a list of the name of a branch and what it holds."""
+def _fields_of_branch(column: Column, value: Any, plan: Plan) -> Sequence[Column]:
+    """What is expected behind the name of a branch, with which the list of its value begins."""
     branches = plan.branches[column.type_name]
-    if not isinstance(value, list) or not value or value[0] not in branches:
-        known = " or ".join(json.dumps(name) for name in branches)
-        raise ValueError(f"a list that begins with {known}, found {json.dumps(value)}")
-    return (value[0], *_from_json(branches[value[0]].columns, value[1:], plan))
+    if isinstance(value, list) and value and isinstance(value[0], str) and value[0] in branches:
+        return branches[value[0]].columns
+    known = " or ".join(json.dumps(name) for name in branches)
+    raise ValueError(f"a list that begins with {known}, found {json.dumps(value)}")
 
 
 def _needed_for(transfer: Transfer) -> str:
@@ -282,28 +302,48 @@ def _needed_for(transfer: Transfer) -> str:
 # ---- SQLite ---------------------------------------------------------------------------------------------
 
 
-def _sqlite(transfer: Transfer, plan: Plan) -> Rows:
+def _sqlite(transfer: Transfer, path: str, plan: Plan) -> Rows:
     import sqlite3
 
-    columns, path = transfer.relation.columns, str(transfer.path)
+    columns = transfer.relation.columns
     if not Path(path).is_file():
         hint = _needed_for(transfer)
         raise ShardlogError("cannot read: No such file", where=path, hint=hint)
     table = transfer.name.replace('"', '""')
     try:
         with closing(sqlite3.connect(Path(path).absolute().as_uri() + "?mode=ro", uri=True)) as connection:
-            found = connection.execute(f'SELECT * FROM "{table}"').fetchall()
+            cursor = connection.execute(f'SELECT * FROM "{table}"')
+            width, found = len(cursor.description), cursor.fetchall()
     except sqlite3.Error as error:
         raise ShardlogError(f"cannot read `{transfer.name}`: {error}", where=path) from None
-    rows = []
-    for number, row in enumerate(found):
-        if len(row) < len(columns):
-            raise ShardlogError(
-                f"`{transfer.name}`: expected {len(columns)} columns, found {len(row)}", where=path
-            )
+    if width < len(columns):
+        message = f"`{transfer.name}`: expected {len(columns)} columns, found {width}"
+        raise ShardlogError(message, where=path)
+    return [_stored_row(transfer, number, row, path, plan) for number, row in enumerate(found)]
+
+
+def _stored_row(
+    transfer: Transfer, number: int, row: Sequence[Any], path: str, plan: Plan
+) -> tuple[Any, ...]:
+    values = []
+    for column, value in zip(transfer.relation.columns, row, strict=False):
         try:
-            values = zip(columns, row, strict=False)
-            rows.append(tuple(value_of(c, "" if v is None else str(v), plan) for c, v in values))
+            values.append(_stored(column, value, plan))
         except ValueError as error:
-            raise ShardlogError(f"`{transfer.name}`, row {number}: expected {error}", where=path) from None
-    return rows
+            raise ShardlogError(
+                f"column `{column.name}` of `{transfer.name}`, row {number}: "
+                f"expected {error}, found {value!r}",
+                where=path,
+            ) from None
+    return tuple(values)
+
+
+def _stored(column: Column, value: Any, plan: Plan) -> Any:
+    """The value of a column that a database has: it holds no NaN, and unsigned numbers as their bits."""
+    if value is None and column.type == "float":
+        return float("nan")
+    if column.type == "unsigned" and isinstance(value, int) and -(1 << 63) <= value < 0:
+        return value + (1 << 64)
+    if isinstance(value, bytes):
+        raise ValueError(EXPECTED[column.type])
+    return value_of(column, "" if value is None else str(value), plan)

@@ -10,17 +10,18 @@ from typing import Any
 from ..engine.analysis.types import plan_type
 from ..engine.evaluate import facts
 from ..engine.evaluate.branches import Branches
+from ..engine.evaluate.facts import DEEPEST
 from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.language.printing import literal_text
 from ..engine.language.syntax import Literal
-from ..engine.plan.plan import BranchFields, Column, Plan, Relation
+from ..engine.plan.plan import Column, Plan, Relation
 
-_DEEPEST = 500  # records in one another: the engine takes no deeper ones
-
-_NUMBER = re.compile(r"\s*[+-]?[0-9]+")
-_UNSIGNED = re.compile(r"0x[0-9a-fA-F]+|0b[01]+|\s*\+?[0-9]+")
+_SPACE = re.compile(r"\s*", re.ASCII)  # as in C: others are a part of a symbol
+_NUMBER = re.compile(r"\s*[+-]?0*[0-9]{1,19}(?![0-9])", re.ASCII)
+_UNSIGNED = re.compile(r"0x[0-9a-fA-F]+|0b[01]+|\s*\+?0*[0-9]{1,20}(?![0-9])", re.ASCII)
 _FLOAT = re.compile(
-    r"\s*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
+    r"\s*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)",
+    re.ASCII | re.IGNORECASE,
 )
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _NAME = re.compile(r"[\w?.]+")
@@ -32,19 +33,27 @@ EXPECTED = {**facts.EXPECTED, "record": "a record, as in [1, [a, nil]]"}
 
 
 def text_of(column: Column, value: Any, plan: Plan, symbol: Callable[[str], str] = str) -> str:
-    """A value of a column as Soufflé writes it to a file, with ``symbol`` for symbols inside of records."""
-    if column.type == "record":
-        if value is None:
-            return "nil"
-        if column.type_name in plan.branches:
-            name, *parts = value
-            columns = plan.branches[column.type_name][name].columns
-            pairs = zip(columns, parts, strict=True)
-            inside = ", ".join(_inner(field, part, plan, symbol) for field, part in pairs)
-            return f"${name}({inside})" if parts else f"${name}"
-        fields = zip(plan.records[column.type_name], value, strict=True)
-        return f"[{', '.join(_inner(field, part, plan, symbol) for field, part in fields)}]"
-    return float_text(value) if column.type == "float" else str(value)
+    """A value of a column as Soufflé writes it to a file, with ``symbol`` for symbols inside of records.
+
+    This, as all that goes through records, calls nothing but itself on its way down: Python's stack holds
+    that many.
+    """
+    if column.type == "float":
+        return float_text(value)
+    if column.type != "record":
+        return str(value)
+    if value is None:
+        return "nil"
+    branches = plan.branches.get(column.type_name)
+    opening, closing = "[", "]"
+    if branches is not None:
+        name, *value = value
+        opening, closing = (f"${name}(", ")") if value else (f"${name}", "")
+    fields = plan.records[column.type_name] if branches is None else branches[name].columns
+    texts = []
+    for field, part in zip(fields, value, strict=True):
+        texts.append(symbol(part) if field.type == "symbol" else text_of(field, part, plan, symbol))
+    return f"{opening}{', '.join(texts)}{closing}"
 
 
 def _inner(column: Column, value: Any, plan: Plan, symbol: Callable[[str], str]) -> str:
@@ -106,66 +115,57 @@ def value_of(column: Column, text: str, plan: Plan) -> Any:
     """The value of a column that a text stands for. Raises ValueError, which says what was expected."""
     if column.type == "symbol":
         return text
-    try:
-        value, end = _value_at(column, text, 0, plan, 0)
-    except OverflowError:
-        raise ValueError(EXPECTED[column.type]) from None
+    if column.type == "record":
+        (value,), end = _values_at([column], text, 0, plan)
+    else:
+        value, end = _SCALARS[column.type](text, 0)
     if end != len(text):
         raise ValueError(EXPECTED[column.type])
     return value
 
 
-def _value_at(column: Column, text: str, at: int, plan: Plan, depth: int) -> tuple[Any, int]:
-    """The value that begins at a place of a text, and where it ends."""
-    if column.type == "symbol":
-        if quoted := _QUOTED.match(text, at):
-            return re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL), quoted.end()
-        bare = _BARE.match(text, at)
-        assert bare is not None
-        return bare[0], bare.end()
-    if column.type == "record":
-        return _record_at(column, text, at, plan, depth)
-    read = {"number": _number, "unsigned": _unsigned, "float": _float}[column.type]
-    return read(text, at)
+def _values_at(
+    columns: Sequence[Column], text: str, at: int, plan: Plan, depth: int = 0
+) -> tuple[tuple[Any, ...], int]:
+    """The values of columns that stand in a text from a place on, and where they end."""
+    if depth > DEEPEST:
+        raise ValueError(f"a record of at most {DEEPEST} levels")
+    values: list[Any] = []
+    for i, column in enumerate(columns):
+        at = _past_space(text, _past(text, at, ",") if i else at)
+        if column.type != "record":
+            value, at = _SCALARS[column.type](text, at)
+        elif column.type_name in plan.branches:
+            name, at = _branch_at(column, text, at, plan)
+            fields, value = plan.branches[column.type_name][name].columns, ()
+            if fields or text.startswith("(", _past_space(text, at)):
+                value, at = _values_at(fields, text, _past(text, at, "("), plan, depth + 1)
+                at = _past(text, at, ")")
+            value = (name, *value)
+        elif text.startswith("nil", at):
+            value, at = None, at + 3
+        else:
+            fields = plan.records[column.type_name]
+            value, at = _values_at(fields, text, _past(text, at, "["), plan, depth + 1)
+            at = _past(text, at, "]")
+        values.append(value)
+    return tuple(values), at
 
 
-def _record_at(column: Column, text: str, at: int, plan: Plan, depth: int) -> tuple[Any, int]:
-    if depth > _DEEPEST:
-        raise ValueError(f"a record of at most {_DEEPEST} levels")
-    at = _past_space(text, at)
-    branches = plan.branches.get(column.type_name)
-    if branches is not None:
-        return _branch_at(branches, text, at, plan, depth)
-    if text.startswith("nil", at):
-        return None, at + 3
-    return _parts_at(plan.records[column.type_name], "[]", text, at, plan, depth)
-
-
-def _branch_at(
-    branches: Mapping[str, BranchFields], text: str, at: int, plan: Plan, depth: int
-) -> tuple[Any, int]:
-    at = _past(text, at, "$")
-    found = _NAME.match(text, at)
+def _branch_at(column: Column, text: str, at: int, plan: Plan) -> tuple[str, int]:
+    branches = plan.branches[column.type_name]
+    found = _NAME.match(text, _past(text, at, "$"))
     if not found or found[0] not in branches:
         raise ValueError(f"one of {', '.join(f'${name}' for name in branches)}")
-    columns = branches[found[0]].columns
-    if not columns and not text.startswith("(", _past_space(text, found.end())):
-        return (found[0],), found.end()
-    parts, at = _parts_at(columns, "()", text, found.end(), plan, depth)
-    return (found[0], *parts), at
+    return found[0], found.end()
 
 
-def _parts_at(
-    columns: Sequence[Column], brackets: str, text: str, at: int, plan: Plan, depth: int
-) -> tuple[tuple[Any, ...], int]:
-    at = _past(text, at, brackets[0])
-    values: list[Any] = []
-    for i, field in enumerate(columns):
-        if i:
-            at = _past(text, at, ",")
-        value, at = _value_at(field, text, _past_space(text, at), plan, depth + 1)
-        values.append(value)
-    return tuple(values), _past(text, at, brackets[1])
+def _symbol(text: str, at: int) -> tuple[str, int]:
+    if quoted := _QUOTED.match(text, at):
+        return re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL), quoted.end()
+    bare = _BARE.match(text, at)
+    assert bare is not None
+    return bare[0], bare.end()
 
 
 def _number(text: str, at: int) -> tuple[int, int]:
@@ -193,10 +193,18 @@ def _float(text: str, at: int) -> tuple[float, int]:
     return float(found[0]), found.end()
 
 
+_SCALARS: Mapping[str, Callable[[str, int], tuple[Any, int]]] = {
+    "number": _number,
+    "unsigned": _unsigned,
+    "float": _float,
+    "symbol": _symbol,
+}
+
+
 def _past_space(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
 
 
 def _past(text: str, at: int, character: str) -> int:
@@ -222,10 +230,10 @@ def fact_of(text: str, plan: Plan) -> tuple[Relation, tuple[Any, ...]]:
         raise unknown_relation(found[1], relations)
     relation = relations[found[1]]
     try:
-        row, end = _parts_at(relation.columns, "()", text, found.end() - 1, plan, 0)
-        if text[end:].strip() not in ("", "."):
+        row, end = _values_at(relation.columns, text, found.end(), plan)
+        if text[_past(text, end, ")") :].strip() not in ("", "."):
             raise ValueError("nothing behind it")
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         columns = ", ".join(f"{column.name}: {column.type_name}" for column in relation.columns)
         message = f"cannot read the fact {text!r} of {relation.name}({columns}): expected {error}"
         raise EngineError(message) from None

@@ -51,7 +51,8 @@ def _make_folder(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ShardlogError(f"cannot write: {error.strerror}", where=str(path.parent)) from None
+        reason = "Not a directory" if isinstance(error, FileExistsError) else error.strerror
+        raise ShardlogError(f"cannot write: {reason}", where=str(path.parent)) from None
 
 
 def _compressed(transfer: Transfer) -> bool:
@@ -79,7 +80,7 @@ def _text(transfer: Transfer, store: Store, symbols: Symbols, plan: Plan) -> Ite
 
 def _header(transfer: Transfer) -> str:
     names = [column.name for column in transfer.relation.columns]
-    return transfer.parameters.get("attributeNames") or transfer.parameters.get("delimiter", "\t").join(names)
+    return transfer.parameters.get("attributeNames") or transfer.delimiter.join(names)
 
 
 # ---- Lines of fields ------------------------------------------------------------------------------------
@@ -145,24 +146,25 @@ def _to_json(transfer: Transfer, store: Store, plan: Plan) -> Iterator[str]:
     yield "[" + ",\n".join(_json_row(columns, row, plan, named) for row in rows) + "]\n"
 
 
-def _json_row(columns: Sequence[Column], row: Sequence[Any], plan: Plan, named: bool) -> str:
-    parts = [_json_value(c, value, plan, named) for c, value in zip(columns, row, strict=True)]
-    if not named:
+def _json_row(
+    columns: Sequence[Column], row: Sequence[Any], plan: Plan, named: bool, branch: str | None = None
+) -> str:
+    """A list, which begins with the name of a branch where it is the value of one, or an object."""
+    parts = [] if branch is None else [json.dumps(branch)]
+    for column, value in zip(columns, row, strict=True):
+        if column.type_name in plan.branches:
+            fields = plan.branches[column.type_name][value[0]].columns
+            parts.append(_json_row(fields, value[1:], plan, named, value[0]))
+        elif column.type == "record" and value is not None:
+            parts.append(_json_row(plan.records[column.type_name], value, plan, named))
+        elif column.type == "float" and value == value // 1 and abs(value) < 1e15:
+            parts.append(str(int(value)))
+        else:
+            parts.append(json.dumps(value, ensure_ascii=False))
+    if not named or branch is not None:
         return f"[{', '.join(parts)}]"
     pairs = zip(columns, parts, strict=True)
     return f"{{{', '.join(f'{json.dumps(c.name)}: {part}' for c, part in pairs)}}}"
-
-
-def _json_value(column: Column, value: Any, plan: Plan, named: bool) -> str:
-    if column.type_name in plan.branches:
-        columns = plan.branches[column.type_name][value[0]].columns
-        parts = (_json_value(c, part, plan, named) for c, part in zip(columns, value[1:], strict=True))
-        return f"[{', '.join([json.dumps(value[0]), *parts])}]"
-    if column.type == "record" and value is not None:
-        return _json_row(plan.records[column.type_name], value, plan, named)
-    if column.type == "float" and value == value // 1 and abs(value) < 1e15:
-        return str(int(value))
-    return json.dumps(value, ensure_ascii=False)
 
 
 # ---- SQLite ---------------------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ def _to_sqlite(transfer: Transfer, path: Path, store: Store, plan: Plan) -> None
                 f"INSERT INTO {table} VALUES ({places})",
                 (
                     [
-                        numbers[text_of(c, v, plan)] if i in texts else _signed(v)
+                        numbers[text_of(c, v, plan, _escaped)] if i in texts else _signed(v)
                         for i, (c, v) in enumerate(zip(columns, row, strict=True))
                     ]
                     for row in rows
@@ -228,7 +230,7 @@ def _symbol_numbers(
     """The numbers of the texts in some columns, which are added to the table of symbols."""
     if not texts:
         return {}
-    wanted = dict.fromkeys(text_of(columns[i], row[i], plan) for row in rows for i in sorted(texts))
+    wanted = dict.fromkeys(text_of(columns[i], row[i], plan, _escaped) for row in rows for i in sorted(texts))
     connection.executemany(
         "INSERT OR IGNORE INTO __SymbolTable (symbol) VALUES (?)", ((text,) for text in wanted)
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LARGEST = 32 << 20  # bytes of a file of rules
+BYTE_ORDER_MARK = "\ufeff"  # with which some editors and spreadsheets begin a file
 
 
 class UnreadableError(Exception):
@@ -30,7 +31,9 @@ def decoded(data: bytes) -> str:
     if len(data) > LARGEST:
         raise UnreadableError(f"it is larger than {LARGEST >> 20} MiB")
     try:
-        return data.decode().replace("\r\n", "\n").replace("\r", "\n")  # as in text files
+        return (
+            data.decode().removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n").replace("\r", "\n")
+        )  # as in text files
     except UnicodeDecodeError:
         raise UnreadableError("it is not UTF-8") from None
 

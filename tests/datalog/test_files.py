@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 from shardlog.cli import main
+from shardlog.datalog import Program
+from shardlog.errors import shortened
 
 from ..support import tools
 from ..support.paths import PATHS_OF_FILES
@@ -21,6 +24,11 @@ SOUFFLE = tools.souffle()
 LIST = """.type List = [head: symbol, tail: List]
 .type Tree = Leaf {} | Node {left: Tree, name: symbol}
 """
+DEEP = '["a", ' * 500
+LEVELS = f"{'[a,' * 501}nil{']' * 501}"
+NOUGHTS = "0" * 400
+NINE = "9" + "0" * 5000  # more than Python takes
+X_OF_R = "column `x` of `r`: expected"
 
 
 class Folder:
@@ -92,6 +100,13 @@ READ: list[tuple[str, str, str, str]] = [
     ("x: number, y: symbol", "IO=jsonfile", '[[1, "a"], {"y": "b", "x": 2}]', "1\ta\n2\tb\n"),
     ("x: List, f: float", "IO=jsonfile", '[[["a", null], 1], [null, 2.5]]', "nil\t2.5\n[a, nil]\t1\n"),
     ("x: number", "IO=jsonfile", "[]", ""),
+    ("", "IO=jsonfile", "[null]", "()\n"),
+    ("x: float", "IO=jsonfile", "[[NaN], [1e400], [-0.0]]", "0\ninf\nnan\n"),
+    ("x: symbol", "", "\ufeffa\n", "a\n"),
+    ("x: number", "IO=jsonfile", "\ufeff[[1]]", "1\n"),
+    ("x: List", "", "[\u00a0, [\u2028,\vnil]]\n", "[\u00a0, [\u2028, nil]]\n"),
+    ("x: List", "", f"{'[a, ' * 500}nil{']' * 500}\n", f"{'[a, ' * 500}nil{']' * 500}\n"),
+    ("x: List", "IO=jsonfile", f"[[{DEEP}null{']' * 500}]]", f"{'[a, ' * 500}nil{']' * 500}\n"),
 ]  # fmt: skip
 
 
@@ -122,6 +137,7 @@ WRITTEN = [
     ("", "r.csv", LINES),
     ('headers=true, delimiter="|"', "r.csv", "u|f|l\n" + LINES.replace("\t", "|")),
     ("rfc4180=true", "r.csv", RFC4180),
+    ("rfc4180=true, headers=true", "r.csv", "u,f,l\n" + RFC4180),
     ("IO=jsonfile", "r.json", JSON),
     ("IO=jsonfile, format=object", "r.json", OBJECTS),
     ('filename="sub/other.txt"', "sub/other.txt", LINES),
@@ -149,6 +165,52 @@ def test_what_is_written_can_be_read(parameters: str, folder: Folder) -> None:
     given = ", ".join(filter(None, [parameters, f'filename="{name}"']))
     assert folder.run(f'{declared}.input r({given})\n.output r(filename="2")\n') == (0, "", "")
     assert folder.read("1") == folder.read("2") != ""
+
+
+HARD = [
+    (-(1 << 63), 1 << 63, math.nan, "", None, ("Leaf",)),
+    (-1, 1, -math.inf, " nil\t", ("", None), ("Node", ("Leaf",), "]), ")),
+    ((1 << 63) - 1, (1 << 64) - 1, 0.1, 'a"b",\r\n\\', (' "x\\', (",", None)), ("Node", ("Leaf",), '"\n')),
+]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    ["rfc4180=true", 'rfc4180=true, delimiter="]"', "IO=jsonfile", "IO=jsonfile, format=object", "IO=sqlite"],
+)
+def test_every_value_comes_back(parameters: str, tmp_path: Path) -> None:
+    declared = f"{LIST}.decl r(n: number, u: unsigned, f: float, s: symbol, l: List, t: Tree)\n"
+    parameters += ', filename="r"'
+    written = Program(f"{declared}.output r({parameters})\n")
+    written.add("r", HARD)
+    written.write_outputs(tmp_path)
+    found = Program(f"{declared}.input r({parameters})\n")
+    found.read_inputs(tmp_path)
+    assert repr(found.rows("r")) == repr(HARD)
+
+
+@pytest.mark.parametrize(
+    ("created", "said"),
+    [
+        ("TABLE r AS SELECT 1, 'two'", "column `y` of `r`, row 0: expected a number of 64 bits, found 'two'"),
+        (
+            "TABLE r AS SELECT 1, x'ff'",
+            r"column `y` of `r`, row 0: expected a number of 64 bits, found b'\xff'",
+        ),
+        ("TABLE r AS SELECT 1, NULL", "column `y` of `r`, row 0: expected a number of 64 bits, found None"),
+        ("TABLE r(x)", "`r`: expected 2 columns, found 1"),
+    ],
+)
+def test_tables_that_do_not_fit(created: str, said: str, folder: Folder) -> None:
+    with sqlite3.connect(folder.path / "r.sqlite") as connection:
+        connection.execute(f"CREATE {created}")
+    program = ".decl r(x: number, y: number)\n.input r(IO=sqlite)\n.output r\n"
+    assert folder.run(program) == (2, "", f"HERE/r.sqlite: error: {said}\n")
+
+
+def test_a_program_may_begin_with_a_byte_order_mark(folder: Folder) -> None:
+    assert folder.run("\ufeff.decl r(x: number)\nr(1).\n.output r\n") == (0, "", "")
+    assert folder.read("r.csv") == "1\n"
 
 
 def test_compressed_files_are_the_same_each_time(folder: Folder) -> None:
@@ -205,6 +267,21 @@ def test_options_of_explanations_alone(option: str, folder: Folder) -> None:
          "Compressed file ended before the end-of-stream marker was reached\n"),
         (".decl r(x: number)\n.input r(IO=jsonfile)\n", {"r__json": "[[1], [true]]"},
          "r.json: error: `r`, fact 1: expected a number of 64 bits for `x`, found true\n"),
+        (".decl r(x: symbol)\n.input r(IO=jsonfile)\n", {"r__json": '[["\\ud800"]]'},
+         "r.json: error: `r`, fact 0, column `x`: expected a text, found '\\ud800'\n"),
+        (".decl r(x: float)\n.input r(IO=jsonfile)\n", {"r__json": f"[[1{NOUGHTS}]]"},
+         f"r.json: error: {shortened(f'`r`, fact 0: expected a float for `x`, found 1{NOUGHTS}')}\n"),
+        (".decl r(x: number)\n.input r(IO=jsonfile)\n", {"r__json": f"[[{'1' * 5000}]]"},
+         "r.json: error: not JSON: a number has too many digits\n"),
+        (".decl r(x: number)\n.input r\n", {"r__facts": NINE},
+         f"r.facts:1: error: {shortened(f'{X_OF_R} a number of 64 bits, found {NINE!r}')}\n"),
+        (f"{LIST}.decl r(x: Tree)\n.input r(IO=jsonfile)\n", {"r__json": '[[[{"Leaf": 1}]]]'},
+         "r.json: error: `r`, fact 0: "
+         'expected a list that begins with "Leaf" or "Node", found [{"Leaf": 1}]\n'),
+        (f"{LIST}.decl r(x: List)\n.input r(IO=jsonfile)\n", {"r__json": f"[[{DEEP * 2}null{']' * 1000}]]"},
+         "r.json: error: it is nested too deeply\n"),
+        (f"{LIST}.decl r(x: List)\n.input r\n", {"r__facts": LEVELS},
+         f"r.facts:1: error: {shortened(f'{X_OF_R} a record of at most 500 levels, found {LEVELS!r}')}\n"),
         (".decl r(x: number)\n.input r(IO=sqlite)\n", {"r__sqlite": "no"},
          "r.sqlite: error: cannot read `r`: file is not a database\n"),
         (".type C = Red {} | Blue {}\n.decl r(x: C)\n.input r\n", {"r__facts": "$Green\n"},
@@ -261,7 +338,8 @@ def test_limits(folder: Folder) -> None:
 
 @pytest.mark.souffle
 @pytest.mark.parametrize(
-    ("columns", "parameters", "facts", "expected"), [r for r in READ if "json" not in r[1]]
+    ("columns", "parameters", "facts", "expected"),
+    [r for r in READ if "json" not in r[1] and not r[2].startswith("\ufeff")],
 )
 def test_souffle_reads_the_same(
     columns: str, parameters: str, facts: str, expected: str, folder: Folder
@@ -274,7 +352,8 @@ def test_souffle_reads_the_same(
 
 @pytest.mark.souffle
 @pytest.mark.parametrize(
-    ("parameters", "file", "expected"), [w for w in WRITTEN if "json" not in w[0] and "sub" not in w[1]]
+    ("parameters", "file", "expected"),
+    [w for w in WRITTEN if "json" not in w[0] and "sub" not in w[1] and "rfc4180=true, h" not in w[0]],
 )
 def test_souffle_writes_the_same(parameters: str, file: str, expected: str, folder: Folder) -> None:
     folder.write(p__dl=f"{DECLARED}.output r({parameters})\n")
