@@ -87,6 +87,8 @@ LOCAL = (
         "reads",
         "reads_backwards",
         "accumulates",
+        "reads_around",
+        "maps_along",
         "passes_partial",
         "picks",
         "picks_of",

@@ -36,7 +36,7 @@ WRITTEN = {  # by the partitioner, which does not ask what an op is called
             "pad",
             "partition_id",
         ),
-        *("replica_id", "reshape", "return", "select", "slice", "subtract"),
+        *("reduce", "replica_id", "reshape", "return", "select", "slice", "subtract"),
     )
 } | {"sdy.return"}
 ELSEWHERE = {  # ops that are written in another way somewhere

@@ -44,13 +44,20 @@ def stretch(read: Read, size: int, result_size: int, parts: int) -> Stretch:
     tile, dilation = -(-result_size // parts), read.dilation
     length = (tile - 1) * read.stride + read.extent
     begins = [part * tile * read.stride - read.low for part in range(parts)]
-    end = (result_size - 1) * read.stride - read.low + read.extent
+    ends = [(result_size - 1) * read.stride - read.low + read.extent] * parts
+    if read.around:
+        rows = [part * tile + read.low for part in range(parts)]  # the first of each part
+        first = [-(-(row - read.extent + 1) // read.stride) for row in rows]  # window
+        last = [(row + tile - 1) // read.stride for row in rows]
+        begins = [n * read.stride - read.low for n in first]
+        ends = [n * read.stride - read.low + read.extent for n in last]
+        length = max(end - begin for begin, end in zip(begins, ends, strict=True))
     if read.backwards:
-        begins, end = [size - (part + 1) * tile for part in range(parts)], size
+        begins, ends = [size - (part + 1) * tile for part in range(parts)], [size] * parts
     starts = tuple(-(-begin // dilation) for begin in begins)
-    rows = max(-(-(begin + length) // dilation) - start for begin, start in zip(begins, starts, strict=True))
-    end = end if read.last is None else min(end, read.last)
-    exchange = plan_exchange(size, parts, starts, max(rows, 1), -(-end // dilation), read.first)
+    count = max(-(-(begin + length) // dilation) - start for begin, start in zip(begins, starts, strict=True))
+    stops = tuple(-(-(end if read.last is None else min(end, read.last)) // dilation) for end in ends)
+    exchange = plan_exchange(size, parts, starts, max(count, 1), stops, read.first)
     offsets = tuple(b - (s - 1) * dilation - 1 for b, s in zip(begins, starts, strict=True))
     return Stretch(exchange, dilation, offsets, length)
 

@@ -19,6 +19,7 @@ from ..layouts import Shape
 Rows = list[tuple[Any, ...]]
 _KNOWN = WeakKeyDictionary[RuleBook, dict[tuple[str, ...], dict[Any, "Knowledge"]]]()  # by modes
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
+_READING = ("reads_backwards", "accumulates", "reads_around")  # how a window is read
 _ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
 
 
@@ -36,6 +37,7 @@ class Read:
     extent: int
     backwards: bool
     accumulates: bool  # of other parts only what they make together is needed
+    around: bool  # whole windows are read: all that reach into a part
     first: int = 0  # nothing before it is read
     last: int | None = None  # nor anything from it on, if there is such a row
 
@@ -264,6 +266,8 @@ class Reader:
         if not said["no_rule"]:
             for t, d, _, factor in said["maps"]:
                 maps[t][d].append(factor)
+            for t, d, factor in said["maps_along"]:
+                maps[t][d] = [factor]
         splits = frozenset(factor for (factor,) in said["splits"]) if not said["no_rule"] else frozenset()
         return Knowledge(
             lowering=said["lowers"][0][0],
@@ -283,8 +287,7 @@ class Reader:
             local_sizes=tuple(said["local_size"]),
             counts=tuple(said["counts"]),
             reads=tuple(
-                Read(*row, *(row[:2] in said[how] for how in ("reads_backwards", "accumulates")))
-                for row in sorted(said["reads"])
+                Read(*row, *(row[:2] in said[how] for how in _READING)) for row in sorted(said["reads"])
             ),
             passes={
                 way: frozenset(t for w, t in said["passes_partial"] if w == way)

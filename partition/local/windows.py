@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..building import Builder, element_of, shape_of
 from ..choice.choosing import Stretch, stretch
@@ -31,19 +33,28 @@ def _split(site: Site, slot: int) -> list[Read]:
     return [read for read in site.known.reads if read.slot == slot and _pieces(site, read)]
 
 
+def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
+    """The rows of an operand of which a device's part of the result is made, with ``fill`` for those that
+    are outside of the operand."""
+    builder, size, pieces = site.builder, site.size(read.slot, read.dim), _pieces(site, read)
+    plan, dim = _stretch(site, read).exchange, read.dim
+    starts, index = np.asarray(plan.starts), builder.axes.index(pieces)
+    if site.pieces(read.slot, dim):
+        found = exchange(builder, value, dim, pieces, plan)
+    else:
+        found = cut_out(builder, value, dim, plan, index)
+    if fill is not None and (starts.min() < 0 or starts.max() + plan.length > size):
+        found = _inside(builder, found, dim, size, starts[index], fill)
+    return found
+
+
 def _fetched(site: Site, value: Any, read: Read, fill: Any) -> Any:
     """The operand elements of which a device's part of the result is made, with ``fill`` for what is
     outside of the operand and between its elements."""
-    builder, size, pieces = site.builder, site.size(read.slot, read.dim), _pieces(site, read)
-    plan, dim = _stretch(site, read), read.dim
-    starts, index = np.asarray(plan.exchange.starts), builder.axes.index(pieces)
-    if site.pieces(read.slot, dim):
-        found = exchange(builder, value, dim, pieces, plan.exchange)
-    else:
-        found = cut_out(builder, value, dim, plan.exchange, index)
-    if fill is not None and (starts.min() < 0 or starts.max() + plan.exchange.length > size):
-        found = _inside(builder, found, dim, size, starts[index], fill)
+    builder, dim, plan = site.builder, read.dim, _stretch(site, read)
+    found = _rows(site, value, read, fill)
     if plan.dilation > 1:
+        index = builder.axes.index(_pieces(site, read))
         found = _spread_out(builder, found, dim, plan.dilation, fill)
         begin: list[Any] = [0] * len(shape_of(value))
         begin[dim] = builder.lookup(np.asarray(plan.offsets)[index])
@@ -247,6 +258,95 @@ def _windows(
     return list(made.results)
 
 
+def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
+    """The windows that reach into a device's part of the operand, with what they are given, and of the
+    result the part.
+
+    A row outside of the operand is like the nearest one inside, and what is given to it goes there: so
+    windows choose as if it were not there, even where all that they have is infinite, or not a number.
+    """
+    value, source, initial = operands
+    reads = _split(site, 0)
+    if not reads:
+        return parts(site, operands)
+    builder, name, count = site.builder, site.known.combine, site.size
+    neutral, edges = builder.neutral(name, element_of(value)), list[_Edges]()
+    for read in reads:
+        dim, index = read.dim, builder.axes.index(_pieces(site, read))
+        value = _rows(site, value, read, None)
+        (given,) = (r for r in _split(site, 1) if r.dim == dim)
+        source = _rows(site, source, given, neutral)
+        starts = np.asarray(_stretch(site, read).exchange.starts)[index]
+        end = (count(1, dim) - 1) * read.stride - read.low + read.extent  # of the last window
+        if read.low > 0 or end > count(0, dim):
+            edges.append(_Edges(builder, dim, count(0, dim), starts))
+            value = edges[-1].repeated(value)
+    made = builder.copy(site.op)
+    for i, operand in enumerate((value, source, neutral if edges else initial)):
+        made.operands[i] = operand
+    unpadded = _unpadded(site, range(len(shape_of(value))), {read.dim for read in reads}, "base_dilations")
+    for label, attribute in unpadded.items():
+        made.attributes[label] = attribute
+    (found,) = made.results
+    found.set_type(value.type)
+    for each in edges:
+        found = each.combined(found, name, neutral)
+    for read in reads:
+        index, plan = builder.axes.index(_pieces(site, read)), _stretch(site, read).exchange
+        tile = builder.axes.tile(count(0, read.dim), _pieces(site, read))
+        begin: list[Any] = [0] * len(shape_of(found))
+        begin[read.dim] = builder.lookup(index * tile - np.asarray(plan.starts)[index])
+        sizes = [tile if d == read.dim else n for d, n in enumerate(shape_of(found))]
+        found = builder.cut(found, begin, sizes)
+    return [builder.binary(name, found, builder.spread(initial, shape_of(found))) if edges else found]
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """The first and the last row of a dimension of so many, in stretches that begin at ``starts``."""
+
+    builder: Builder
+    dim: int
+    size: int
+    starts: npt.NDArray[np.int64]  # of each device
+
+    def _where(self, direction: str, row: int, shape: Sequence[int]) -> Any:
+        builder = self.builder
+        places = builder.places(shape, self.dim, builder.lookup(self.starts))
+        return builder.compare(direction, places, builder.splat(str(row), builder.i32, shape))
+
+    def _spread(self, row: Any, dims: Sequence[int], shape: Sequence[int]) -> Any:
+        attributes = {"broadcast_dimensions": self.builder.integers(dims)}
+        type_ = self.builder.tensor(shape, element_of(row))
+        return self.builder.one("stablehlo.broadcast_in_dim", [row], type_, attributes)
+
+    def repeated(self, value: Any) -> Any:
+        """A tensor with these rows in place of those before and behind them."""
+        shape = shape_of(value)
+        for direction, row in (("LT", 0), ("GT", self.size - 1)):
+            begin: list[Any] = [0] * len(shape)
+            begin[self.dim] = self.builder.lookup(np.clip(row - self.starts, 0, shape[self.dim] - 1))
+            edge = self.builder.cut(value, begin, [1 if d == self.dim else n for d, n in enumerate(shape)])
+            edge = self._spread(edge, range(len(shape)), shape)
+            value = self.builder.select(self._where(direction, row, shape), edge, value)
+        return value
+
+    def combined(self, value: Any, name: str, neutral: Any) -> Any:
+        """A tensor with what is before and behind these rows combined with them."""
+        builder, shape, found = self.builder, shape_of(value), value
+        others, nothing = [d for d in range(len(shape)) if d != self.dim], builder.spread(neutral, shape)
+        type_ = builder.tensor([shape[d] for d in others], element_of(value))
+        for direction, row in (("LT", 0), ("GT", self.size - 1)):
+            outside = builder.select(self._where(direction, row, shape), value, nothing)
+            attributes = {"dimensions": builder.integers([self.dim])}
+            reduced = builder.op("stablehlo.reduce", [outside, neutral], [type_], attributes, 1)
+            builder.combination(reduced.regions[0], name, element_of(value))
+            edge = self._spread(reduced.results[0], others, shape)
+            more = builder.select(self._where("EQ", row, shape), edge, nothing)
+            found = builder.binary(name, found, more)
+        return found
+
+
 def convolution(site: Site, operands: list[Any]) -> list[Any]:
     """The windows over the stretch of the input that a device needs, with zeros outside of it."""
     reads = _split(site, 0)
@@ -285,5 +385,6 @@ WINDOWS = {
     "reverse": reverse,
     "concatenate": concatenate,
     "reduce_window": reduce_window,
+    "select_and_scatter": select_and_scatter,
     "convolution": convolution,
 }

@@ -72,11 +72,11 @@ class Exchange:
 
 @cache
 def plan_exchange(
-    size: int, parts: int, starts: tuple[int, ...], length: int, end: int, begin: int = 0
+    size: int, parts: int, starts: tuple[int, ...], length: int, ends: tuple[int, ...], begin: int = 0
 ) -> Exchange:
     """The exchange of a dimension of ``size`` rows in ``parts`` parts, of which part i needs ``length``
-    rows from ``starts[i]`` on, as far as they are in the range from ``begin`` to ``end``. Rows outside of the
-    dimension belong to no part.
+    rows from ``starts[i]`` on, as far as they are in the range from ``begin`` to ``ends[i]``. Rows outside of
+    the dimension belong to no part.
 
     Parts send to those at one distance in a round, or, where that is fewer rows, each to the next one
     that is not served yet.
@@ -85,7 +85,7 @@ def plan_exchange(
     overlaps: dict[Pair, tuple[int, int]] = {}
     first: dict[int, int] = {}
     for target, start in enumerate(starts):
-        low, high = max(start, begin), min(start + length, size, end)
+        low, high = max(start, begin), min(start + length, size, ends[target])
         for source in range(low // tile, -(-high // tile)) if low < high else ():
             overlaps[source, target] = max(low, source * tile), min(high, (source + 1) * tile)
             first.setdefault(target, source)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 import shardlog
+from jaxlib.mlir import ir
+from shardlog.importers.sources.text import make_context
 from shardlog.partition.choice.choosing import stretch
 from shardlog.partition.choice.knowledge import Read
 from shardlog.partition.reshards.exchange import Round
 from shardlog.tests.support.programs import array
 
-from .running import run_partitioned
+from .running import run_partitioned, run_whole
 
 DILATED = """
 sdy.mesh @mesh = <["a"=8]>
@@ -59,7 +62,9 @@ def test_rows_past_the_end_of_a_result_are_not_fetched() -> None:
 
 def exchanged(result_size: int, size: int, parts: int) -> tuple[Round, ...]:
     """What parts send for a slice from the first row on."""
-    read = Read(0, 0, 0, stride=1, low=0, dilation=1, extent=1, backwards=False, accumulates=False)
+    read = Read(
+        0, 0, 0, stride=1, low=0, dilation=1, extent=1, backwards=False, accumulates=False, around=False
+    )
     return stretch(read, size, result_size, parts).exchange.rounds
 
 
@@ -140,3 +145,84 @@ def test_permutations_in_which_a_device_sends_again_count_each() -> None:
 
     result = shardlog.run(jax.jit(before).lower(array((8, 16), "data", "model")))
     assert [each.kind for each in result.partition().collectives] == ["all-gather"]
+
+
+def given_to_selected(
+    shape: tuple[int, ...], windows: list[tuple[int, ...]], sharded: str, how: tuple[str, str]
+) -> str:
+    """What ``how`` windows select is given to, and combined by; a window has a size, a stride, and what it is
+    padded by."""
+    selects, combines = how
+    count = [
+        (n + low + high - size) // stride + 1
+        for n, (size, stride, low, high) in zip(shape, windows, strict=True)
+    ]
+    sizes, strides, *_ = zip(*windows, strict=True)
+    padding = ", ".join(f"[{low}, {high}]" for *_, low, high in windows)
+    whole, given = (f"tensor<{'x'.join(map(str, n))}xf32>" for n in (shape, count))
+    held = f"sdy.sharding = #sdy.sharding<@mesh, [{sharded}]>"
+    return f"""
+sdy.mesh @mesh = <["a"=2, "b"=4]>
+func.func @main(%x: {whole} {{{held}}}, %s: {given} {{{held}}}) -> ({whole} {{{held}}}) {{
+  %i = stablehlo.constant dense<0.0> : tensor<f32>
+  %r = "stablehlo.select_and_scatter"(%x, %s, %i) <{{
+    window_dimensions = array<i64: {", ".join(map(str, sizes))}>,
+    padding = dense<[{padding}]> : tensor<{len(shape)}x2xi64>,
+    window_strides = array<i64: {", ".join(map(str, strides))}>
+  }}> ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.compare {selects}, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }}, {{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.{combines} %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }}) : ({whole}, {given}, tensor<f32>) -> {whole}
+  return %r : {whole}
+}}
+"""
+
+
+def selecting(seed: int) -> tuple[str, list[Any]]:
+    """A program whose windows select, and its operands, of which many are the same, and some no numbers."""
+    draw = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in draw.integers(6, 21, 2))
+    windows = list[tuple[int, ...]]()
+    for _ in shape:
+        size = int(draw.integers(1, 5))
+        windows.append((size, int(draw.integers(1, size + 1)), *(int(n) for n in draw.integers(0, size, 2))))
+    sharded = draw.choice(['{"a"}, {"b"}', '{"a", "b"}, {}', '{}, {"b"}', '{"b"}, {"a"}'])
+    how = str(draw.choice(["GE", "GT", "LE", "LT"])), str(draw.choice(["add", "maximum"]))
+    text = given_to_selected(shape, windows, str(sharded), how)
+    count = [
+        (n + low + high - size) // stride + 1
+        for n, (size, stride, low, high) in zip(shape, windows, strict=True)
+    ]
+    x = draw.choice(
+        [0, 1, 2, 2.5, -1, np.inf, -np.inf, np.nan], shape, p=[0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.15, 0.05]
+    )
+    return text, [x.astype(np.float32), draw.integers(-9, 9, count).astype(np.float32)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_select_as_in_the_whole(seed: int) -> None:
+    text, operands = selecting(seed)
+    result = shardlog.run(text)
+    with make_context():
+        (expected,) = run_whole(ir.Module.parse(re.sub(r" {sdy.sharding = .*?>}", "", text)), operands)
+    for keep in (True, False):
+        (got,) = run_partitioned(result, result.partition("replica", keep_shardings=keep), operands)
+        np.testing.assert_array_equal(got, expected)
+
+
+POOLS = {"aligned": (2, 2, 0, 0), "overlapping": (3, 2, 0, 1), "everywhere": (3, 1, 1, 1)}
+
+
+@pytest.mark.parametrize(("window", "rows"), [*zip(POOLS.values(), (0, 4, 6), strict=True)], ids=POOLS)
+def test_windows_that_select_send_the_rows_that_lie_between_parts(
+    window: tuple[int, int, int, int], rows: int
+) -> None:
+    text = given_to_selected((32, 8), [window, (1, 1, 0, 0)], '{"b"}, {}', ("GE", "add"))
+    program = shardlog.run(text).partition(keep_shardings=True)
+    assert {each.kind for each in program.collectives} <= {"collective-permute"}
+    assert sum(each.bytes for each in program.collectives) == rows * 8 * 4
