@@ -126,8 +126,7 @@ _NUMBERS: tuple[Any, ...] = (_GATHER, _SCATTER, stablehlo.ConvDimensionNumbers)
 
 def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
     """The op on other operands, with other attributes, its results in their local shapes."""
-    builder, op = site.builder, site.op
-    made = builder.copy(op)
+    made = copied(site)
     for i, value in enumerate(operands):
         made.operands[i] = value
     held = made.attributes
@@ -137,21 +136,31 @@ def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | N
             result.set_type(type_)
     for name, value in (attributes or {}).items():
         held[name] = value
-    if len(made.regions):
-        _recapture(made, site.captured)
     return results
 
 
-def _recapture(made: Any, captured: Callable[[Any], Any | None]) -> None:
-    """Values from outside of the regions of an op become those of the new program."""
+def copied(site: Site) -> Any:
+    """A copy of the op, in whose regions values from outside are those of the new program, made before it."""
+    op, outside = site.op.operation, dict[Any, Any]()
 
-    def visit(inner: Any) -> ir.WalkResult:
-        for i, value in enumerate(inner.operands):
-            if inner != made and (found := captured(value)) is not None:
-                inner.operands[i] = found
+    def find(inner: Any) -> ir.WalkResult:
+        for value in inner.operands if inner != op else ():
+            if value not in outside and (local := site.captured(value)) is not None:
+                outside[value] = local
         return ir.WalkResult.ADVANCE
 
-    made.walk(visit)
+    def replace(inner: Any) -> ir.WalkResult:
+        for i, value in enumerate(inner.operands):
+            if inner != made.operation and value in outside:
+                inner.operands[i] = outside[value]
+        return ir.WalkResult.ADVANCE
+
+    if len(op.regions):
+        op.walk(find)
+    made = site.builder.copy(op)
+    if outside:
+        made.operation.walk(replace)
+    return made
 
 
 def parts(site: Site, operands: list[Any]) -> list[Any]:
@@ -177,7 +186,7 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
         row = builder.tensor([1, *shape_of(value)], element_of(value))
         all_parts.append(gathered(builder, builder.one("stablehlo.reshape", [value], row), partial, 0))
     initial = operands[len(operands) // 2 :]
-    made = builder.copy(site.op)
+    made = copied(site)
     for i, value in enumerate([*all_parts, *initial]):
         made.operands[i] = value
     made.attributes["dimensions"] = builder.integers([0])
@@ -433,7 +442,7 @@ def transform(site: Site, operands: list[Any]) -> list[Any]:
     along = len(list(site.op.attributes["fft_length"]))
     rows = [prod(shape[:-along])] if len(shape) > along else []
     value = _in_order(builder, value, [*rows, *shape[-along:]])
-    made = builder.copy(site.op)
+    made = copied(site)
     made.operands[0] = value
     (found,) = made.results
     found.set_type(builder.tensor([*rows, *whole[-along:]], element_of(found)))

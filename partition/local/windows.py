@@ -15,7 +15,7 @@ from ..choice.choosing import Stretch, stretch
 from ..choice.knowledge import Read
 from ..layouts import Pieces
 from ..reshards.exchange import Exchange, Round, beside, cut_out, exchange, received
-from .local import Site, clone, gathered, own, parts, picked_dims
+from .local import Site, clone, copied, gathered, own, parts, picked_dims
 
 
 def _pieces(site: Site, read: Read) -> Pieces:
@@ -246,7 +246,7 @@ def _windows(
     builder, shape = site.builder, shape_of(values[0])
     padding = np.zeros((len(shape), 2), np.int64)
     padding[dim] = low, high
-    made = builder.copy(site.op)
+    made = copied(site)
     for i, value in enumerate((*values, *initial)):
         made.operands[i] = value
     sizes = [n if d == dim else 1 for d, n in enumerate(shape)]
