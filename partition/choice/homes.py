@@ -373,6 +373,9 @@ class Homes:
                 if shape is None or t in spot.free:
                     continue
                 result = known.roles[t] == "result"
+                if same[t] >= 0 and any(read.slot == t for read in known.reads):
+                    tables[same[t]][w] += self._read(number, way, t, domains[t])
+                    continue
                 price, rounds = exchanged.get(t, (0.0, 0.0))
                 base[w] += price + self.planner.prices.once * rounds
                 if result:
@@ -384,6 +387,25 @@ class Homes:
                 else:
                     tables[same[t]][w] += prices
         return base * spot.weight, [table * spot.weight for table in tables.values()]
+
+    def _read(self, number: int, way: Way, t: int, domain: int) -> Floats:
+        """What each place of an operand costs an op that reads stretches of it: of what is whole they are cut
+        out, and else exchanged."""
+        known, _, held, free, _ = self.spots[number]
+        dims = {read.dim for read in known.reads if read.slot == t}
+        found: dict[frozenset[int], Floats] = {}
+        costs = list[float]()
+        for place, (home, *_) in enumerate(self._domains[domain]):
+            whole = frozenset(d for d in dims if not home.dims[d])
+            if whole not in found:
+                needed = self.chooser.layouts(known, (*held[:t], home, *held[t + 1 :]), free, way)
+                price, rounds = self.chooser.exchanged(known, needed).get(t, (0.0, 0.0))
+                prices = self._domains.prices(
+                    known.shapes[t] or (), known.widths[t], needed[t], domain, False
+                )
+                found[whole] = prices + price + self.planner.prices.once * rounds
+            costs.append(float(found[whole][place]))
+        return np.asarray(costs)
 
     def _alone(self, memory: float) -> Floats:
         """What each layout of each value costs on its own: where it is needed otherwise, and the memory that

@@ -281,7 +281,7 @@ def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
         if read.low > 0 or end > count(0, dim):
             edges.append(_Edges(builder, dim, count(0, dim), starts))
             value = edges[-1].repeated(value)
-    made = builder.copy(site.op)
+    made = copied(site)
     for i, operand in enumerate((value, source, neutral if edges else initial)):
         made.operands[i] = operand
     unpadded = _unpadded(site, range(len(shape_of(value))), {read.dim for read in reads}, "base_dilations")

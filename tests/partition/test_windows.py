@@ -226,3 +226,31 @@ def test_windows_that_select_send_the_rows_that_lie_between_parts(
     program = shardlog.run(text).partition(keep_shardings=True)
     assert {each.kind for each in program.collectives} <= {"collective-permute"}
     assert sum(each.bytes for each in program.collectives) == rows * 8 * 4
+
+
+# Propagation leaves what the function takes whole, as 31 rows are not divisible.
+ENDS = """
+sdy.mesh @mesh = <["a"=4]>
+#rows = #sdy.sharding<@mesh, [{"a"}, {}]>
+func.func @main(%x: tensor<32x4xf32> {sdy.sharding = #rows}) -> (tensor<32x4xf32> {sdy.sharding = #rows}) {
+  %0 = stablehlo.slice %x [1:32, 0:4] : (tensor<32x4xf32>) -> tensor<31x4xf32>
+  %1 = stablehlo.slice %x [0:31, 0:4] : (tensor<32x4xf32>) -> tensor<31x4xf32>
+  %2 = stablehlo.subtract %0, %1 : tensor<31x4xf32>
+  %3 = call @padded(%2) : (tensor<31x4xf32>) -> tensor<32x4xf32>
+  return %3 : tensor<32x4xf32>
+}
+func.func private @padded(%x: tensor<31x4xf32>) -> tensor<32x4xf32> {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.pad %x, %0, low = [0, 0], high = [1, 0], interior = [0, 0] : (tensor<31x4xf32>, tensor<f32>) -> tensor<32x4xf32>
+  return %1 : tensor<32x4xf32>
+}
+"""  # noqa: E501
+
+
+def test_what_windows_read_may_live_in_parts_where_propagation_left_it_whole() -> None:
+    result = shardlog.run(ENDS)
+    program = result.partition()
+    assert [(c.kind, c.bytes) for c in program.collectives] == [("collective-permute", 4 * 4)]
+    x = np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32)
+    (got,) = run_partitioned(result, result.partition("replica"), [x])
+    np.testing.assert_array_equal(got, np.pad(np.diff(x, axis=0), ((0, 1), (0, 0))))
