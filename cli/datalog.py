@@ -72,28 +72,27 @@ def program_of(options: argparse.Namespace, threads: int = 1, **how: Any) -> Pro
 
 
 def _datalog(options: argparse.Namespace) -> None:
-    if options.json and not (options.explain or options.explain_not):
+    fact = options.explain if options.explain_not is None else options.explain_not
+    if options.json and fact is None:
         raise ShardlogError("--json is of explanations", hint="add --explain FACT or --explain-not FACT")
-    if options.depth is not None and not options.explain:
+    if options.depth is not None and options.explain is None:
         raise ShardlogError("--depth is of proofs", hint="add --explain FACT")
     souffle = options.backend == "souffle"
     program = program_of(
         options,
         options.jobs,
         backend="auto" if souffle else options.backend,
-        magic=not (options.explain or options.explain_not or options.duckdb),
+        magic=fact is None and options.duckdb is None,
     )
     if souffle:
         _souffle(options)
         return
-    fact = options.explain or options.explain_not
-    needed = [program.relation_of(fact)] if fact else None if options.duckdb else program.outputs
-    program.read_inputs(options.fact_dir, needed)
-    if options.explain or options.explain_not:
-        _explain(program, options)
+    if fact is not None:
+        _explain(program, fact, options)
         return
+    program.read_inputs(options.fact_dir, program.outputs if options.duckdb is None else None)
     program.run_outputs()
-    if options.duckdb:
+    if options.duckdb is not None:
         program.write_duckdb(options.duckdb)
     program.write_outputs(None if options.output_dir == "-" else options.output_dir)
 
@@ -103,7 +102,7 @@ def _souffle(options: argparse.Namespace) -> None:
     from ..datalog.souffle import run_souffle
 
     for name in ("explain", "explain_not", "duckdb", "limits"):
-        if getattr(options, name):
+        if getattr(options, name) not in (None, options.parser.get_default(name)):
             flag = f"--{name.replace('_', '-')}"
             raise ShardlogError(f"{flag} is not for --backend souffle", hint="leave one of them out")
     folder = None if options.output_dir == "-" else options.output_dir
@@ -111,10 +110,11 @@ def _souffle(options: argparse.Namespace) -> None:
         warn(line)
 
 
-def _explain(program: Program, options: argparse.Namespace) -> None:
-    fact: str = options.explain or options.explain_not
-    program.run(program.relation_of(fact))
-    if options.explain:
+def _explain(program: Program, fact: str, options: argparse.Namespace) -> None:
+    relation = program.relation_of(fact)
+    program.read_inputs(options.fact_dir, [relation])
+    program.run(relation)
+    if options.explain is not None:
         from ..datalog.explanations import LEVELS
 
         depth = LEVELS if options.depth is None else options.depth

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
 from pathlib import Path
+from threading import RLock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -31,12 +33,33 @@ if TYPE_CHECKING:
     from ..engine.plan.compiler import Written
     from ..engine.provenance.search import Search
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 TEXT = "program"  # the name of a program that is given as text, in messages
 
 
+def _in_turn(method: Callable[Concatenate[Program, P], T]) -> Callable[Concatenate[Program, P], T]:
+    """The method, of which there is one call at a time: other threads wait. Raises EngineError where it is
+    called within a call, as from a handler of a signal, which could wait for ever."""
+
+    @wraps(method)
+    def called(self: Program, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._turn:
+            if self._busy:
+                raise EngineError("the program is in the middle of another call of the same thread")
+            try:
+                self._busy = True
+                return method(self, *args, **kwargs)
+            finally:
+                self._busy = False
+
+    return called
+
+
 class Program:
-    """A Datalog program with facts and what follows from them.
+    """A Datalog program with facts and what follows from them. Several threads may use it: their calls take
+    turns.
 
     ``source`` is a Path or the name of a file, which ends in ".dl", or the text of a program. Files may
     include what is in their folder or in one of ``include_from``. The limits hold for each evaluation.
@@ -62,6 +85,7 @@ class Program:
         self._inside = self._program.store(backend)
         plan = self._program.plan
         self._store: Store = BranchStore(self._inside, plan) if plan.branches else self._inside
+        self._turn, self._busy = RLock(), False
         self._given: set[str] = set()  # relations to which facts were added
         self._symbols: Array = np.empty(0, object)
         self._written: Written | None = None
@@ -86,10 +110,15 @@ class Program:
         table or what exports one; columns count by their order. A column of symbols may be of texts,
         fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
         """
-        add = adding(self.relation_named(relation), facts)
+        # Before its turn: what gives facts may ask the program.
+        self._add(relation, adding(self.relation_named(relation), facts))
+
+    @_in_turn
+    def _add(self, relation: str, add: Callable[[Store], None]) -> None:
         add(self._store)
         self._given.add(relation)
 
+    @_in_turn
     def run(self, *relations: str, limits: Limits | None = None) -> None:
         """Computes all relations, or these ones and what they depend on.
 
@@ -101,6 +130,7 @@ class Program:
         self._proofs, self._runs = None, self._runs + 1
         self._store.evaluate(names, limits or self.limits)
 
+    @_in_turn
     def profile(self, *relations: str, limits: Limits | None = None) -> Profile:
         """As ``run``; returns what it took, rule by rule and round by round."""
         names = [self.relation_named(name).name for name in relations] or list(self.relations)
@@ -109,6 +139,7 @@ class Program:
         noted = self._store.profile(names, limits or self.limits)
         return profile_of(noted, self._program.plan, perf_counter() - start)
 
+    @_in_turn
     def write_duckdb(self, path: str | Path) -> None:
         """Writes the relations as of the last run, those that it computed and those of facts, as tables of a
         DuckDB database, which keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError."""
@@ -116,7 +147,7 @@ class Program:
         write_duckdb(
             Path(path),
             (
-                (relation, self.table(name) if relation.columns else self.count(name) > 0)
+                (relation, self._table(relation) if relation.columns else self._store.count(name) > 0)
                 for name, relation in self.relations.items()
                 if name in complete
             ),
@@ -126,6 +157,7 @@ class Program:
         """What is no error, but rarely meant: the first ones of each file, in the order of the text."""
         return sorted([*self._program.warnings, *directives.unknown_parameters(self._program.plan)])
 
+    @_in_turn
     def read_inputs(self, folder: str | Path = ".", needed_by: Collection[str] | None = None) -> None:
         """Adds the facts that ``.input`` asks for: files by default RELATION.facts in ``folder``; with
         ``needed_by`` only facts that these relations depend on. Raises ShardlogError where a file cannot be
@@ -142,6 +174,7 @@ class Program:
         if self._program.outputs:
             self.run(*self._program.outputs)
 
+    @_in_turn
     def write_outputs(self, folder: str | Path | None = ".") -> None:
         """Writes what ``.output`` and ``.printsize`` ask for: files by default RELATION.csv in ``folder``, or
         to the standard output where it is None. Either all files are written or none. Raises
@@ -150,26 +183,33 @@ class Program:
         transfers = directives.outputs(plan, None if folder is None else Path(folder))
         write(transfers, self._store, self._all_symbols, plan)
 
+    @_in_turn
     def relation(self, name: str) -> Array:
         """The tuples of a relation as of the last run, sorted: a structured array with a field per column of
         type int64, uint64, float64 or object, for texts and records (tuples and None)."""
         relation = self.relation_named(name)
         return tables.structured(relation, self._store, self._all_symbols)
 
+    @_in_turn
     def table(self, name: str) -> pyarrow.Table:
         """The same as an Arrow table; symbols are dictionary-encoded texts, and so are records, written as in
         a program. Needs pyarrow."""
-        relation = self.relation_named(name)
+        return self._table(self.relation_named(name))
+
+    def _table(self, relation: Relation) -> pyarrow.Table:
         return tables.arrow(relation, self._store, self._all_symbols, self._program.plan)
 
+    @_in_turn
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         """The same as a list of tuples."""
         return self._store.rows(self.relation_named(name).name)
 
+    @_in_turn
     def count(self, name: str) -> int:
         """How many tuples a relation has as of the last run."""
         return self._store.count(self.relation_named(name).name)
 
+    @_in_turn
     def query(self, body: str, limits: Limits | None = None) -> Array:
         """The solutions of the body of a rule, as in ``query("path(1, x), !blocked(x)")``: a structured array
         with a field for each variable, sorted.
@@ -186,6 +226,7 @@ class Program:
         (answer,) = (relation for relation in plan.relations if relation.output)
         return tables.from_rows(answer, list(Branches(plan).outward(answer, rows)) if plan.branches else rows)
 
+    @_in_turn
     def explain(self, fact: str, depth: int | None = LEVELS) -> Explanation:
         """Why a tuple of the last run holds, as in ``explain("path(1, 5)")``: a proof of the least height.
         Steps more than ``depth`` rules away are left open: explain these to go on. With None none is.
@@ -200,6 +241,7 @@ class Program:
         height = self._search.height(relation.name, row)
         return Explanation(proof, height, self._search.rules, Texts(self._program.plan))
 
+    @_in_turn
     def explain_not(self, fact: str) -> WhyNot:
         """Why a tuple does not hold as of the last run: how far each rule gets. Raises EngineError for what
         is no tuple of the program, or holds."""

@@ -247,6 +247,15 @@ def test_options_of_explanations_alone(option: str, folder: Folder) -> None:
     assert (status, f"{option.split()[0]} is of" in err) == (2, True)
 
 
+@pytest.mark.parametrize("option", ["--explain", "--explain-not"])
+@pytest.mark.parametrize("backend", ["auto", "souffle"])
+def test_an_empty_fact_is_none(option: str, backend: str, folder: Folder) -> None:
+    status, _, err = folder.run(".decl r(x: number)\nr(1).\n.output r\n", option, "", "--backend", backend)
+    wrong = "cannot read the fact ''" if backend == "auto" else f"{option} is not for --backend souffle"
+    assert (status, wrong in err) == (2, True)
+    assert not (folder.path / "r.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("program", "facts", "said"),
     [

@@ -53,6 +53,33 @@ def test_on_the_command_line_nothing_is_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["p.dl"]
 
 
+IN_A_HANDLER = f"""
+import signal
+from shardlog.datalog import EngineError, Program
+program = Program({ENDLESS!r})
+def ask(*_):
+    try:
+        program.count("up")
+    except EngineError as error:
+        print(error)
+    raise KeyboardInterrupt
+signal.signal(signal.SIGPROF, ask)
+try:
+    signal.setitimer(signal.ITIMER_PROF, 0.2)  # of processor time: the program is running then
+    program.run()
+except KeyboardInterrupt:
+    print("stopped with", program.count("one"))
+"""
+
+
+def test_a_handler_of_a_signal_cannot_ask(tmp_path: Path) -> None:
+    pytest.importorskip("shardlog.engine._core")
+    command = [sys.executable, "-c", IN_A_HANDLER]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    said = "the program is in the middle of another call of the same thread\nstopped with 1\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")
+
+
 def test_the_search_for_a_proof_is_interrupted() -> None:
     pytest.importorskip("shardlog.engine._core")
     program = Program(

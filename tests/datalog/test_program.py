@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,41 @@ def test_other_threads_run_meanwhile() -> None:
         counted += 1
     assert counted > 100
     assert program.count("path") == 700 * 700
+
+
+def test_threads_take_turns() -> None:
+    pytest.importorskip("shardlog.engine._core")
+    program = Program(PATHS + ".decl text(x: symbol)\ntext(to_string(x)) :- path(x, _).\n")
+
+    def ask() -> list[int]:
+        found = []
+        while writer.is_alive():
+            for text in program.relation("text")["x"]:
+                assert text == str(int(text))
+            rows = program.rows("path")
+            found.append(len(program.query("path(x, y)")))
+            for x, y in rows[-1:]:
+                assert program.explain(f"path({x}, {y})").height >= 1
+            assert len(program.table("text")) <= 60
+        return found
+
+    def grow() -> None:
+        for i in range(60):
+            program.add("edge", [(i, j) for j in range(i + 1, i + 4)])
+            program.run()
+
+    writer = threading.Thread(target=grow)
+    with ThreadPoolExecutor(2) as pool:
+        writer.start()
+        found = [future.result() for future in (pool.submit(ask), pool.submit(ask))]
+    assert all(counts == sorted(counts) for counts in found)
+
+
+def test_what_gives_facts_may_ask_the_program(backend: Any) -> None:
+    program = Program(PATHS, backend=backend)
+    program.add("edge", [(1, 2)])
+    program.add("edge", ((y, x) for name in ["edge"] for x, y in program.rows(name)))
+    assert program.rows("edge") == [(1, 2), (2, 1)]
 
 
 def test_a_query_takes_the_facts_as_they_are(backend: Any) -> None:
