@@ -146,7 +146,7 @@ def _add_documents(ls: RuleServer) -> None:
         ls.library.opened[path] = ls.workspace.get_text_document(uri).source
         ls.changes[path] = change = ls.changes.get(path, 0) + 1
         await asyncio.sleep(_SECONDS)
-        if ls.changes[path] == change:
+        if ls.changes.get(path) == change:  # or it was changed again, or closed
             await publish(uri)
 
     async def publish(uri: str) -> None:
@@ -176,11 +176,12 @@ def _add_documents(ls: RuleServer) -> None:
         await check(params.text_document.uri)
 
     @ls.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    def _closed(params: lsp.DidCloseTextDocumentParams) -> None:
+    async def _closed(params: lsp.DidCloseTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
         ls.library.opened.pop(path, None)
         ls.changes.pop(path, None)
         ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(params.text_document.uri, []))
+        await publish(params.text_document.uri)  # others have it as it is on disk now
 
 
 def _meet(ls: RuleServer, path: Path, other: Path) -> bool:

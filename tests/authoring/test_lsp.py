@@ -36,6 +36,7 @@ class Editor:
         self.client, self.folder = client, folder
         self.texts: dict[str, str] = {}
         self.told: dict[str, list[lsp.Diagnostic]] = {}
+        self.messages: list[str] = []  # that are shown to the user
         self.event = asyncio.Event()
 
     def uri(self, name: str) -> str:
@@ -51,6 +52,10 @@ class Editor:
         document = lsp.VersionedTextDocumentIdentifier(2, self.uri(name))
         change = lsp.TextDocumentContentChangeWholeDocument(text)
         self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, [change]))
+
+    def close(self, name: str) -> None:
+        document = lsp.TextDocumentIdentifier(self.uri(name))
+        self.client.text_document_did_close(lsp.DidCloseTextDocumentParams(document))
 
     def at(self, name: str, text: str, into: int = 0) -> dict[str, Any]:
         """The document, and the position of a text in it."""
@@ -92,7 +97,11 @@ def talk(folder: Path, conversation: Callable[[Editor], Awaitable[None]]) -> Non
             editor.told[params.uri] = list(params.diagnostics)
             editor.event.set()
 
+        def shown(params: lsp.ShowMessageParams) -> None:
+            editor.messages.append(params.message)
+
         client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(told)
+        client.feature(lsp.WINDOW_SHOW_MESSAGE)(shown)
         folders = [lsp.WorkspaceFolder(folder.as_uri(), "rules")]
         capabilities = lsp.ClientCapabilities()
         await client.initialize_async(
@@ -156,6 +165,23 @@ def test_a_file_is_checked_as_a_part_of_the_program_that_includes_it(tmp_path: P
         editor.change("edges.dl", EDGES.replace("to: node", "to: node, length: number"))
         assert (2, 0, 4, "`edge` has 3 columns, not 2") in await editor.errors("edges.dl")
         assert (4, 14, 18, "`edge` has 3 columns, not 2") in await editor.errors("main.dl")
+
+    talk(tmp_path, conversation)
+
+
+def test_a_file_that_is_closed_is_as_it_is_on_disk(tmp_path: Path) -> None:
+    (tmp_path / "edges.dl").write_text(EDGES)
+
+    async def conversation(editor: Editor) -> None:
+        editor.open("main.dl", MAIN)
+        assert await editor.errors("main.dl") == []
+        editor.open("edges.dl", EDGES.replace("edge(from", "edgy(from"))
+        assert await editor.errors("main.dl") != []
+        editor.change("edges.dl", "")
+        editor.close("edges.dl")
+        assert await editor.errors("edges.dl") == []
+        assert await editor.errors("main.dl") == []
+        assert editor.messages == []
 
     talk(tmp_path, conversation)
 
