@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from math import isinf
+from math import isfinite, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .partitioned import Partitioned
 
 Arrays = list[Any]
+_NOISE = 4.0  # times what a result changes by where inputs change by the last bit
 _FLAG = "xla_force_host_platform_device_count"
 _NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
 
@@ -216,7 +217,8 @@ def compare(
     """The results of a partitioned program beside those of the program on the first of the devices.
 
     How far a result may be off follows from how much is summed up on the way to it, and from how much it
-    changes where the inputs change by the last bit. A program with manual computations, which are for several
+    changes where the inputs change by the last bit: by several times that, as what would be zero but for
+    rounding is. A program with manual computations, which are for several
     devices, is partitioned by XLA instead.
     """
     arguments, results = boundary(result)
@@ -228,7 +230,9 @@ def compare(
     for value, rounding, mine, theirs, other in zip(results, allowed, outputs, expected, nudged, strict=True):
         eps, limit = eps_of(value.element), 0.0
         if eps and rounding:
-            limit = rounding * min(max(1.0, _difference(other, theirs) / eps), eps**-0.5)
+            nudge = _difference(other, theirs)
+            limit = rounding * min(max(1.0, nudge / eps), eps**-0.5)
+            limit = max(limit, _NOISE * nudge) if isfinite(nudge) else limit
         found.append(Comparison(value.name, value.type, _difference(mine, theirs), limit))
     return tuple(found)
 

@@ -65,6 +65,19 @@ def check(text: str) -> None:
     assert wrong == []
 
 
+def test_what_would_be_zero_but_for_rounding_may_be_anything_of_its_size() -> None:
+    x = np.random.default_rng(0).random(4096).astype(np.float32)
+    result = shardlog.run(jax.jit(lambda x: jnp.sum(jax.nn.softmax(x)) - 1).lower(x))
+    devices = jax.devices("cpu")[:1]
+    expected = np.asarray(result.compile(devices)(x))
+
+    def right(factor: float) -> bool:
+        (one,) = compare(result, devices, [x], [np.float32(factor) * expected])
+        return one.right
+
+    assert right(1) and right(2) and right(-0.5) and not right(1000)
+
+
 # XLA does not take these, or computes other values when it partitions them along what it would not choose.
 BEYOND_XLA = {"convolution", "dynamic", "fft", "gather", "reduce", "scatter", "top_k"}
 
