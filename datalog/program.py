@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from pathlib import Path
@@ -233,6 +234,8 @@ class Program:
 
         Raises EngineError for what is no tuple of the program, or does not hold.
         """
+        if depth is not None and not 0 <= depth <= sys.maxsize:
+            raise EngineError(f"the depth is {depth}; expected a number from 0 on, or None")
         relation, row = self._fact(fact)
         proof = self._search.proof(relation.name, row, depth)
         if proof is None:

@@ -84,6 +84,13 @@ def kind_of(term: Term, kinds: Mapping[str, str], types: Types) -> str | None:
     return None
 
 
+def cast_functor(term: Cast, kinds: Mapping[str, str], types: Types) -> str | None:
+    """The functor that gives a cast number the bits that a value of another type has; None where it has them
+    as it is."""
+    inside, kind = kind_of(term.value, kinds, types), types.kinds[term.type_name]
+    return f"as_{kind}" if kind in _NUMERIC and inside not in (None, kind) else None
+
+
 def argument_kinds(term: Call | Record, kind: str, kinds: Mapping[str, str], types: Types) -> tuple[str, ...]:
     """The kinds of the arguments of a term of a kind. The clause must be checked."""
     if isinstance(term, Record):
@@ -193,15 +200,7 @@ class Inference:
         if isinstance(term, Record):
             return self._visit_record(term, expected)
         if isinstance(term, Cast):
-            self._visit(term.value, None)
-            kind = self._types.kinds.get(term.type_name)
-            if kind is None:
-                hint = partial(did_you_mean, term.type_name, self._types.kinds)
-                self._reporter.error("E0201", term.at, f"unknown type `{term.type_name}`", hint)
-                return expected
-            if self._final and isinstance(term.value, Constant) and kind not in PRIMITIVES:
-                self._mismatch(term.value.at, f"`{term.value.value}`", term.value.kind, kind)
-            return self._agree(term.at, f"`as(..., {term.type_name})`", kind, expected)
+            return self._visit_cast(term, expected)
         if isinstance(term, Aggregate):
             return self._visit_aggregate(term, expected)
         if isinstance(term, Branch):
@@ -211,6 +210,19 @@ class Inference:
         if isinstance(term, Round):
             return self._agree(term.at, "`recursive_iteration_cnt()`", "unsigned", expected)
         return self._visit_call(term, expected)
+
+    def _visit_cast(self, term: Cast, expected: str | None) -> str | None:
+        kind = self._types.kinds.get(term.type_name)
+        # A constant has the type that it is taken as.
+        inside = self._visit(term.value, kind if isinstance(term.value, Constant) else None)
+        if kind is None:
+            hint = partial(did_you_mean, term.type_name, self._types.kinds)
+            self._reporter.error("E0201", term.at, f"unknown type `{term.type_name}`", hint)
+            return expected
+        has_bits = inside in PRIMITIVES and kind in _NUMERIC
+        if self._final and not (inside in (None, kind) or has_bits or isinstance(term.value, Constant)):
+            self._reporter.error("E0301", term.at, f"{_a(inside)} cannot be taken as {_a(kind)}")
+        return self._agree(term.at, f"`as(..., {term.type_name})`", kind, expected)
 
     def _visit_branch(self, term: Branch, expected: str | None) -> str | None:
         branch = self._types.branches.get(term.name)

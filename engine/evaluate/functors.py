@@ -11,9 +11,10 @@ Symbols are compared by code point. ``strlen`` and ``substr`` count code points;
 start is negative or beyond the end, and stops at the end. ``to_string`` of a float has six decimals, as C's
 "%f". ``to_number``, ``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign, integers
 also hexadecimal (0x) and binary (0b) ones, floats a point and an exponent; anything else raises EngineError.
-A float becomes an integer by truncation (saturating, NaN is 0). ``ord`` is the value itself as a ``number``;
-of a symbol it is what ``ordinal`` says; equal records have equal numbers. ``match(pattern, text)`` matches
-the whole text; with a pattern that is no regular expression neither it nor its negation holds.
+A float becomes an integer by truncation (saturating, NaN is 0); ``as`` keeps the bits of a number. ``ord`` is
+the value itself as a ``number``; of a symbol it is what ``ordinal`` says; equal records have equal numbers.
+``match(pattern, text)`` matches the whole text; with a pattern that is no regular expression neither it nor
+its negation holds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any, cast
@@ -188,7 +190,16 @@ def _ord(value: Value, kind: str) -> int:
     return _to_integer(value, kind, "number")
 
 
+def _as(value: Value, kind: str, result: str) -> Value:
+    """The number of a type that has the bits of a number of another."""
+    bits = struct.pack("<d", value) if kind == "float" else struct.pack("<Q", value & _MASK)
+    return wrap(struct.unpack("<d" if result == "float" else "<Q", bits)[0], result)
+
+
 _CONVERSIONS: dict[str, Callable[[Value, str], Value]] = {
+    "as_number": lambda value, kind: _as(value, kind, "number"),
+    "as_unsigned": lambda value, kind: _as(value, kind, "unsigned"),
+    "as_float": lambda value, kind: _as(value, kind, "float"),
     "to_number": lambda value, kind: _to_integer(value, kind, "number"),
     "to_unsigned": lambda value, kind: _to_integer(value, kind, "unsigned"),
     "to_float": _to_float,

@@ -31,6 +31,14 @@ class Limits:
     seconds: float | None = None
     threads: int = 1
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            fits = value is None or (isinstance(value, int | float) and value >= 0)
+            if fits and value is not None and name != "seconds":
+                fits = isinstance(value, int) and value < 1 << 63
+            if not fits:
+                raise EngineError(f"the limit {name} is {value!r}; expected a number from 0 on, or None")
+
     def changed(self, text: str) -> Limits:
         """These limits with those in ``text``, as in "tuples=1000000,memory=2G,seconds=10"; "none" is without
         limit. Raises EngineError."""

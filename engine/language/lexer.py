@@ -48,6 +48,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
+_HALF = re.compile("[\ud800-\udfff]")  # which texts in Python may hold, and no file
 _ESCAPES = {
     '"': '"', "'": "'", "\\": "\\",
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
@@ -82,6 +83,8 @@ def tokenize(text: str, start: int, reporter: Reporter, *, as_written: bool = Fa
     sentences: dict[int, list[str]] = {}
     comments: dict[int, list[int]] = {}
     add_kind, add_text, add_place, keywords = kinds.append, texts.append, places.append, KEYWORDS
+    if not text.isascii() and (half := _HALF.search(text)):
+        reporter.error("E0101", start + half.start(), "half of a character")
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         assert kind is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..analysis.checks import check_aggregates, check_atoms, check_fact, check_grounded
 from ..analysis.declarations import check_no_files, declare_once, declared_relations, directives_of
 from ..analysis.domains import check_domains, declared_domains
-from ..analysis.inference import Inference, argument_kinds, kind_of
+from ..analysis.inference import Inference, argument_kinds, cast_functor, kind_of
 from ..analysis.keys import check_key, drop_key
 from ..analysis.projections import Projections
 from ..analysis.scopes import resolve
@@ -21,7 +21,7 @@ from ..language import syntax as ast
 from ..language.diagnostics import Diagnostic, EngineError, MutedReporter, Reporter, did_you_mean
 from ..language.reading import Reader
 from ..language.sources import Sources
-from ..language.syntax import Aggregate, Atom, Call, Clause, Module, RelationDeclaration, Text
+from ..language.syntax import Aggregate, Atom, Call, Cast, Clause, Module, RelationDeclaration, Text
 from ..language.walk import all_terms
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
@@ -278,7 +278,8 @@ class _Compiler:
 
     def written_out(self) -> Written:
         """The clauses that give tuples, in the order of the text."""
-        found, kinds_of_clauses, kinds_of_calls = [], [], {}
+        found, kinds_of_clauses = [], []
+        kinds_of_calls: dict[tuple[int, str], str] = {}
         for clause, kinds in unfolded(self.written, paired=False):
             if not clause.subsumes:
                 found.append((self.source(clause.text), uncounted(clause)))
@@ -289,6 +290,9 @@ class _Compiler:
                         kind = kind_of(term, kinds, self.types) or "number"
                         kind = argument_kinds(term, kind, kinds, self.types)[0]
                         kinds_of_calls[term.at, term.name] = plan_type(kind)
+                    elif isinstance(term, Cast):
+                        if functor := cast_functor(term, kinds, self.types):
+                            kinds_of_calls[term.at, "as"] = functor
                     elif isinstance(term, Aggregate):
                         kind = kind_of(term, kinds, self.types) or "number"
                         kinds_of_calls[term.at, term.function] = plan_type(kind)

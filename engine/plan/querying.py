@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TypeVar
 
-from ..language.diagnostics import DatalogError
+from ..language.diagnostics import DatalogError, Diagnostic
 from .cache import Request
 from .compiler import compile_goal, written_clauses
 from .plan import Plan
@@ -30,6 +30,10 @@ def compile_query(
     while answer in relations:
         answer += "_"
     written = _in_query(lambda: written_clauses(_asking(request, answer, {}, body)))
+    for source, clause in written.clauses:
+        if source.file == QUERY and clause.head.name != answer:
+            message = "a query is the body of one rule: nothing may stand behind it"
+            raise DatalogError([Diagnostic(QUERY, max(1, source.line - 1), 1, "E0102", message)])
     found = [
         kinds
         for kinds, (_, clause) in zip(written.kinds, written.clauses, strict=True)

@@ -351,7 +351,12 @@ class Matcher(NamedTuple):
         if isinstance(term, Record):
             return tuple(self.value(t, bindings) for t in term.args)
         if isinstance(term, Cast):
-            return self.value(term.value, bindings)
+            value = self.value(term.value, bindings)
+            functor = self.rules.types.get((term.at, "as"))
+            if functor is None:
+                return value
+            number = self.rules.ordinal(value) if isinstance(value, str) else value
+            return call(functor, _KINDS[type(number)], [number])
         if isinstance(term, Call):
             args = [self.value(t, bindings) for t in term.args]
             kind = self.rules.types.get((term.at, term.name)) or _KINDS[type(args[0])]

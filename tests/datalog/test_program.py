@@ -334,6 +334,28 @@ def test_a_query_with_an_error_and_one_that_takes_too_much(backend: Any) -> None
     assert program.count("path") == 900
 
 
+@pytest.mark.parametrize("more", ["path(7, 7)", "blocked(1)", "path(x, 7) :- edge(x, _)"])
+def test_a_query_is_one_body(more: str, backend: Any) -> None:
+    program = Program(PATHS + ".decl blocked(x: number)\n", backend=backend)
+    with pytest.raises(DatalogError, match=r"query:2:1: error\[E0102\]: a query is the body of one rule"):
+        program.query(f"path(x, y).\n{more}")
+
+
+def test_half_a_character_in_a_text(backend: Any) -> None:
+    with pytest.raises(DatalogError, match=r"program:2:4: error\[E0101\]: half of a character"):
+        Program('.decl r(x: symbol)\nr("\ud800").\n', backend=backend)
+    with pytest.raises(DatalogError, match=r"query:1:10: error\[E0101\]: half of a character"):
+        Program(PATHS, backend=backend).query('path(x, "\ud800")')
+
+
+@pytest.mark.parametrize("depth", [-1, 1 << 70])
+def test_a_depth_that_is_none(depth: int, backend: Any) -> None:
+    program = Program(PATHS, backend=backend)
+    program.add("edge", [(1, 2)])
+    with pytest.raises(EngineError, match=f"the depth is {depth}; expected a number"):
+        program.explain("edge(1, 2)", depth)
+
+
 # Everything that may or may not go on from what was found before.
 ALL = """
 .decl edge(x: number, y: number)

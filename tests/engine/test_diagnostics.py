@@ -38,6 +38,34 @@ ERRORS = {
           hint: close it with */
         """,
     ),
+    "casts": (
+        """
+        .type Pair = [a:number, b:number]
+        .decl r(x:number, s:symbol, p:Pair, u:unsigned)
+        r(1, as(1, symbol), nil, as(-1, unsigned)).
+        r(as(p, number), as(x, symbol), as(s, Pair), as(1.5, unsigned)) :- r(x, s, p, _).
+        """,
+        """
+        t.dl:3:9: error[E0301]: `1` is a number, but a symbol is expected here
+            r(1, as(1, symbol), nil, as(-1, unsigned)).
+                    ^
+        t.dl:3:29: error[E0103]: -1 does not fit into an unsigned
+            r(1, as(1, symbol), nil, as(-1, unsigned)).
+                                        ^
+        t.dl:4:3: error[E0301]: a record of type `Pair` cannot be taken as a number
+            r(as(p, number), as(x, symbol), as(s, Pair), as(1.5, unsigned)) :- r(x, s, p, _).
+              ^
+        t.dl:4:18: error[E0301]: a number cannot be taken as a symbol
+            r(as(p, number), as(x, symbol), as(s, Pair), as(1.5, unsigned)) :- r(x, s, p, _).
+                             ^
+        t.dl:4:33: error[E0301]: a symbol cannot be taken as a record of type `Pair`
+            r(as(p, number), as(x, symbol), as(s, Pair), as(1.5, unsigned)) :- r(x, s, p, _).
+                                            ^
+        t.dl:4:49: error[E0301]: `1.5` is a float, but an unsigned is expected here
+            r(as(p, number), as(x, symbol), as(s, Pair), as(1.5, unsigned)) :- r(x, s, p, _).
+                                                            ^
+        """,
+    ),
     "character that means nothing": (
         ".decl r(x:number) & .decl q(x:number)",
         """

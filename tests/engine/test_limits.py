@@ -125,6 +125,15 @@ def test_the_agenda_keeps_to_the_limits_of_its_solver(backend: Any) -> None:
         agenda.explain(agenda.static({}), [content], ["becomes"])
 
 
+@pytest.mark.parametrize(
+    "limit", [{"tuples": -1}, {"memory": 1.5}, {"seconds": float("nan")}, {"threads": 1 << 63}]
+)
+def test_what_is_no_limit(limit: dict[str, Any]) -> None:
+    ((name, value),) = limit.items()
+    with pytest.raises(EngineError, match=f"the limit {name} is {value}; expected a number from 0 on"):
+        Limits(**limit)
+
+
 def test_limits_are_read_from_text() -> None:
     assert Limits(tuples=5).changed("memory=2G, seconds=1.5") == Limits(5, 2 << 30, 1.5)
     assert Limits(5, 6, 7).changed("tuples=none,memory=16k") == Limits(None, 16 << 10, 7)

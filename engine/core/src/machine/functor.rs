@@ -38,6 +38,9 @@ pub enum Functor {
     ToUnsigned,
     ToFloat,
     ToText,
+    /// The number of another type that has the same bits.
+    AsInteger,
+    AsFloat,
 }
 
 impl Functor {
@@ -73,6 +76,8 @@ impl Functor {
             "to_unsigned" => Functor::ToUnsigned,
             "to_float" => Functor::ToFloat,
             "to_string" => Functor::ToText,
+            "as_number" | "as_unsigned" => Functor::AsInteger,
+            "as_float" => Functor::AsFloat,
             _ => return None,
         })
     }
@@ -129,6 +134,8 @@ impl Functor {
                     },
                 )
             }
+            (Functor::AsInteger, _) => Ok(a),
+            (Functor::AsFloat, _) => Ok(float_word(float(a))),
             (Functor::ToNumber | Functor::ToUnsigned | Functor::ToFloat | Functor::ToText, _)
             | (Functor::Ordinal, _) => self.convert(kind, a, values),
             (_, Type::Float) => Ok(float_word(self.float(float(a), float(b)))),
