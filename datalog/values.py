@@ -12,9 +12,12 @@ from ..engine.evaluate import facts
 from ..engine.evaluate.branches import Branches
 from ..engine.evaluate.facts import DEEPEST
 from ..engine.language.diagnostics import EngineError, unknown_relation
+from ..engine.language.lexer import ESCAPES
 from ..engine.language.printing import literal_text
 from ..engine.language.syntax import Literal
 from ..engine.plan.plan import Column, Plan, Relation
+
+Scalars = Mapping[str, Callable[[str, int], tuple[Any, int]]]  # what reads the values of types
 
 _SPACE = re.compile(r"\s*", re.ASCII)  # as in C: others are a part of a symbol
 _NUMBER = re.compile(r"\s*[+-]?0*[0-9]{1,19}(?![0-9])", re.ASCII)
@@ -24,6 +27,7 @@ _FLOAT = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _NAME = re.compile(r"[\w?.]+")
 _BARE = re.compile(r"[^,\])]*")
 EXPECTED = {**facts.EXPECTED, "record": "a record, as in [1, [a, nil]]"}
@@ -125,28 +129,35 @@ def value_of(column: Column, text: str, plan: Plan) -> Any:
 
 
 def _values_at(
-    columns: Sequence[Column], text: str, at: int, plan: Plan, depth: int = 0
+    columns: Sequence[Column],
+    text: str,
+    at: int,
+    plan: Plan,
+    depth: int = 0,
+    scalars: Scalars | None = None,
 ) -> tuple[tuple[Any, ...], int]:
-    """The values of columns that stand in a text from a place on, and where they end."""
+    """The values of columns that stand in a text from a place on, and where they end; ``scalars`` reads what
+    are no records, if not as in files."""
+    scalars = scalars or _SCALARS
     if depth > DEEPEST:
         raise ValueError(f"a record of at most {DEEPEST} levels")
     values: list[Any] = []
     for i, column in enumerate(columns):
         at = _past_space(text, _past(text, at, ",") if i else at)
         if column.type != "record":
-            value, at = _SCALARS[column.type](text, at)
+            value, at = scalars[column.type](text, at)
         elif column.type_name in plan.branches:
             name, at = _branch_at(column, text, at, plan)
             fields, value = plan.branches[column.type_name][name].columns, ()
             if fields or text.startswith("(", _past_space(text, at)):
-                value, at = _values_at(fields, text, _past(text, at, "("), plan, depth + 1)
+                value, at = _values_at(fields, text, _past(text, at, "("), plan, depth + 1, scalars)
                 at = _past(text, at, ")")
             value = (name, *value)
         elif text.startswith("nil", at):
             value, at = None, at + 3
         else:
             fields = plan.records[column.type_name]
-            value, at = _values_at(fields, text, _past(text, at, "["), plan, depth + 1)
+            value, at = _values_at(fields, text, _past(text, at, "["), plan, depth + 1, scalars)
             at = _past(text, at, "]")
         values.append(value)
     return tuple(values), at
@@ -193,7 +204,19 @@ def _float(text: str, at: int) -> tuple[float, int]:
     return float(found[0]), found.end()
 
 
-_SCALARS: Mapping[str, Callable[[str, int], tuple[Any, int]]] = {
+def _literal(text: str, at: int) -> tuple[str, int]:
+    """A symbol as explanations show it, or without quotes."""
+    quoted = _QUOTED.match(text, at)
+    if quoted is None:
+        return _symbol(text, at)
+
+    def unescaped(found: re.Match[str]) -> str:
+        return chr(int(found[1], 16)) if found[1] else ESCAPES.get(found[2], found[2])
+
+    return _ESCAPED.sub(unescaped, quoted[1]), quoted.end()
+
+
+_SCALARS: Scalars = {
     "number": _number,
     "unsigned": _unsigned,
     "float": _float,
@@ -230,7 +253,8 @@ def fact_of(text: str, plan: Plan) -> tuple[Relation, tuple[Any, ...]]:
         raise unknown_relation(found[1], relations)
     relation = relations[found[1]]
     try:
-        row, end = _values_at(relation.columns, text, found.end(), plan)
+        scalars = {**_SCALARS, "symbol": _literal}
+        row, end = _values_at(relation.columns, text, found.end(), plan, scalars=scalars)
         if text[_past(text, end, ")") :].strip() not in ("", "."):
             raise ValueError("nothing behind it")
     except ValueError as error:

@@ -49,7 +49,7 @@ _TOKEN = re.compile(
 )
 
 _HALF = re.compile("[\ud800-\udfff]")  # which texts in Python may hold, and no file
-_ESCAPES = {
+ESCAPES = {
     '"': '"', "'": "'", "\\": "\\",
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
 }  # fmt: skip
@@ -156,13 +156,13 @@ def unescape(literal: str, at: int, reporter: Reporter) -> str:
         return body
 
     def replace(match: re.Match[str]) -> str:
-        if match[1] not in _ESCAPES:
+        if match[1] not in ESCAPES:
             reporter.error(
                 "E0102",
                 at + 1 + match.start(),
                 f"unknown escape sequence `\\{match[1]}`",
                 "write \\\\ for a backslash; known are \\\" \\' \\\\ \\a \\b \\f \\n \\r \\t \\v",
             )
-        return _ESCAPES.get(match[1], "")
+        return ESCAPES.get(match[1], "")
 
     return re.sub(r"\\(.)", replace, body, flags=re.DOTALL)

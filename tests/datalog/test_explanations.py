@@ -28,6 +28,22 @@ def paths(backend: Any) -> Program:
     return program
 
 
+SYMBOLS = ["a\nb\t\r", 'a"b\\', "\x00\x1b\x7f", "nil", " x ", "\a\v", "é😀\u2028", "u0041", "\\n", "", ", ]"]
+
+
+@pytest.mark.parametrize("text", SYMBOLS)
+def test_what_is_shown_can_be_asked_for(text: str, backend: Any) -> None:
+    types = (
+        ".type List = [head: symbol, tail: List]\n.type Tree = Leaf {} | Node {left: Tree, name: symbol}\n"
+    )
+    rules = ".decl r(n: number, x: symbol, l: List, t: Tree)\n.decl s(n: number)\ns(n) :- r(n, _, _, _).\n"
+    program = Program(types + rules, backend=backend)
+    program.add("r", [(1, text, (text, (text, None)), ("Node", ("Node", ("Leaf",), text), text))])
+    program.run()
+    (fact,) = (step["fact"] for step in program.explain("s(1)").as_json()["steps"][1:])
+    assert program.explain(fact).fact == fact
+
+
 def test_a_proof_is_of_least_height(paths: Program) -> None:
     found = paths.explain("path(1, 4)")
     assert found.height == 2
