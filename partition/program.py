@@ -303,13 +303,15 @@ class Partitioner(Values):
         numbers: Sequence[int],
         given: tuple[Sequence[Any], Sequence[Any], Sequence[Layout]],
         homes: Sequence[Layout],
+        beside: Any = None,
     ) -> None:
         """Takes values that an op hands on to their homes. ``given``: what becomes of which they are, the
-        local values, and their layouts."""
+        local values, and their layouts. ``beside``: an op of the block in which they are, inside of the op."""
         homes = self.settled(values, homes)
         for value, number, home, source, local, layout in zip(values, numbers, homes, *given, strict=True):
             self.define(number, value.type, layout, local, home)
-            purpose = Purpose(op, len(op.operands), source, start=layout, to=value, chosen=True)
+            slot = len(op.operands)
+            purpose = Purpose(op, slot, source, start=layout, to=value, chosen=True, beside=beside)
             self.get(number, home, purpose)
 
     def block(

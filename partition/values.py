@@ -141,7 +141,7 @@ class Values:
         known = inside(handing_on(tensor.shape, bytes_of(element_of(purpose.value))), self.builder.manual)
         free = frozenset([0] if value in self.makes else [])
         spot = Spot(known, (purpose.value, purpose.to), (purpose.start or tensor.home, layout), free)
-        self.spots.append((purpose.op, spot))
+        self.spots.append((purpose.beside or purpose.op, spot))
 
     def _stale(self, value: int, layout: Layout) -> bool:
         """Whether a value was gathered so long ago that it is gathered again."""

@@ -23,7 +23,8 @@ class Computed:
 class Purpose:
     """The purpose of a collective: the op, the slot and the value; how the value was laid out and is to be;
     where there were several ways to compute the op, the choice; and where the op only hands the value on,
-    the result that it becomes (``to``), and whether all ops together say how that lies (``chosen``)."""
+    the result that it becomes (``to``), and whether all ops together say how that lies (``chosen``).
+    ``beside`` is an op that runs as often, where the op that hands it on does not."""
 
     op: Any
     slot: int
@@ -33,6 +34,7 @@ class Purpose:
     computed: Computed | None = None
     to: Any = None
     chosen: bool = False
+    beside: Any = None
 
     @property
     def known(self) -> Knowledge | None:

@@ -157,7 +157,8 @@ def _loop(walk: Partitioner, number: int, known: Knowledge) -> None:
     with _region(walk, number, 0, made) as block:
         walk.builder.scope.move(walk.copies[test[0]])
         given = carried, walk.parts(block, homes), homes
-        walk.received(op, asked, walk.kinds.arguments(test), given, propagated)
+        each_turn = walk.kinds.ops[test[-1]]
+        walk.received(op, asked, walk.kinds.arguments(test), given, propagated, each_turn)
         _return(walk, walk.block(test, [replicated(0)]))
     with _region(walk, number, 1, made) as block:
         walk.arguments(body, block, homes)

@@ -114,3 +114,21 @@ def test_what_has_no_elements_is_not_sent() -> None:
         got, nothing = program.compile()(x)
         np.testing.assert_array_equal(got, np.cumsum(x, 0))
         assert (nothing.shape, nothing.sharding.shard_shape(nothing.shape)) == ((0, 8), (0, 2))
+
+
+def test_what_a_condition_needs_is_sent_each_turn() -> None:
+    """So it is summed up where it lies, and the rest of the program as all ops together want it."""
+
+    def doubled(x: jax.Array, a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.while_loop(lambda x: jnp.any(x < 100), lambda x: 2 * x, x), a @ b - b.T @ a.T
+
+    rng = np.random.default_rng(0)
+    x = rng.uniform(1, 9, (200,)).astype(np.float32)
+    a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((8, 16), (16, 8)))
+    given = sharding("x"), sharding(None, "x"), sharding("x")
+    lowered = jax.jit(doubled, in_shardings=given, out_shardings=(sharding("x"), sharding())).lower(x, a, b)
+    program = shardlog.run(lowered).partition(keep_shardings=False)
+    assert [c.kind for c in program.collectives] == ["all-reduce"] * 2
+    got, difference = jax.tree.leaves(program.compile()(x, a, b))
+    np.testing.assert_array_equal(got, x * 2 ** np.ceil(np.log2(100 / x.min())))
+    np.testing.assert_array_equal(difference, a @ b - b.T @ a.T)
