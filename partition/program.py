@@ -306,7 +306,7 @@ class Partitioner(Values):
         beside: Any = None,
     ) -> None:
         """Takes values that an op hands on to their homes. ``given``: what becomes of which they are, the
-        local values, and their layouts. ``beside``: an op of the block in which they are, inside of the op."""
+        local values, and their layouts. ``beside``: an op of the block in the op in which they are."""
         homes = self.settled(values, homes)
         for value, number, home, source, local, layout in zip(values, numbers, homes, *given, strict=True):
             self.define(number, value.type, layout, local, home)

@@ -138,7 +138,9 @@ class Values:
         if not (purpose.chosen and tensor.shape):
             self.needs.append((purpose.op, Need(purpose.value, layout)))
             return
-        known = inside(handing_on(tensor.shape, bytes_of(element_of(purpose.value))), self.builder.manual)
+        received = purpose.start is not None  # out of another region, of which only the value itself is known
+        known = handing_on(tensor.shape, bytes_of(element_of(purpose.value)), received)
+        known = inside(known, self.builder.manual)
         free = frozenset([0] if value in self.makes else [])
         spot = Spot(known, (purpose.value, purpose.to), (purpose.start or tensor.home, layout), free)
         self.spots.append((purpose.beside or purpose.op, spot))

@@ -51,17 +51,19 @@ class Domains:
         layouts, homes, _ = self._parts[number]
         return layouts[: homes.max() + 1]
 
-    def prices(self, shape: Shape, width: int, layout: Layout, number: int, result: bool) -> Floats:
+    def prices(
+        self, shape: Shape, width: int, layout: Layout, number: int, result: bool, *, at_home: bool = False
+    ) -> Floats:
         """What each place of a domain costs an op that needs a value of this shape, with elements of so many
-        bytes, in a layout, or gives it as a ``result``."""
-        key = shape, width, layout, number, result
+        bytes, in a layout, or gives it as a ``result``; taken ``at_home`` it has no copy."""
+        key = shape, width, layout, number, result, at_home
         if key not in self._prices:
             layouts, homes, copies = self._parts[number]
             if result:
                 self._prices[key] = self._resharded(shape, width, layout, result, self._homes(number))[homes]
             else:
                 each = self._resharded(shape, width, layout, result, layouts)
-                self._prices[key] = np.minimum(each[homes], each[copies])
+                self._prices[key] = each[homes] if at_home else np.minimum(each[homes], each[copies])
         return self._prices[key]
 
     def _resharded(self, shape: Shape, width: int, layout: Layout, result: bool, to: list[int]) -> Floats:

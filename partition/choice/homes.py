@@ -381,7 +381,8 @@ class Homes:
                 if result:
                     gathered, rounds, layout = self.chooser.gathering(known, t, layout)
                     base[w] += gathered + self.planner.prices.once * rounds
-                prices = self._domains.prices(shape, known.widths[t], layout, domains[t], result)
+                ends = shape, known.widths[t], layout, domains[t], result
+                prices = self._domains.prices(*ends, at_home=known.at_home)
                 if same[t] < 0:
                     base[w] += prices[0]
                 else:

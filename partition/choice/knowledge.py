@@ -76,6 +76,7 @@ class Knowledge:
     facts: Mapping[str, Rows]
     signature: Mapping[str, Rows]  # what the rules were told
     taken: frozenset[int] = frozenset()  # the axes of manual computations around: a value for each device
+    at_home: bool = False  # it has its operands at home only: copies of them are in another region
 
     @cached_property
     def deciding(self) -> Hashable:
@@ -144,7 +145,7 @@ class Knowledge:
 
 
 @cache
-def handing_on(shape: Shape, width: int) -> Knowledge:
+def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
     """What is known of handing a value on, as branches do: it lies as it lay, and partial sums stay such."""
     slots, factors = ("operand", "result"), range(len(shape))
     nothing: dict[Any, Any] = {}
@@ -176,6 +177,7 @@ def handing_on(shape: Shape, width: int) -> Knowledge:
         touches="nothing",
         facts=nothing,
         signature=nothing,
+        at_home=at_home,
     )
 
 

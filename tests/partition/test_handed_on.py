@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import shardlog
+from shardlog.tests.support.programs import array
 
 # Both functions need all of %a, of which devices have parts.
 CALLS = """\
@@ -132,3 +133,19 @@ def test_what_a_condition_needs_is_sent_each_turn() -> None:
     got, difference = jax.tree.leaves(program.compile()(x, a, b))
     np.testing.assert_array_equal(got, x * 2 ** np.ceil(np.log2(100 / x.min())))
     np.testing.assert_array_equal(difference, a @ b - b.T @ a.T)
+
+
+def test_what_a_condition_needs_is_no_copy_that_the_body_makes() -> None:
+    """The weights are gathered before the loop; each turn gathers what it multiplies with them."""
+
+    def turns(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.lax.while_loop(lambda x: jnp.abs(x).max() > 0.1, lambda x: jnp.tanh(x @ w), x)
+
+    lowered = jax.jit(turns).lower(array((16, 32), "data", "model"), array((32, 32), "data", "model"))
+    program = shardlog.run(lowered).partition()
+    each_turn = [c.kind for c in program.collectives if c.executions is None]
+    assert sorted(each_turn) == ["all-gather", "all-reduce"]
+    rng = np.random.default_rng(0)
+    x, w = (rng.normal(size=shape).astype(np.float32) / 8 for shape in ((16, 32), (32, 32)))
+    (got,) = jax.tree.leaves(program.compile()(x, w))
+    np.testing.assert_allclose(got, jax.jit(turns)(x, w), atol=1e-5)
