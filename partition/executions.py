@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import main_function, operations_in, symbols
+from ..program.mlir.modules import main_function, named_in, operations_in, symbols
 from ..rulebook.book import lowerings
 
 
@@ -27,8 +27,9 @@ class Executions:
         one are asked about."""
         found: dict[str, list[Any]] = {}
         for op in operations_in(self._module):
-            if op.name == "func.call":
-                found.setdefault(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, []).append(op)
+            if lowerings().get(op.name) in ("call", "composite"):
+                for name in named_in(op):
+                    found.setdefault(name, []).append(op)
         return found
 
     def of(self, op: Any) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -149,3 +151,24 @@ def test_what_a_condition_needs_is_no_copy_that_the_body_makes() -> None:
     x, w = (rng.normal(size=shape).astype(np.float32) / 8 for shape in ((16, 32), (32, 32)))
     (got,) = jax.tree.leaves(program.compile()(x, w))
     np.testing.assert_allclose(got, jax.jit(turns)(x, w), atol=1e-5)
+
+
+def test_ops_in_composites_count() -> None:
+    """The sum is made in parts, and what the composite needs of others is little."""
+
+    @functools.partial(jax.lax.composite, name="own.normalised")
+    def normalised(x: jax.Array) -> jax.Array:
+        return x / jnp.sqrt((x * x).sum(-1, keepdims=True) + 1)
+
+    def product(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.sin(normalised(x @ w))
+
+    out = array((16, 8), "data", "model").sharding
+    given = array((16, 32), "data", "model"), array((32, 8), "model")
+    program = shardlog.run(jax.jit(product, out_shardings=out).lower(*given)).partition()
+    scattered, squares = ("reduce-scatter", 8 * 8 * 4 * 3 // 4), ("all-reduce", 2 * 8 * 4 * 3 // 4)
+    assert [(c.kind, c.bytes) for c in program.collectives] == [scattered, squares]
+    rng = np.random.default_rng(0)
+    x, w = (rng.normal(size=each.shape).astype(np.float32) for each in given)
+    (got,) = jax.tree.leaves(program.compile()(x, w))
+    np.testing.assert_allclose(got, jax.jit(product)(x, w), atol=1e-5)
