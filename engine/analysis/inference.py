@@ -84,11 +84,19 @@ def kind_of(term: Term, kinds: Mapping[str, str], types: Types) -> str | None:
     return None
 
 
+def cast_kind(term: Cast, kinds: Mapping[str, str], types: Types) -> str:
+    """The kind of what is cast. What is computed of constants alone is a number, a constant what it is cast
+    to."""
+    is_computed = isinstance(term.value, Call | Aggregate)
+    default = "number" if is_computed else types.kinds[term.type_name]
+    return kind_of(term.value, kinds, types) or default
+
+
 def cast_functor(term: Cast, kinds: Mapping[str, str], types: Types) -> str | None:
     """The functor that gives a cast number the bits that a value of another type has; None where it has them
     as it is."""
-    inside, kind = kind_of(term.value, kinds, types), types.kinds[term.type_name]
-    return f"as_{kind}" if kind in _NUMERIC and inside not in (None, kind) else None
+    inside, kind = cast_kind(term, kinds, types), types.kinds[term.type_name]
+    return f"as_{kind}" if kind in _NUMERIC and inside != kind else None
 
 
 def argument_kinds(term: Call | Record, kind: str, kinds: Mapping[str, str], types: Types) -> tuple[str, ...]:

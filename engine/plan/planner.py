@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import islice
 
-from ..analysis.inference import argument_kinds, cast_functor, kind_of
+from ..analysis.inference import argument_kinds, cast_functor, cast_kind, kind_of
 from ..analysis.projections import BAGS, counts_bindings
 from ..analysis.scopes import can_fail, count_uses, holds_generator, holds_wildcard, variables
 from ..analysis.types import Types, plan_type
@@ -414,7 +414,7 @@ class _Planner:
         if isinstance(term, Nil):
             return ("const", "record", None)
         if isinstance(term, Cast):
-            return self.cast(body, term, kind)
+            return self.cast(body, term)
         if isinstance(term, Aggregate):
             return self.aggregate(body, term)
         if isinstance(term, Counter | Round):
@@ -431,9 +431,9 @@ class _Planner:
         name = "cat" if term.name == "+" and kinds[0] == "symbol" else term.name
         return ("call", name, plan_type(kinds[0]), *args)
 
-    def cast(self, body: _Body, term: Cast, kind: str) -> Expression:
+    def cast(self, body: _Body, term: Cast) -> Expression:
         """A value in the place of one of another type: a symbol counts as its number there."""
-        inside = self.kind(term.value) or kind
+        inside = cast_kind(term, self.kinds, self.schema.types)
         value = self.value(body, term.value, inside)
         functor = cast_functor(term, self.kinds, self.schema.types)
         if functor is None:
