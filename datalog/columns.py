@@ -62,16 +62,23 @@ def _columns(relation: Relation, facts: Any) -> list[Any] | None:
         )
     if hasattr(facts, "iloc"):  # pandas
         return [facts.iloc[:, i] for i in range(len(facts.columns))] if facts.ndim == 2 else [facts]
-    if hasattr(facts, "to_arrow"):  # polars, duckdb
-        facts = facts.to_arrow()
-    if hasattr(facts, "__arrow_c_stream__") or hasattr(facts, "__arrow_c_array__"):
-        import pyarrow
+    if any(hasattr(facts, name) for name in ("to_arrow", "__arrow_c_stream__", "__arrow_c_array__")):
+        return _arrow_columns(relation, facts)
+    return None
 
+
+def _arrow_columns(relation: Relation, facts: Any) -> list[Any]:
+    import pyarrow
+
+    try:
+        if hasattr(facts, "to_arrow"):  # polars, duckdb
+            facts = facts.to_arrow()
         try:
             return list(pyarrow.table(facts).columns)
-        except pyarrow.ArrowInvalid:  # a column by itself
+        except pyarrow.ArrowInvalid:  # a column by itself, perhaps
             return [pyarrow.chunked_array(facts)]
-    return None
+    except pyarrow.ArrowInvalid as error:
+        raise EngineError(f"`{relation.name}`: Arrow cannot read the table: {error}") from None
 
 
 def _holds_tuples(facts: Array) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from ..engine import Relation
 
 
-def write_duckdb(path: Path, relations: Iterable[tuple[Relation, pyarrow.Table | bool]]) -> None:
+def write_duckdb(
+    path: Path, relations: Sequence[Relation], table_of: Callable[[Relation], pyarrow.Table | bool]
+) -> None:
     """Writes relations as tables to a database, which keeps its other tables; of one without columns it is
     told whether it holds. Raises ShardlogError."""
     with from_extra("duckdb", "duckdb"):
         import duckdb
+    refuse_same((relation.name for relation in relations), str(path))
+    for relation in relations:
+        refuse_same((column.name for column in relation.columns), f"{path}: {relation.name}")
     with output(path) as written:
         if path.is_file() and path.stat().st_size:
             shutil.copyfile(path, written)
@@ -28,12 +33,21 @@ def write_duckdb(path: Path, relations: Iterable[tuple[Relation, pyarrow.Table |
             written.unlink()  # an empty file is no database
         try:
             with duckdb.connect(str(written)) as connection:
-                for relation, table in relations:
-                    _add_table(connection, relation, table)
+                for relation in relations:
+                    _add_table(connection, relation, table_of(relation))
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
             raise ShardlogError(f"cannot write a database: {reason}", where=str(path)) from None
         written.with_name(f"{written.name}.wal").unlink(missing_ok=True)
+
+
+def refuse_same(names: Iterable[str], where: str) -> None:
+    """Raises ShardlogError where two names differ in capitals alone: databases take them for one."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise ShardlogError(f"a database takes `{other}` and `{name}` for one name", where=where)
 
 
 def _add_table(connection: Any, relation: Relation, table: pyarrow.Table | bool) -> None:

@@ -145,14 +145,12 @@ class Program:
         """Writes the relations as of the last run, those that it computed and those of facts, as tables of a
         DuckDB database, which keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError."""
         complete = set(self._store.complete())
-        write_duckdb(
-            Path(path),
-            (
-                (relation, self._table(relation) if relation.columns else self._store.count(name) > 0)
-                for name, relation in self.relations.items()
-                if name in complete
-            ),
-        )
+        relations = [relation for name, relation in self.relations.items() if name in complete]
+
+        def table(relation: Relation) -> pyarrow.Table | bool:
+            return self._table(relation) if relation.columns else self._store.count(relation.name) > 0
+
+        write_duckdb(Path(path), relations, table)
 
     def warnings(self) -> list[Diagnostic]:
         """What is no error, but rarely meant: the first ones of each file, in the order of the text."""

@@ -17,6 +17,7 @@ from ..engine.plan.plan import Column, Plan
 from ..errors import ShardlogError
 from ..outputs import output
 from . import tables
+from .databases import refuse_same
 from .directives import Transfer
 from .tables import Symbols
 from .values import float_text, text_of
@@ -29,6 +30,8 @@ def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, plan: P
     for transfer in transfers:
         if transfer.path is not None:
             files.setdefault(transfer.path, []).append(transfer)
+    for path, several in files.items():
+        refuse_same((transfer.name for transfer in several if transfer.kind == "sqlite"), str(path))
     with ExitStack() as stack:
         for path, several in files.items():
             _make_folder(path)

@@ -49,6 +49,18 @@ def test_a_database_has_facts_and_results(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["edge.facts", "found.db", "out", "p.dl"]
 
 
+@pytest.mark.parametrize(
+    ("declared", "one", "other"),
+    [("R(x: number)\n.decl r(x: number)", "R", "r"), ("r(x: number, X: symbol)", "x", "X")],
+)
+def test_names_that_a_database_takes_for_one(declared: str, one: str, other: str, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    program = Program(f".decl {declared}\n")
+    with pytest.raises(ShardlogError, match=f"a database takes `{one}` and `{other}` for one name"):
+        program.write_duckdb(tmp_path / "found.db")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_no_database_stays(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("duckdb")
     Path("found.db").write_text("no database\n" * 1000)

@@ -208,6 +208,16 @@ def test_tables_that_do_not_fit(created: str, said: str, folder: Folder) -> None
     assert folder.run(program) == (2, "", f"HERE/r.sqlite: error: {said}\n")
 
 
+def test_tables_that_a_database_takes_for_one(folder: Folder) -> None:
+    program = ".decl r, R(x: number)\nr(1).\nR(2).\n" + "".join(
+        f'.output {name}(IO=sqlite, filename="{file}")\n'
+        for name, file in [("r", "a"), ("R", "b"), ("r", "b")]
+    )
+    said = "HERE/b: error: a database takes `R` and `r` for one name\n"
+    assert folder.run(program) == (2, "", said)
+    assert [path.name for path in folder.path.iterdir()] == ["program.dl"]
+
+
 def test_a_program_may_begin_with_a_byte_order_mark(folder: Folder) -> None:
     assert folder.run("\ufeff.decl r(x: number)\nr(1).\n.output r\n") == (0, "", "")
     assert folder.read("r.csv") == "1\n"

@@ -206,6 +206,15 @@ def test_a_relation_without_columns(backend: Any) -> None:
     assert (program.count("no"), program.relation("no").shape) == (1, (1,))
 
 
+class Unreadable:
+    """A table of a type that pyarrow does not know."""
+
+    def __arrow_c_stream__(self, requested: Any = None) -> Any:
+        import pyarrow
+
+        raise pyarrow.ArrowInvalid("it is none")
+
+
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
@@ -220,6 +229,7 @@ def test_a_relation_without_columns(backend: Any) -> None:
         (np.array([[1, 2**63]], object), f"`edge`, column `y`: expected {WIDE}, found {2**63}"),
         ([np.array([1, 2])], "`edge`, fact 0: expected a tuple of 2 values, found array([1, 2])"),
         ([(1, 2), b"ab"], "`edge`, fact 1: expected a tuple of 2 values, found b'ab'"),
+        (Unreadable(), "`edge`: Arrow cannot read the table: it is none"),
         ([(1, 2), (3, "x")], "`edge`, fact 1, column `y`: expected a number of 64 bits, found 'x'"),
         ("edge.csv", "`edge`: expected tuples or a table, found 'edge.csv'"),
         (7, "`edge`: expected tuples or a table, found 7"),
