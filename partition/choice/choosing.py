@@ -358,7 +358,7 @@ class Chooser:
         facts = self._facts(known, [candidate.factors for candidate in candidates], parts_if_stays)
         facts["sends"] = [(n, t, cost) for n in numbers for t, cost in enumerate(candidates[n].sends)]
         facts["collectives"] = [(n, counts[n]) for n in numbers]
-        found = self._choice.solve(facts)
+        found = self._choice.solve(facts, ["costs", "cheapest"])
         (number,) = found["cheapest"][0]
         costs: dict[int, float] = dict(found["costs"])
         return Choice(

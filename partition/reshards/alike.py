@@ -12,7 +12,7 @@ from ..layouts import Axes, Layout, Shape
 from .moves import Plan, Step
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Alike:
     """A reshard that costs as much as the given one but for a factor, ``times``: of a tensor of less
     ``shape``, with the dimensions in another ``order``, on other pieces. ``given`` are the pieces that were

@@ -41,7 +41,7 @@ class Step:
     to: int = -1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Plan:
     """Steps from one layout to another: their ``price`` together, in elements that a device sends, and how
     many of them are collectives (``sends``). The steps are made when they are asked for."""

@@ -48,6 +48,7 @@ class Planner:
         self.axes, self.prices = axes, prices or Prices()
         self.moves = Moves(axes, range(len(axes.pieces)))
         self._among: dict[tuple[int, Pieces], tuple[Moves, Likeness]] = {}
+        self._free: dict[Taken, tuple[Pieces, Pieces]] = {}  # that manual computations leave; of prime sizes
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         kept = kept_for(axes.key) if self.prices == Prices() else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
@@ -91,9 +92,11 @@ class Planner:
     def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: Taken) -> Plan:
         """The plan that is found by looking at steps: along the pieces that layouts are made of, and where
         more is sent than devices lack, along those of prime sizes, if that costs less."""
-        axes, pieces = self.axes, tuple(p for p in range(len(self.axes.pieces)) if p not in taken)
+        if taken not in self._free:
+            free = tuple([p for p in range(len(self.axes.pieces)) if p not in taken])
+            self._free[taken] = free, self.axes.finely(free)
+        axes, (pieces, primes) = self.axes, self._free[taken]
         plan, lacking = self._by_way_of(pieces, shape, start, goal)
-        primes = axes.finely(pieces)
         least = plan.price <= lacking and plan.sends < 2
         if least or start.partial or primes == pieces or len(primes) > _PRIMES:
             return plan

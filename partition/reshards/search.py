@@ -146,7 +146,7 @@ class Search:
     def _at_least(self, number: int, goal: int) -> float:
         """A lower bound of the price from a layout to a goal."""
         layout, wanted = self._layouts[number], self._layouts[goal]
-        if any(p not in wanted.partial for p in layout.partial):
+        if layout.partial and not set(layout.partial).issubset(wanted.partial):
             return self._lowest * prod(self._moves.axes.local(self._shape, wanted.dims))
         lacking = self._lacking.setdefault(wanted.dims, {})
         if layout.dims not in lacking:
