@@ -87,6 +87,8 @@ class Program:
         plan = self._program.plan
         self._store: Store = BranchStore(self._inside, plan) if plan.branches else self._inside
         self._turn, self._busy = RLock(), False
+        self._stated = frozenset(self._store.complete())  # relations without rules
+        self._computed = self._stated  # by the last run
         self._given: set[str] = set()  # relations to which facts were added
         self._symbols: Array = np.empty(0, object)
         self._written: Written | None = None
@@ -127,17 +129,23 @@ class Program:
         negation of, or an aggregate over, what has changed. Raises EngineError for what goes wrong while
         running, as when a limit is reached. Other threads run meanwhile, and Ctrl-C stops it.
         """
-        names = [self.relation_named(name).name for name in relations] or list(self.relations)
-        self._proofs, self._runs = None, self._runs + 1
+        names = self._begin(relations)
         self._store.evaluate(names, limits or self.limits)
+        self._computed = frozenset(self._store.complete())
+
+    def _begin(self, relations: Sequence[str]) -> list[str]:
+        """The relations that a run computes. What the last one has computed counts no more."""
+        names = [self.relation_named(name).name for name in relations] or list(self.relations)
+        self._proofs, self._runs, self._computed = None, self._runs + 1, self._stated
+        return names
 
     @_in_turn
     def profile(self, *relations: str, limits: Limits | None = None) -> Profile:
         """As ``run``; returns what it took, rule by rule and round by round."""
-        names = [self.relation_named(name).name for name in relations] or list(self.relations)
-        self._proofs, self._runs = None, self._runs + 1
+        names = self._begin(relations)
         start = perf_counter()
         noted = self._store.profile(names, limits or self.limits)
+        self._computed = frozenset(self._store.complete())
         return profile_of(noted, self._program.plan, perf_counter() - start)
 
     @_in_turn
@@ -234,7 +242,7 @@ class Program:
         """
         if depth is not None and not 0 <= depth <= sys.maxsize:
             raise EngineError(f"the depth is {depth}; expected a number from 0 on, or None")
-        relation, row = self._fact(fact)
+        relation, row = self._computed_fact(fact)
         proof = self._search.proof(relation.name, row, depth)
         if proof is None:
             told = Texts(self._program.plan).fact(relation.name, row)
@@ -246,7 +254,7 @@ class Program:
     def explain_not(self, fact: str) -> WhyNot:
         """Why a tuple does not hold as of the last run: how far each rule gets. Raises EngineError for what
         is no tuple of the program, or holds."""
-        relation, row = self._fact(fact)
+        relation, row = self._computed_fact(fact)
         if self._search.extents.holds(relation.name, row):
             told = Texts(self._program.plan).fact(relation.name, row)
             raise EngineError(f"{told} holds: explain (--explain) says why")
@@ -263,6 +271,13 @@ class Program:
         relation, row = fact_of(text, plan)
         (inside,) = Branches(plan).inward(relation, [row]) if plan.branches else [row]
         return relation, inside
+
+    def _computed_fact(self, text: str) -> tuple[Relation, Row]:
+        """As ``_fact``, of a relation that the last run has computed."""
+        relation, row = self._fact(text)
+        if relation.name not in self._computed:
+            raise EngineError(f"`{relation.name}` is not computed: run it first")
+        return relation, row
 
     @property
     def _search(self) -> Search:

@@ -319,23 +319,17 @@ def _sqlite(transfer: Transfer, path: str, plan: Plan) -> Rows:
     if width < len(columns):
         message = f"`{transfer.name}`: expected {len(columns)} columns, found {width}"
         raise ShardlogError(message, where=path)
-    return [_stored_row(transfer, number, row, path, plan) for number, row in enumerate(found)]
-
-
-def _stored_row(
-    transfer: Transfer, number: int, row: Sequence[Any], path: str, plan: Plan
-) -> tuple[Any, ...]:
-    values = []
-    for column, value in zip(transfer.relation.columns, row, strict=False):
+    rows = []
+    for number, row in enumerate(found):
+        values: list[Any] = []
         try:
-            values.append(_stored(column, value, plan))
+            for column, value in zip(columns, row, strict=False):
+                values.append(_stored(column, value, plan))
         except ValueError as error:
-            raise ShardlogError(
-                f"column `{column.name}` of `{transfer.name}`, row {number}: "
-                f"expected {error}, found {value!r}",
-                where=path,
-            ) from None
-    return tuple(values)
+            place = f"column `{column.name}` of `{transfer.name}`, row {number}"
+            raise ShardlogError(f"{place}: expected {error}, found {value!r}", where=path) from None
+        rows.append(tuple(values))
+    return rows
 
 
 def _stored(column: Column, value: Any, plan: Plan) -> Any:

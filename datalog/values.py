@@ -19,7 +19,7 @@ from ..engine.plan.plan import Column, Plan, Relation
 
 Scalars = Mapping[str, Callable[[str, int], tuple[Any, int]]]  # what reads the values of types
 
-_SPACE = re.compile(r"\s*", re.ASCII)  # as in C: others are a part of a symbol
+_SPACE = " \t\n\v\f\r"  # as in C: others are a part of a symbol
 _NUMBER = re.compile(r"\s*[+-]?0*[0-9]{1,19}(?![0-9])", re.ASCII)
 _UNSIGNED = re.compile(r"0x[0-9a-fA-F]+|0b[01]+|\s*\+?0*[0-9]{1,20}(?![0-9])", re.ASCII)
 _FLOAT = re.compile(
@@ -27,7 +27,8 @@ _FLOAT = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_CODED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _NAME = re.compile(r"[\w?.]+")
 _BARE = re.compile(r"[^,\])]*")
 EXPECTED = {**facts.EXPECTED, "record": "a record, as in [1, [a, nil]]"}
@@ -173,7 +174,7 @@ def _branch_at(column: Column, text: str, at: int, plan: Plan) -> tuple[str, int
 
 def _symbol(text: str, at: int) -> tuple[str, int]:
     if quoted := _QUOTED.match(text, at):
-        return re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL), quoted.end()
+        return _ESCAPED.sub(r"\1", quoted[1]), quoted.end()
     bare = _BARE.match(text, at)
     assert bare is not None
     return bare[0], bare.end()
@@ -213,7 +214,7 @@ def _literal(text: str, at: int) -> tuple[str, int]:
     def unescaped(found: re.Match[str]) -> str:
         return chr(int(found[1], 16)) if found[1] else ESCAPES.get(found[2], found[2])
 
-    return _ESCAPED.sub(unescaped, quoted[1]), quoted.end()
+    return _CODED.sub(unescaped, quoted[1]), quoted.end()
 
 
 _SCALARS: Scalars = {
@@ -225,9 +226,9 @@ _SCALARS: Scalars = {
 
 
 def _past_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    assert found is not None
-    return found.end()
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at
 
 
 def _past(text: str, at: int, character: str) -> int:

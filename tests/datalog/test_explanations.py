@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shardlog.datalog import EngineError, Program
+from shardlog.datalog import EngineError, Limits, Program
 from shardlog.engine.provenance.proof_check import Checker
 
 PATHS = """
@@ -59,6 +59,25 @@ by
   program:6  path(x, z) :- path(x, y), edge(y, z), !blocked(z).
   program:5  path(x, y) :- edge(x, y)."""
     )
+
+
+def test_what_is_not_computed_has_no_explanation(backend: Any) -> None:
+    program = Program(PATHS, backend=backend)
+    program.add("edge", [(1, 2)])
+    assert program.explain("edge(1, 2)").height == 0
+    for explain in (program.explain, program.explain_not):
+        with pytest.raises(EngineError, match="`path` is not computed: run it first"):
+            explain("path(1, 2)")
+    program.run("path")
+    assert program.explain("path(1, 2)").height == 1
+    with pytest.raises(EngineError, match="`many` is not computed: run it first"):
+        program.explain_not("many(1)")
+    program.add("edge", [(2, 3)])  # explanations are of the last run
+    assert program.explain("path(1, 2)").height == 1
+    with pytest.raises(EngineError, match="more than 0 tuples"):
+        program.run(limits=Limits(tuples=0))
+    with pytest.raises(EngineError, match="`path` is not computed: run it first"):
+        program.explain("path(1, 2)")
 
 
 def test_steps_further_away_are_left_open(paths: Program) -> None:
