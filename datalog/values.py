@@ -10,7 +10,7 @@ from typing import Any
 from ..engine.analysis.types import plan_type
 from ..engine.evaluate import facts
 from ..engine.evaluate.branches import Branches
-from ..engine.evaluate.facts import DEEPEST
+from ..engine.evaluate.facts import DEEPEST, real
 from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.language.lexer import ESCAPES
 from ..engine.language.printing import literal_text
@@ -202,7 +202,7 @@ def _float(text: str, at: int) -> tuple[float, int]:
     found = _FLOAT.match(text, at)
     if not found:
         raise ValueError(EXPECTED["float"])
-    return float(found[0]), found.end()
+    return real(float(found[0])), found.end()
 
 
 def _literal(text: str, at: int) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -50,10 +51,11 @@ def tuples(
 
 
 def real(value: Any) -> float:
-    """A Python number as a float. Raises TypeError or OverflowError."""
+    """A Python number as a float: there is one zero, and one NaN. Raises TypeError or OverflowError."""
     if isinstance(value, str | bytes | bytearray):
         raise TypeError
-    return float(value) + 0.0
+    number = float(value) + 0.0
+    return math.nan if math.isnan(number) else number
 
 
 def _value(

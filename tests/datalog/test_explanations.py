@@ -61,6 +61,17 @@ by
     )
 
 
+def test_a_record_with_a_nan(backend: Any) -> None:
+    types = ".type Pair = [f: float, n: number]\n.decl e(p: Pair, q: Pair)\n.decl r(p: Pair, q: Pair)\n"
+    program = Program(f"{types}r(p, q) :- e(p, q).\nr(p, s) :- r(p, q), e(q, s).\n", backend=backend)
+    program.add("e", [((float("nan"), i), (float("nan"), i + 1)) for i in range(40)])
+    program.run()
+    assert program.count("r") == 40 * 41 // 2
+    for last in range(1, 40):
+        assert program.explain(f"r([nan, 0], [nan, {last}])").height == last
+    assert program.explain_not("r([nan, 1], [nan, 0])").attempts
+
+
 def test_what_is_not_computed_has_no_explanation(backend: Any) -> None:
     program = Program(PATHS, backend=backend)
     program.add("edge", [(1, 2)])

@@ -210,6 +210,8 @@ fn from_word<'py>(
     Ok(match kind {
         Type::Number => PyInt::new(py, word).into_any(),
         Type::Unsigned => PyInt::new(py, word as u64).into_any(),
+        // One object, for Python takes a tuple with a NaN for equal only to one with the same.
+        Type::Float if float(word).is_nan() => py.import("math")?.getattr("nan")?,
         Type::Float => PyFloat::new(py, float(word)).into_any(),
         Type::Symbol => PyString::new(py, values.text(word)).into_any(),
         Type::Record(_) if word == NIL => py.None().into_bound(py),
