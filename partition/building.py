@@ -243,6 +243,12 @@ class Builder:
         result = self.tensor(sizes, type_.element_type)
         return self.one("stablehlo.dynamic_slice", [value, *places], result, attributes)
 
+    def rows(self, value: Any, dim: int, start: Any, count: int) -> Any:
+        """So many rows of a dimension, from a start that is an integer, or a scalar of type i32."""
+        starts, sizes = [start if d == dim else 0 for d in range(len(shape_of(value)))], shape_of(value)
+        sizes[dim] = count
+        return self.cut(value, starts, sizes)
+
     def fenced(self, value: Any) -> Any:
         """A value, before an op looks up places in it, or before what was looked up is sliced. XLA takes a
         slice of a slice for a single one, and forgets that the place in the first was clamped."""
@@ -278,11 +284,8 @@ class Builder:
     def part(self, value: Any, dim: int, tile: int, pieces: Pieces) -> Any:
         """This device's part, so many rows, of a dimension that pieces divide; past its end there are
         zeros."""
-        sizes = shape_of(value)
-        value = self.filled_up(value, dim, tile * self.axes.product(pieces) - sizes[dim])
-        starts: list[Any] = [0] * len(sizes)
-        starts[dim], sizes[dim] = self.lookup(self.axes.index(pieces) * tile), tile
-        return self.cut(value, starts, sizes)
+        value = self.filled_up(value, dim, tile * self.axes.product(pieces) - shape_of(value)[dim])
+        return self.rows(value, dim, self.lookup(self.axes.index(pieces) * tile), tile)
 
     def binary(self, name: str, a: Any, b: Any) -> Any:
         """An op of two operands of one type."""

@@ -197,13 +197,11 @@ class _Ring:
         return self.builder.one(op.name, operands, type_, attributes)
 
     def _cut(self, product: Product, slot: int, value: Any, which: npt.NDArray[np.int64]) -> Any:
-        dim, sizes = product.dim(slot), shape_of(value)
+        dim = product.dim(slot)
         if dim is None:
             return value
-        sizes[dim] //= self.count
-        starts: list[Any] = [0] * len(sizes)
-        starts[dim] = self.builder.lookup(which * sizes[dim])
-        return self.builder.cut(value, starts, sizes)
+        size = shape_of(value)[dim] // self.count
+        return self.builder.rows(value, dim, self.builder.lookup(which * size), size)
 
     def _joined(self, product: Product, op: Any, before: Any, made: Any, which: Any) -> Any:
         """What is known of a result after one part more: its own place has it, or it is added."""

@@ -378,11 +378,7 @@ def _wide(builder: Builder, indices: Any) -> Any:
 
 def _column(builder: Builder, indices: Any, vector: int, column: int) -> Any:
     """A component of the index vectors; their dimension, where they have one, stays with size one."""
-    shape = shape_of(indices)
-    if vector == len(shape):
-        return indices
-    starts = [column if d == vector else 0 for d in range(len(shape))]
-    return builder.cut(indices, starts, [1 if d == vector else n for d, n in enumerate(shape)])
+    return indices if vector == len(shape_of(indices)) else builder.rows(indices, vector, column, 1)
 
 
 def _with_columns(builder: Builder, indices: Any, vector: int, columns: Mapping[int, Any]) -> Any:

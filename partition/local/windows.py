@@ -56,11 +56,7 @@ def _fetched(site: Site, value: Any, read: Read, fill: Any) -> Any:
     if plan.dilation > 1:
         index = builder.axes.index(_pieces(site, read))
         found = _spread_out(builder, found, dim, plan.dilation, fill)
-        begin: list[Any] = [0] * len(shape_of(value))
-        begin[dim] = builder.lookup(np.asarray(plan.offsets)[index])
-        sizes = shape_of(found)
-        sizes[dim] = plan.length
-        found = builder.cut(found, begin, sizes)
+        found = builder.rows(found, dim, builder.lookup(np.asarray(plan.offsets)[index]), plan.length)
     return found
 
 
@@ -183,12 +179,9 @@ def _joined(site: Site, operands: list[Any]) -> Any | None:
 
 def _cut(site: Site, slot: int, value: Any) -> Any:
     """What an operand is cut out of, cut."""
-    shape, builder = shape_of(value), site.builder
     for read in site.known.reads:
         if read.slot == slot and read.last is not None:
-            starts = [read.first if d == read.dim else 0 for d in range(len(shape))]
-            shape[read.dim] = read.last - read.first
-            value = builder.cut(value, starts, shape)
+            value = site.builder.rows(value, read.dim, read.first, read.last - read.first)
     return value
 
 
@@ -235,8 +228,7 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
         joined.append(beside(builder, both, dim, tile + 1))
     # With the row that the others make: XLA adds up but once where windows hold all that is before.
     found = _windows(site, dim, joined, initial, *((tile, 0) if forwards else (0, tile)))
-    starts = [int(forwards and d == dim) for d in range(len(rows))]
-    return [builder.cut(each, starts, shape_of(values[0])) for each in found]
+    return [builder.rows(each, dim, int(forwards), tile) for each in found]
 
 
 def _windows(
@@ -269,17 +261,18 @@ def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
     reads = _split(site, 0)
     if not reads:
         return parts(site, operands)
-    builder, name, count = site.builder, site.known.combine, site.size
+    builder, name, own = site.builder, site.known.combine, list[tuple[int, Any, int]]()
     neutral, edges = builder.neutral(name, element_of(value)), list[_Edges]()
-    for read in reads:
-        dim, index = read.dim, builder.axes.index(_pieces(site, read))
+    for read, given in zip(reads, _split(site, 1), strict=True):
+        dim, size, pieces = read.dim, site.size(0, read.dim), _pieces(site, read)
         value = _rows(site, value, read, None)
-        (given,) = (r for r in _split(site, 1) if r.dim == dim)
         source = _rows(site, source, given, neutral)
+        index, tile = builder.axes.index(pieces), builder.axes.tile(size, pieces)
         starts = np.asarray(_stretch(site, read).exchange.starts)[index]
-        end = (count(1, dim) - 1) * read.stride - read.low + read.extent  # of the last window
-        if read.low > 0 or end > count(0, dim):
-            edges.append(_Edges(builder, dim, count(0, dim), starts))
+        own.append((dim, index * tile - starts, tile))
+        end = (site.size(1, dim) - 1) * read.stride - read.low + read.extent  # of the last window
+        if read.low > 0 or end > size:
+            edges.append(_Edges(builder, dim, size, starts))
             value = edges[-1].repeated(value)
     made = copied(site)
     for i, operand in enumerate((value, source, neutral if edges else initial)):
@@ -291,13 +284,8 @@ def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
     found.set_type(value.type)
     for each in edges:
         found = each.combined(found, name, neutral)
-    for read in reads:
-        index, plan = builder.axes.index(_pieces(site, read)), _stretch(site, read).exchange
-        tile = builder.axes.tile(count(0, read.dim), _pieces(site, read))
-        begin: list[Any] = [0] * len(shape_of(found))
-        begin[read.dim] = builder.lookup(index * tile - np.asarray(plan.starts)[index])
-        sizes = [tile if d == read.dim else n for d, n in enumerate(shape_of(found))]
-        found = builder.cut(found, begin, sizes)
+    for dim, begins, tile in own:
+        found = builder.rows(found, dim, builder.lookup(begins), tile)
     return [builder.binary(name, found, builder.spread(initial, shape_of(found))) if edges else found]
 
 
@@ -324,10 +312,8 @@ class _Edges:
         """A tensor with these rows in place of those before and behind them."""
         shape = shape_of(value)
         for direction, row in (("LT", 0), ("GT", self.size - 1)):
-            begin: list[Any] = [0] * len(shape)
-            begin[self.dim] = self.builder.lookup(np.clip(row - self.starts, 0, shape[self.dim] - 1))
-            edge = self.builder.cut(value, begin, [1 if d == self.dim else n for d, n in enumerate(shape)])
-            edge = self._spread(edge, range(len(shape)), shape)
+            place = self.builder.lookup(np.clip(row - self.starts, 0, shape[self.dim] - 1))
+            edge = self._spread(self.builder.rows(value, self.dim, place, 1), range(len(shape)), shape)
             value = self.builder.select(self._where(direction, row, shape), edge, value)
         return value
 

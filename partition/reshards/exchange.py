@@ -120,11 +120,10 @@ def received(
     builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Exchange, each: Round, start: Any
 ) -> Any:
     """The rows that a device gets in a round of an exchange, of which each sends those from a start on."""
-    shape, groups = shape_of(value), builder.axes.groups(pieces)
-    starts = [start if d == dim else 0 for d in range(len(shape))]
-    sent = builder.cut(value, starts, _resized(shape, dim, each.rows))
+    sent = builder.rows(value, dim, start, each.rows)
     if each is plan.own:
         return sent
+    groups = builder.axes.groups(pieces)
     pairs = np.asarray([(row[a], row[b]) for row in groups for a, b in each.pairs], dtype=np.int64)
     elements = float(prod(shape_of(sent)))
     return builder.collective("collective_permute", sent, sent.type, pieces, elements, pairs=pairs)
@@ -150,8 +149,7 @@ def exchange(builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Excha
         starts: list[Any] = [0] * len(shape)
         starts[dim] = builder.lookup(places[index])
         found = builder.put(found, sent, starts)
-    starts = [margin if d == dim else 0 for d in range(len(shape))]
-    return builder.cut(found, starts, _resized(shape, dim, plan.length))
+    return builder.rows(found, dim, margin, plan.length)
 
 
 def _resized(shape: Sequence[int], dim: int, size: int) -> list[int]:
@@ -180,7 +178,5 @@ def cut_out(builder: Builder, value: Any, dim: int, plan: Exchange, index: Any) 
     before = max(0, -min(plan.starts))
     after = max(0, max(plan.starts) + plan.length - shape[dim])
     low, high = ([n if d == dim else 0 for d in range(len(shape))] for n in (before, after))
-    starts: list[Any] = [0] * len(shape)
-    starts[dim] = builder.lookup((np.asarray(plan.starts) + before)[index])
-    sizes = [plan.length if d == dim else n for d, n in enumerate(shape)]
-    return builder.cut(builder.pad(value, low, high), starts, sizes)
+    start = builder.lookup((np.asarray(plan.starts) + before)[index])
+    return builder.rows(builder.pad(value, low, high), dim, start, plan.length)

@@ -218,8 +218,8 @@ def compare(
 
     How far a result may be off follows from how much is summed up on the way to it, and from how much it
     changes where the inputs change by the last bit: by several times that, as what would be zero but for
-    rounding is. A program with manual computations, which are for several
-    devices, is partitioned by XLA instead.
+    rounding is. A program with manual computations, which are for several devices, is partitioned by XLA
+    instead.
     """
     arguments, results = boundary(result)
     run = _reference(result, devices)

@@ -147,19 +147,22 @@ def test_permutations_in_which_a_device_sends_again_count_each() -> None:
     assert [each.kind for each in result.partition().collectives] == ["all-gather"]
 
 
-def given_to_selected(
-    shape: tuple[int, ...], windows: list[tuple[int, ...]], sharded: str, how: tuple[str, str]
-) -> str:
-    """What ``how`` windows select is given to, and combined by; a window has a size, a stride, and what it is
-    padded by."""
-    selects, combines = how
-    count = [
+def counted(shape: tuple[int, ...], windows: list[tuple[int, ...]]) -> list[int]:
+    """How many windows each dimension has; a window has a size, a stride, and what it is padded by."""
+    return [
         (n + low + high - size) // stride + 1
         for n, (size, stride, low, high) in zip(shape, windows, strict=True)
     ]
+
+
+def given_to_selected(
+    shape: tuple[int, ...], windows: list[tuple[int, ...]], sharded: str, how: tuple[str, str]
+) -> str:
+    """What ``how`` windows select is given to, and combined by."""
+    selects, combines = how
     sizes, strides, *_ = zip(*windows, strict=True)
     padding = ", ".join(f"[{low}, {high}]" for *_, low, high in windows)
-    whole, given = (f"tensor<{'x'.join(map(str, n))}xf32>" for n in (shape, count))
+    whole, given = (f"tensor<{'x'.join(map(str, n))}xf32>" for n in (shape, counted(shape, windows)))
     held = f"sdy.sharding = #sdy.sharding<@mesh, [{sharded}]>"
     return f"""
 sdy.mesh @mesh = <["a"=2, "b"=4]>
@@ -194,14 +197,10 @@ def selecting(seed: int) -> tuple[str, list[Any]]:
     sharded = draw.choice(['{"a"}, {"b"}', '{"a", "b"}, {}', '{}, {"b"}', '{"b"}, {"a"}'])
     how = str(draw.choice(["GE", "GT", "LE", "LT"])), str(draw.choice(["add", "maximum"]))
     text = given_to_selected(shape, windows, str(sharded), how)
-    count = [
-        (n + low + high - size) // stride + 1
-        for n, (size, stride, low, high) in zip(shape, windows, strict=True)
-    ]
     x = draw.choice(
         [0, 1, 2, 2.5, -1, np.inf, -np.inf, np.nan], shape, p=[0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.15, 0.05]
     )
-    return text, [x.astype(np.float32), draw.integers(-9, 9, count).astype(np.float32)]
+    return text, [x.astype(np.float32), draw.integers(-9, 9, counted(shape, windows)).astype(np.float32)]
 
 
 @pytest.mark.parametrize("seed", range(12))
