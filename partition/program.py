@@ -123,7 +123,7 @@ class Partitioner(Values):
 
     def _entry(self, func: Any) -> None:
         """Writes the main function, of whole tensors or of parts."""
-        around = self.form == "sdy-manual" and self.axes.main >= 0
+        around = self.form == "sdy-manual" and self.axes.count > 1  # XLA takes none for one device
         self.boundary = arguments, results = self.reading.boundary(func)
         type_ = func.type
         if around:

@@ -352,3 +352,13 @@ def test_partitioned_programs_have_the_boundary_they_say(form: Form, sharding: s
     (got,) = program.compile()(x, np.int32(9))
     np.testing.assert_array_equal(got, x[4:])
     assert got.addressable_shards[0].data.shape == (12 // parts,)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_partitioned_programs_for_one_device(form: Form) -> None:
+    """XLA compiles no manual computation for one device."""
+    text = SLICED.replace('"a"=6', '"a"=1').replace('"b"=2, "c"=3', '"b"=1').replace('"a":(1)2', '"a"')
+    program = shardlog.run(text.format(sharding='@other, [{"b"}]')).partition(form)
+    x = np.arange(16, dtype=np.float32)
+    (got,) = program.compile()(x, np.int32(9))
+    np.testing.assert_array_equal(got, x[4:])
