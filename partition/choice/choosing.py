@@ -158,6 +158,10 @@ class Chooser:
             self._ways[key] = self._find_ways(known, facts, held, moves)
         return self._ways[key]
 
+    def computed_as(self, known: Knowledge) -> int:
+        """A number that is the same for ops that can be computed in the same ways."""
+        return self._splitting(known)[0]
+
     def _splitting(self, known: Knowledge) -> tuple[int, dict[str, Rows]]:
         """The facts about how an op can be computed in parts, and the number of those that are alike: sizes
         do not matter where any parts are even, and hold more than what may be wanted of them."""

@@ -26,7 +26,7 @@ class Domains:
         self._parts: list[tuple[list[int], Integers, Integers]] = []
         self._layouts: dict[Layout, int] = {}  # numbered as they come: to look up what is nested takes long
         self._layout: list[Layout] = []
-        self._reshards: dict[Any, dict[int, float]] = {}
+        self._reshards: dict[Any, dict[int, tuple[float, float]]] = {}
         self._prices: dict[Any, Floats] = {}
         self._copying: dict[Any, Floats] = {}
         self._held: dict[Any, tuple[Floats, Floats]] = {}
@@ -43,11 +43,12 @@ class Domains:
             self._parts.append(self._parts_of(domain))
         return number
 
-    def homes(self, number: int) -> list[Layout]:
-        """The homes of a domain, each once."""
-        return [self._layout[n] for n in self._homes(number)]
+    def layout(self, number: int) -> Layout:
+        """The layout of a number."""
+        return self._layout[number]
 
-    def _homes(self, number: int) -> list[int]:
+    def homes(self, number: int) -> list[int]:
+        """The homes of a domain by number, each once."""
         layouts, homes, _ = self._parts[number]
         return layouts[: homes.max() + 1]
 
@@ -60,7 +61,7 @@ class Domains:
         if key not in self._prices:
             layouts, homes, copies = self._parts[number]
             if result:
-                self._prices[key] = self._resharded(shape, width, layout, result, self._homes(number))[homes]
+                self._prices[key] = self._resharded(shape, width, layout, result, self.homes(number))[homes]
             else:
                 each = self._resharded(shape, width, layout, result, layouts)
                 self._prices[key] = each[homes] if at_home else np.minimum(each[homes], each[copies])
@@ -68,12 +69,21 @@ class Domains:
 
     def _resharded(self, shape: Shape, width: int, layout: Layout, result: bool, to: list[int]) -> Floats:
         """The prices of reshards from a ``result`` in a layout to others, or into the layout from these."""
-        known = self._reshards.setdefault((shape, width, layout, result), {})
+        least, times = self._planner.like(shape)
+        known = self._reshards.setdefault((least, layout, result), {})
         for n in to:
             if n not in known:
                 ends = (layout, self._layout[n]) if result else (self._layout[n], layout)
-                known[n] = self.price(shape, *ends, width)
-        return np.asarray([known[n] for n in to])
+                known[n] = self._rates(least, *ends)
+        once, byte = np.asarray([known[n] for n in to]).T
+        found: Floats = once + byte * (width * times)
+        return found
+
+    def _rates(self, shape: Shape, start: Layout, goal: Layout) -> tuple[float, float]:
+        """The price of a reshard: to begin, and for each byte of an element; FAR where there is none."""
+        if goal.partial and start.partial and start.combine != goal.combine:
+            return FAR, 0.0
+        return self._planner.rates(shape, start, goal)
 
     def copying(self, shape: Shape, width: int, number: int) -> Floats:
         """What it costs to make the copy of each place of a domain of its home; nothing where there is
@@ -100,12 +110,6 @@ class Domains:
             each = np.asarray(local, dtype=np.float64) * width
             self._held[key] = each[homes], np.where(copies != homes, each[copies], 0.0)
         return self._held[key]
-
-    def price(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
-        """The price of a reshard, in bytes; FAR where there is none."""
-        if goal.partial and start.partial and start.combine != goal.combine:
-            return FAR
-        return self._planner.cost(shape, start, goal, width)
 
     def _parts_of(self, domain: Domain) -> tuple[list[int], Integers, Integers]:
         """The layouts of a domain by number, homes first; and for each of its places which of them is the

@@ -155,6 +155,9 @@ class Homes:
         self.slots = [tuple(-1 if n < 0 else int(self.of[n]) for n in slots[i]) for i in found[order]]
         kind: dict[Any, int] = {}  # by number: to look up what is nested takes long
         self._kind = [kind.setdefault((s.known, s.held, s.free), len(kind)) for s in self.spots]
+        self._computed_as = [
+            kind.setdefault((chooser.computed_as(s.known), s.held), len(kind)) for s in self.spots
+        ]
         self._fixed = [[self._domains.number(((layout,),)) for layout in s.held] for s in self.spots]
         self._every = slots
         self.weights = [1.0] * len(self.kinds)  # how often the uses of a value run
@@ -166,6 +169,7 @@ class Homes:
             s.values[s.known.roles.index("result")] if "result" in s.known.roles else None for s in spots
         ]
         self._ways: dict[Any, tuple[Way, ...]] = {}
+        self._ways_held: dict[Any, dict[Way, None]] = {}
         self._layouts: dict[tuple[int, Way], list[Layout]] = {}
         self._wanted: dict[Any, tuple[tuple[int, tuple[Layout, ...]], ...]] = {}
         self._terms: list[Terms] | None = None
@@ -309,20 +313,28 @@ class Homes:
     def _ways_of(self, number: int) -> tuple[Way, ...]:
         """The ways to compute an op with its slots as they are, and with each of them in one of its
         layouts."""
-        spot, around = self.spots[number], self._around(number)
-        key = self._kind[number], around
+        key = self._kind[number], self._around(number)
         if key not in self._ways:
-            found: dict[Way, None] = {}
-            held = [spot.held]
-            for t, domain in enumerate(around):
-                homes = [home for home in self._domains.homes(domain) if home != spot.held[t]]
-                held += [(*spot.held[:t], home, *spot.held[t + 1 :]) for home in homes]
-            for each in held:
-                found.update(dict.fromkeys(self.chooser.ways(spot.known, each)[0]))
+            spot, kind = self.spots[number], self._computed_as[number]
+            if kind not in self._ways_held:
+                self._ways_held[kind] = dict.fromkeys(self.chooser.ways(spot.known, spot.held)[0])
+            found = dict(self._ways_held[kind])
+            for t, domain in enumerate(key[1]):
+                for home in self._domains.homes(domain):
+                    found.update(self._ways_with(number, t, home))
             if any(self.chooser.choose(spot.known, spot.held, spot.free).taken.sends):
                 found.update(dict.fromkeys(self.chooser.ways(spot.known, spot.held, True)[0]))
             self._ways[key] = tuple(found)[:_MOST_WAYS]
         return self._ways[key]
+
+    def _ways_with(self, number: int, t: int, home: int) -> dict[Way, None]:
+        """The ways to compute an op with a slot in the layout of a number."""
+        kind = self._computed_as[number], t, home
+        if kind not in self._ways_held:
+            spot = self.spots[number]
+            held = *spot.held[:t], self._domains.layout(home), *spot.held[t + 1 :]
+            self._ways_held[kind] = dict.fromkeys(self.chooser.ways(spot.known, held)[0])
+        return self._ways_held[kind]
 
     def _layouts_by(self, number: int, way: Way) -> list[Layout]:
         """The layouts of an op's slots in a way to compute it."""
@@ -362,31 +374,36 @@ class Homes:
         self, number: int, domains: tuple[int, ...], same: tuple[int, ...]
     ) -> tuple[Floats, list[Floats]]:
         spot, ways = self.spots[number], self._ways_of(number)
-        known = spot.known
+        known, once = spot.known, self.planner.prices.once
         base = self.chooser.weighs(known, spot.held, ways)
         widths = [len(self._domains[domain]) for domain in domains]
         tables = {t: np.zeros((len(ways), widths[t])) for t in sorted(set(same) - {-1})}
-        for w, way in enumerate(ways):
-            needed = self._layouts_by(number, way)
-            exchanged = self.chooser.exchanged(known, needed)
-            for t, (shape, layout) in enumerate(zip(known.shapes, needed, strict=True)):
-                if shape is None or t in spot.free:
-                    continue
-                result = known.roles[t] == "result"
-                if same[t] >= 0 and any(read.slot == t for read in known.reads):
-                    tables[same[t]][w] += self._read(number, way, t, domains[t])
-                    continue
-                price, rounds = exchanged.get(t, (0.0, 0.0))
-                base[w] += price + self.planner.prices.once * rounds
-                if result:
-                    gathered, rounds, layout = self.chooser.gathering(known, t, layout)
-                    base[w] += gathered + self.planner.prices.once * rounds
-                ends = shape, known.widths[t], layout, domains[t], result
-                prices = self._domains.prices(*ends, at_home=known.at_home)
-                if same[t] < 0:
-                    base[w] += prices[0]
-                else:
-                    tables[same[t]][w] += prices
+        needed = [self._layouts_by(number, way) for way in ways]
+        exchanged = [self.chooser.exchanged(known, layouts) for layouts in needed] if known.reads else []
+        for t, (shape, role) in enumerate(zip(known.shapes, known.roles, strict=True)):
+            if shape is None or t in spot.free:
+                continue
+            if same[t] >= 0 and any(read.slot == t for read in known.reads):
+                tables[same[t]] += [self._read(number, way, t, domains[t]) for way in ways]
+                continue
+            for w, each in enumerate(exchanged):
+                price, rounds = each.get(t, (0.0, 0.0))
+                base[w] += price + once * rounds
+            layouts = [each[t] for each in needed]
+            if role == "result" and known.combined_by_itself:
+                for w, layout in enumerate(layouts):
+                    gathered, count, layouts[w] = self.chooser.gathering(known, t, layout)
+                    base[w] += gathered + once * count
+            width, to, made = known.widths[t], domains[t], role == "result"
+            prices = {
+                layout: self._domains.prices(shape, width, layout, to, made, at_home=known.at_home)
+                for layout in dict.fromkeys(layouts)
+            }
+            costs = np.asarray([prices[layout] for layout in layouts])
+            if same[t] < 0:
+                base += costs[:, 0]
+            else:
+                tables[same[t]] += costs
         return base * spot.weight, [table * spot.weight for table in tables.values()]
 
     def _read(self, number: int, way: Way, t: int, domain: int) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
@@ -57,26 +57,43 @@ class Planner:
         """The cheapest plan for a tensor of this shape, inside of manual computations that have ``taken``
         pieces."""
         key = shape, start, goal, taken
-        if key not in self._plans:
+        if (plan := self._plans.get(key)) is None:
             plan = self._same(shape, start, goal) or self._straight(shape, start, goal)
-            self._plans[key] = plan or self._searched(shape, start, goal, taken)
-        return self._plans[key]
-
-    def cost(self, shape: Shape, start: Layout, goal: Layout, width: int) -> float:
-        """The price of the cheapest plan, in bytes, for elements of so many."""
-        plan = self.plan(shape, start, goal)
-        return self.total(plan, width) + self.prices.once * plan.sends
+            plan = self._plans[key] = plan or self._searched(shape, start, goal, taken)
+        return plan
 
     def total(self, plan: Plan, width: int) -> float:
         """The price of a plan in bytes, by the prices of each collective."""
+        once, byte = self._rates(plan)
+        return once + byte * width
+
+    def _rates(self, plan: Plan) -> tuple[float, float]:
+        """The price of a plan: what it costs to begin, and what for each byte of an element."""
         if self.prices.collective is None:
-            return plan.price * width
-        found = 0.0
+            return 0.0, plan.price
+        once = byte = 0.0
         for step in plan.steps:
             if step.price:
                 price = self.price(step.kind, step.pieces)
-                found += price.once + price.byte * step.price * width
-        return found
+                once += price.once
+                byte += price.byte * step.price
+        return once, byte
+
+    def rates(self, shape: Shape, start: Layout, goal: Layout) -> tuple[float, float]:
+        """The price of the cheapest plan, in bytes: what it costs to begin, and what for each byte of an
+        element."""
+        plan = self.plan(shape, start, goal)
+        once, byte = self._rates(plan)
+        return once + self.prices.once * plan.sends, byte
+
+    def like(self, shape: Shape) -> tuple[Shape, float]:
+        """The least shape that is resharded as this one, and how many of its elements an element of that one
+        stands for."""
+        if not self._scales or not all(shape):  # how much is sent says along which pieces it goes
+            return shape, 1.0
+        count = self.axes.count
+        least = tuple([size if size % count else count for size in shape])
+        return least, prod(shape) / prod(least)
 
     def price(self, kind: str, pieces: Pieces) -> Price:
         """The price of a collective over groups along pieces."""
@@ -97,8 +114,9 @@ class Planner:
             self._free[taken] = free, self.axes.finely(free)
         axes, (pieces, primes) = self.axes, self._free[taken]
         plan, lacking = self._by_way_of(pieces, shape, start, goal)
-        least = plan.price <= lacking and plan.sends < 2
-        if least or start.partial or primes == pieces or len(primes) > _PRIMES:
+        if start.partial or primes == pieces or len(primes) > _PRIMES:
+            return plan
+        if plan.sends < 2 and plan.price <= lacking():
             return plan
         fine = [
             Layout(tuple(map(axes.finely, dims)), tuple(sorted(axes.finely(partial))), combine)
@@ -107,9 +125,11 @@ class Planner:
         other, _ = self._by_way_of(primes, shape, *fine)
         return min(plan, other, key=lambda p: self.total(p, _WIDTH) + self.prices.once * p.sends)
 
-    def _by_way_of(self, pieces: Pieces, shape: Shape, start: Layout, goal: Layout) -> tuple[Plan, float]:
-        """The plan along some pieces, found once for all reshards that are alike, and how much devices lack
-        at least."""
+    def _by_way_of(
+        self, pieces: Pieces, shape: Shape, start: Layout, goal: Layout
+    ) -> tuple[Plan, Callable[[], float]]:
+        """The plan along some pieces, found once for all reshards that are alike, and what says how much
+        devices lack at least."""
         mesh = self.moves.mesh_of(start, goal)
         if (mesh, pieces) not in self._among:
             moves = Moves(self.axes, pieces)
@@ -122,7 +142,12 @@ class Planner:
             self._searches[key] = search
         search = self._searches[key]
         plan = least.plan(search.plan(least.start, least.goal), len(shape))
-        return plan, search.lacking(least.start, least.goal) * least.times
+        return plan, lambda: search.lacking(least.start, least.goal) * least.times
+
+    @cached_property
+    def _scales(self) -> bool:
+        """Whether the cheapest plan of a reshard is that of more elements as well."""
+        return self.axes.finely(range(len(self.axes.pieces))) == tuple(range(len(self.axes.pieces)))
 
     @cached_property
     def _kinds(self) -> list[int]:
