@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
@@ -18,6 +18,7 @@ from ..program.shardings import Dimension, Sharding
 Pieces = tuple[int, ...]
 Dims = tuple[Pieces, ...]
 Shape = tuple[int, ...]
+_Cuts = dict[tuple[int, str], list[int]]  # where the axes of meshes are cut
 
 
 class Layout(NamedTuple):
@@ -71,6 +72,14 @@ class Piece:
     size: int
 
 
+class _Part(NamedTuple):
+    """A part of an axis of a mesh, which begins and ends there."""
+
+    axis: str
+    low: int
+    high: int
+
+
 class Axes:
     """The meshes of a module, their axes cut into the pieces that its shardings use.
 
@@ -83,7 +92,11 @@ class Axes:
 
     def __init__(self, meshes: Meshes, shardings: Iterable[Sharding]) -> None:
         self.meshes = meshes
-        cuts: dict[tuple[int, str], list[int]] = {}
+        self._counts = [prod(size for _, size in mesh.axes) for mesh in meshes.meshes]
+        used = [n for n, mesh in enumerate(meshes.meshes) if mesh.axes]
+        self.main = max(used, key=lambda n: self._counts[n]) if used else -1
+        self.count = self._counts[self.main] if used else 1
+        cuts: _Cuts = {}
         for number, mesh in enumerate(meshes.meshes):
             if meshes.same[number] == number:
                 cuts |= {(number, axis): [1, size] for axis, size in mesh.axes}
@@ -95,16 +108,17 @@ class Axes:
                     for cut in (axis.pre, axis.pre * axis.size):
                         if cut not in known and all(cut % c == 0 or c % cut == 0 for c in known):
                             known.append(cut)
+        written = self._written_on_main(cuts)
         self.pieces: list[Piece] = []
         self._runs: dict[tuple[int, str], list[int]] = {}
         for (number, name), known in cuts.items():
-            run = [
-                Piece(number, name, low, high // low)
-                for low, high in pairwise(sorted(set(known)))
-                if high > low
-            ]
+            if (number, name) in written:
+                continue
+            run = [Piece(number, name, low, high // low) for low, high in _between(known)]
             self._runs[number, name] = list(range(len(self.pieces), len(self.pieces) + len(run)))
             self.pieces.extend(run)
+        for key, parts in written.items():
+            self._runs[key] = [p for part in parts for p in self._inside(self.main, *part)]
         self.every = list(self.pieces)
         self.primes: list[Pieces] = []
         for number, piece in enumerate(self.pieces):
@@ -117,10 +131,6 @@ class Axes:
             self.every += run if len(run) > 1 else []
         self.primes += [(number,) for number in range(len(self.pieces), len(self.every))]
         self.sizes = [piece.size for piece in self.every]
-        self._counts = [prod(size for _, size in mesh.axes) for mesh in meshes.meshes]
-        used = [n for n, mesh in enumerate(meshes.meshes) if mesh.axes]
-        self.main = max(used, key=lambda n: self._counts[n]) if used else -1
-        self.count = self._counts[self.main] if used else 1
         self._groups: dict[Pieces, npt.NDArray[np.int64]] = {}
         self._indices: dict[Pieces, npt.NDArray[np.int64]] = {}
 
@@ -134,14 +144,65 @@ class Axes:
         """The mesh of most devices, the first of these."""
         return self.meshes.meshes[self.main] if self.main >= 0 else None
 
+    def _written_on_main(self, cuts: _Cuts) -> dict[tuple[int, str], list[_Part]]:
+        """The parts of axes of the main mesh that axes of other meshes are, where the same devices are along
+        them, whatever they are called: ``"z"=8`` is ``"a"=2, "b"=4``. What is sharded on the one is then
+        sharded on the other. The main mesh is cut as they need it."""
+        found: dict[tuple[int, str], list[_Part]] = {}
+        same, main = self.meshes.same, self.main
+        others = [n for n, count in enumerate(self._counts) if n == same[n] != main and count == self.count]
+        known = self._digits(main, cuts) if others else {}
+        for number in others:
+            own = self._digits(number, cuts, known)
+            if not own.keys() <= known.keys():
+                continue
+            for axis, _ in self.meshes.meshes[number].axes:
+                found[number, axis] = []
+                for low, high in _between(cuts[number, axis]):
+                    inside = (key for key, p in own.items() if p.axis == axis and low <= p.low < high)
+                    found[number, axis] += _merged(known[key] for key in inside)
+                for part in found[number, axis]:
+                    cuts[main, part.axis] += [part.low, part.high]
+        return found
+
+    def _digits(self, mesh: int, cuts: _Cuts, like: Container[bytes] = ()) -> dict[bytes, _Part]:
+        """The parts of prime size of the axes of a mesh, major to minor, by the places of devices in them; in
+        an order in which they are ``like`` others, if there is one."""
+        found, step = dict[bytes, _Part](), self._counts[mesh]
+        order = np.argsort(self.meshes.meshes[mesh].device_ids or range(step))
+        for axis, _ in self.meshes.meshes[mesh].axes:
+            for low, high in _between(cuts[mesh, axis]):
+                while low < high:
+                    ways = {(order // (step // p) % p).tobytes(): p for p in _primes(high // low)}
+                    places = next((places for places in ways if places in like), next(iter(ways)))
+                    found[places] = _Part(axis, low, low * ways[places])
+                    low, step = low * ways[places], step // ways[places]
+        return found
+
+    def at(self, mesh: int, axis: str, place: int) -> int | None:
+        """The piece that is at a place in an axis of a mesh: at the product of the sizes before it."""
+        return next((p for p, low, high in self._placed(mesh, axis) if low <= place < high), None)
+
+    def of_axes(self, mesh: int, names: Iterable[str]) -> Pieces:
+        """The pieces of whole axes of a mesh."""
+        return tuple(p for name in names for p in self._runs[self.meshes.same[mesh], name])
+
+    def _inside(self, mesh: int, axis: str, low: int, high: int) -> list[int]:
+        """The pieces of a part of an axis, wherever that is written."""
+        return [p for p, start, end in self._placed(mesh, axis) if low <= start and end <= high]
+
+    def _placed(self, mesh: int, axis: str) -> Iterator[tuple[int, int, int]]:
+        """The pieces of an axis, and where in it they begin and end."""
+        place = 1
+        for p in self._runs[self.meshes.same[mesh], axis]:
+            yield p, place, place * self.pieces[p].size
+            place *= self.pieces[p].size
+
     def of(self, mesh: int, axes: Sequence[SubAxis]) -> tuple[Pieces, bool]:
         """The pieces of a list of sub-axes, and whether they cover all of it."""
         found: list[int] = []
         for axis in axes:
-            run = self._runs[self.meshes.same[mesh], axis.name]
-            inside = [
-                p for p in run if axis.pre <= self.pieces[p].pre and self._end(p) <= axis.pre * axis.size
-            ]
+            inside = self._inside(mesh, axis.name, axis.pre, axis.pre * axis.size)
             if self.product(inside) != axis.size:
                 return tuple(found), False
             found.extend(inside)
@@ -205,9 +266,6 @@ class Axes:
             return ()
         mesh = self.meshes.meshes[self.every[pieces[0]].mesh]
         return tuple(axis_text(axis, mesh) for axis in self.sub_axes(pieces))
-
-    def _end(self, piece: int) -> int:
-        return self.pieces[piece].pre * self.pieces[piece].size
 
     def finely(self, pieces: Iterable[int]) -> Pieces:
         """The pieces of prime sizes that pieces are made of."""
@@ -286,6 +344,22 @@ def digits(table: npt.NDArray[np.int64]) -> list[Digit] | None:
         found += [Digit(place, size, step)] if step else []
         place *= size
     return found if (made == table).all() else None
+
+
+def _between(cuts: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Where the parts of an axis that is cut begin and end."""
+    return ((low, high) for low, high in pairwise(sorted(set(cuts))) if high > low)
+
+
+def _merged(parts: Iterable[_Part]) -> list[_Part]:
+    """Parts of axes in their order, those that follow each other as one."""
+    found: list[_Part] = []
+    for part in parts:
+        if found and found[-1].axis == part.axis and found[-1].high == part.low:
+            found[-1] = found[-1]._replace(high=part.high)
+        else:
+            found.append(part)
+    return found
 
 
 def _primes(number: int) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +101,8 @@ class Reading:
         if "manual_axes" not in op.attributes:
             return frozenset()
         names = set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
-        return frozenset(n for n, piece in enumerate(self.axes.pieces) if piece.axis in names)
+        mesh = next((sharding.mesh for sharding in self._at_ends(op)), self.axes.main)
+        return frozenset(self.axes.of_axes(mesh, names))
 
     def crossing(self, layout: Layout, shape: Shape | None, cut: frozenset[int]) -> Layout:
         """The layout in which a value goes into a body or out of it. Parts of parts are parts of the
@@ -117,12 +118,17 @@ class Reading:
 
     def check_mesh(self, op: Any) -> None:
         """Raises ShardlogError for a manual computation on some of the devices."""
+        for sharding in self._at_ends(op):
+            if found := self.axes.elsewhere(sharding):
+                message = f"a manual computation over {found}, in a program of {self.axes.count}"
+                hint = "a program runs on one set of devices: give all meshes as many"
+                raise ShardlogError(message, where=location(op), hint=hint)
+
+    def _at_ends(self, op: Any) -> Iterator[Sharding]:
+        """The shardings of what a manual computation takes and gives."""
         for label in ("in_shardings", "out_shardings"):
             for attribute in sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings:
-                if found := self.axes.elsewhere(self.shardings.read(attribute, location(op))):
-                    message = f"a manual computation over {found}, in a program of {self.axes.count}"
-                    hint = "a program runs on one set of devices: give all meshes as many"
-                    raise ShardlogError(message, where=location(op), hint=hint)
+                yield self.shardings.read(attribute, location(op))
 
 
 def rank(type_: Any) -> int:

@@ -3,7 +3,7 @@ behind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -210,9 +210,10 @@ class Asked:
         for held_by, layout in self._held(purpose):
             value = self.explainer.record.value(held_by)
             for dim, held in enumerate(layout.dims):
-                for run in self._runs([p for p in held if not primes.isdisjoint(self.axes.primes[p])]):
-                    if (value.number, dim, run[1]) not in told and (atoms := self._atoms(value, dim, run)):
-                        told.add((value.number, dim, run[1]))
+                moved = {p for p in held if not primes.isdisjoint(self.axes.primes[p])}
+                for axis, atoms in self._atoms(value, dim, moved).items():
+                    if (value.number, dim, axis) not in told:
+                        told.add((value.number, dim, axis))
                         yield value, dim, atoms
 
     def _held(self, purpose: Any) -> Iterator[tuple[int, Layout]]:
@@ -236,21 +237,14 @@ class Asked:
         pairs = zip(start.dims, goal.dims, strict=True)
         return tuple(dict.fromkeys(p for a, b in pairs if a != b for p in (*a, *b)))
 
-    def _runs(self, pieces: Iterable[int]) -> list[tuple[int, str, int, int]]:
-        """The sub-axes of pieces: mesh, axis, where it starts and its size."""
-        held = tuple(pieces)
-        return [(self.axes.pieces[held[0]].mesh, a.name, a.pre, a.size) for a in self.axes.sub_axes(held)]
-
-    def _atoms(self, value: Value, dim: int, run: tuple[int, str, int, int]) -> list[int]:
-        """The atoms of a sub-axis that a dimension of a tensor has."""
-        history, (mesh, name, pre, size) = self.explainer.history, run
+    def _atoms(self, value: Value, dim: int, pieces: Container[int]) -> dict[str, list[int]]:
+        """The atoms of pieces that a dimension of a tensor has, by their axes."""
+        history, atoms, found = self.explainer.history, self.explainer.meshes.atoms, dict[str, list[int]]()
         content = history.content(history.cell(value.place), history.end)
-        wanted = {
-            atom.id
-            for atom in self.explainer.meshes.atoms
-            if (atom.mesh, atom.axis) == (mesh, name) and pre <= atom.lo and atom.hi <= pre * size
-        }
-        return [x for d, _, x in history.facts(content).get("sharded", ()) if d == dim and x in wanted]
+        for d, _, x in history.facts(content).get("sharded", ()):
+            if d == dim and self.axes.at(atoms[x].mesh, atoms[x].axis, atoms[x].lo) in pieces:
+                found.setdefault(atoms[x].axis, []).append(x)
+        return found
 
 
 def _factor(factor: int) -> str:

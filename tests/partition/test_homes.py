@@ -180,6 +180,28 @@ def test_rows_that_must_be_whole_lie_on_different_devices() -> None:
     np.testing.assert_array_equal(got, np.sort(x, axis=1))
 
 
+SAME_DEVICES = """\
+sdy.mesh @mesh = <["a"=2, "b"=4]>
+sdy.mesh @flat = <["z"=8]>
+func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>})
+    -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@flat, [{"z"}, {}]>}) {
+  %0 = stablehlo.negate %x : tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+"""
+
+
+def test_what_is_alike_on_two_meshes_stays_where_it_is() -> None:
+    program = shardlog.run(SAME_DEVICES).partition()
+    (only,) = program.collectives
+    assert (only.kind, only.axes, only.bytes) == ("all-to-all", ("b",), 3 * 4 * 4)
+    assert any("@flat" in cause or "result" in cause for cause in only.causes), only.causes
+    x = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32)
+    (got,) = program.compile()(x)
+    np.testing.assert_array_equal(got, -x)
+    assert got.addressable_shards[0].data.shape == (1, 16)
+
+
 TWO_MESHES = """\
 sdy.mesh @mesh = <["a"=3, "b"=2]>
 sdy.mesh @other = <["c"=2, "d"=3]>
