@@ -121,6 +121,9 @@ def _identity(walk: Partitioner, number: int, known: Knowledge) -> None:
     )
     if "sdy.sharding" not in op.attributes and not any(label in op.attributes for label in RESULT_SHARDING):
         home = walk.tensors[value].home
+    if walk.tensors[value].made:
+        walk.define_made(result, walk.tensors[value].shape, home, partial(walk.get, value))
+        return
     purpose = Purpose(op, 0, op.operands[0], to=op.results[0])
     walk.define(result, op.results[0].type, home, walk.get(value, home, purpose))
 

@@ -180,6 +180,30 @@ def test_rows_that_must_be_whole_lie_on_different_devices() -> None:
     np.testing.assert_array_equal(got, np.sort(x, axis=1))
 
 
+CONSTRAINED_ZEROS = """\
+sdy.mesh @mesh = <["a"=2, "b"=4]>
+func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>})
+    -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}]>},
+        tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}, {"a"}]>}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{"b"}, {"a"}]> : tensor<8x16xf32>
+  %2 = stablehlo.maximum %x, %1 : tensor<8x16xf32>
+  return %2, %1 : tensor<8x16xf32>, tensor<8x16xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_takes_no_data_does_not_move_behind_constraints(keep: bool) -> None:
+    program = shardlog.run(CONSTRAINED_ZEROS).partition(keep_shardings=keep)
+    assert program.collectives == ()
+    x = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32)
+    got = program.compile()(x)
+    np.testing.assert_array_equal(got[0], np.maximum(x, 0))
+    np.testing.assert_array_equal(got[1], np.zeros_like(x))
+
+
 SAME_DEVICES = """\
 sdy.mesh @mesh = <["a"=2, "b"=4]>
 sdy.mesh @flat = <["z"=8]>
