@@ -32,12 +32,13 @@ from ..rulebook.book import lowerings
 from .building import PAIRS, dense, disjoint, element_of, pairs_of
 from .neutral import zero
 
+_SMALL = 64  # ops of functions that take the place of their calls
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
 _HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
     f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")
 )
-_KINDS = _HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
+KINDS = _HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
 
 
 def combine(module: ir.Module, apart: Collection[Any] = ()) -> None:
@@ -82,7 +83,7 @@ def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:
     effects = {name: _has_effect(name) for name in set(names)}
     definers, operands = listing.definers[listing.operands], listing.operand_offsets
     definers[listing.operands < 0] = -1
-    for region in dict.fromkeys([regions[n] for n, name in enumerate(names) if name in _KINDS]):
+    for region in dict.fromkeys([regions[n] for n, name in enumerate(names) if name in KINDS]):
         block = np.nonzero(listing.regions == region)[0]
         place = np.full(len(names) + 1, -1, np.int32)  # the last one for the arguments of blocks
         place[block] = np.arange(len(block))
@@ -193,7 +194,7 @@ def _sending(
     found, by = dict[int, _Sends](), [len(operations)] * len(operations)
     for n in reversed(range(len(operations))):
         op, first = operations[n], by[n]
-        if op.name in _KINDS:
+        if op.name in KINDS:
             alike = len(op.operands) == 1 and op not in apart
             found[n] = _Sends(n, key(op) if alike else n, size_of(str(op.results[0].type)), first)
             first = n

@@ -16,6 +16,7 @@ from ..program.mlir.modules import boundary_attributes, bytecode_of, copy_of, op
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
+from .calls import put_in_place_of_calls
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
 from .collective_matmul import Window, write
@@ -51,10 +52,12 @@ class DeviceProgram:
     @cached_property
     def combined(self) -> ir.Module:
         """The module as it is written, and compiled for CPUs: collectives over equal groups that do not need
-        each other are one op, and windows are written part by part."""
+        each other are one op, also those of several calls, and windows are written part by part."""
         made, windows = self._with_windows()
         combine(made, windows)
         self._permute_at_once(made, windows)
+        if self.sent and put_in_place_of_calls(made, windows):
+            combine(made, windows)
         return made
 
     def module_for(self, platform: str) -> ir.Module:

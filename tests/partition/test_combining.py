@@ -55,6 +55,37 @@ def test_sums_that_do_not_need_each_other_are_one_op() -> None:
     np.testing.assert_array_equal(got[1], a @ c)
 
 
+CALLED = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+func.func private @length(%v: tensor<16x8xf32>) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.multiply %v, %v : tensor<16x8xf32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %2 = stablehlo.sqrt %1 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+func.func @main(%a: tensor<16x8xf32> {sdy.sharding = #rows}, %b: tensor<16x8xf32> {sdy.sharding = #rows})
+    -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = func.call @length(%a) : (tensor<16x8xf32>) -> tensor<8xf32>
+  %1 = func.call @length(%b) : (tensor<16x8xf32>) -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+"""  # noqa: E501
+
+
+def test_what_calls_of_a_small_function_send_is_one_op() -> None:
+    program = shardlog.run(CALLED).partition()
+    ((kind, executions),) = {(c.kind, c.executions) for c in program.collectives}
+    assert (kind, executions) == ("all-reduce", 2)
+    assert written(program) == ["all_reduce"]
+    assert "call" not in program.text()
+    assert written(program, "tpu") == ["all_reduce"]  # in the function, for XLA inlines it
+    a, b = np.random.default_rng(0).normal(size=(2, 16, 8)).astype(np.float32)
+    for got, value in zip(program.compile()(a, b), (a, b), strict=True):
+        np.testing.assert_allclose(got, np.sqrt((value**2).sum(0)), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("start", "goal", "kind"),
     [
