@@ -32,7 +32,6 @@ from ..rulebook.book import lowerings
 from .building import PAIRS, dense, disjoint, element_of, pairs_of
 from .neutral import zero
 
-_SMALL = 64  # ops of functions that take the place of their calls
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
 _HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type

@@ -30,7 +30,7 @@ class Prices:
     """Prices without a machine: a byte is a byte, and work in excess of what an op would have if every tensor
     stayed as it is counts as that of a usual accelerator: as its compiler fuses ops, it reads and writes for
     them 30 bytes in the time in which it sends one to a neighbour, and 250 where it sends it over a network.
-    Where values may live elsewhere, products count in full, and each collective costs as much as 120 bytes
+    Where values may live elsewhere, products count in full, and each collective costs as much as 128 bytes
     besides: far less than on any machine, but of two choices that move about as much the one with fewer
     collectives is better. An op takes at least as long as 256 bytes, so that small ones are computed on every
     device rather than sent for.
@@ -41,7 +41,7 @@ class Prices:
 
     multiplications: Callable[[str], float] = _usual  # and additions for one byte, by the type of elements
     touched: float = 128.0  # bytes of memory, of those that ops take and give, for one byte
-    once: float = 120.0
+    once: float = 128.0
     begins: float = 256.0  # what an op takes at least, however small it is
     all_work: bool = False
     collective: Callable[[str, int, tuple[str, ...], Groups], Price] | None = None
