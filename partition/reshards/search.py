@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from math import inf, prod
 
-import numpy as np
-
 from ..layouts import Axes, Dims, Layout, Pieces, Shape
-from .moves import Moves, Plan, Step, straight, with_pieces
+from .moves import Moves, Plan, Rows, Step, straight, with_pieces
 
 Edge = tuple[int, float, float, Step]  # the layout it leads to; what any such step costs; what it sends
 
 _STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
-_ONE = np.ones(1, np.int64)
+_ONE: Rows = 1
 _MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
 
 
@@ -162,7 +160,8 @@ class Search:
                 part, common = part * mine, common * shared
             else:
                 whole *= size
-        return whole * int((part - common).max())
+        lacking = part - common
+        return whole * (lacking if isinstance(lacking, int) else int(lacking.max()))
 
 
 def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:
