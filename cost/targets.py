@@ -150,7 +150,8 @@ def _compiled(target: Target, count: int, form: str) -> dict[str, Any]:
         cost = {}
     return {
         "hlo": "\n".join(part.to_string() for part in made.hlo_modules()),
-        "memory": {name: getattr(memory, f"{name}_size_in_bytes") for name in _MEMORY},
+        "memory": {name: getattr(memory, f"{name}_size_in_bytes") for name in _MEMORY}
+        | {"peak": memory.peak_memory_in_bytes},
         "cost": {name: cost[name] for name in ("flops", "bytes accessed") if name in cost},
     }
 

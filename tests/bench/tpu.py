@@ -26,19 +26,22 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compiled program: bytes that a device sends, bytes of memory, cycles, seconds, and collectives."""
+    """A compiled program: bytes that a device sends, bytes of its memory, the most bytes in all its memories,
+    cycles, seconds, and collectives."""
 
     bytes: float
     memory: int
+    peak: int
     cycles: int
     seconds: float
     count: int
 
     def over(self, other: Compiled) -> list[float]:
-        """This one's bytes, memory, cycles and seconds over those of another one."""
+        """This one's bytes, memory, peak, cycles and seconds over those of another one."""
         pairs = (
             (self.bytes, other.bytes),
             (self.memory, other.memory),
+            (self.peak, other.peak),
             (self.cycles, other.cycles),
             (self.seconds, other.seconds),
         )
@@ -61,7 +64,7 @@ def compiled(module: bytes) -> Compiled:
         paid = price.collective(each.kind, each.group, (), ())
         seconds += times * (paid.once + paid.byte * each.bytes) / known.link.bandwidth
         sent, count = sent + times * each.bytes, count + times
-    return Compiled(sent, total, cycles, seconds, count)
+    return Compiled(sent, total, memory["peak"], cycles, seconds, count)
 
 
 def row(source: Any) -> tuple[Compiled, list[Compiled]]:
@@ -84,8 +87,8 @@ def main() -> None:
     from .bytes_moved import programs
 
     warnings.simplefilter("ignore")
-    print("| program | XLA's bytes | ours | XLA's collectives | ours | memory | cycles | time |")
-    print("|---" * 8 + "|", flush=True)
+    print("| program | XLA's bytes | ours | XLA's collectives | ours | memory | peak | cycles | time |")
+    print("|---" * 9 + "|", flush=True)
     ratios = []
     for name, source in programs("--all" in sys.argv):
         xla, ours = row(source)
@@ -96,7 +99,7 @@ def main() -> None:
         print(f"| {name} | {' | '.join(map(' / '.join, cells))} |", flush=True)
         if xla.bytes:
             ratios.append(found)
-    for number, what in enumerate(("bytes", "memory", "cycles", "time")):
+    for number, what in enumerate(("bytes", "memory", "peak", "cycles", "time")):
         means = (
             exp(sum(log(found[way][number]) for found in ratios) / len(ratios)) for way in range(len(WAYS))
         )
