@@ -14,12 +14,12 @@ tensors.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,8 @@ def _join(
     """Writes collectives with equal keys, of which each fits those before it, as one where neither needs what
     the other gives."""
     with module.context, ir.Location.unknown():
-        for operations, needs in _blocks(module):
+        for block in _blocks(module):
+            operations, needs = _once(block, apart)
             groups = _groups(operations, needs, _sending(operations, needs, apart, key), fits)
             if not groups:
                 continue
@@ -73,15 +74,27 @@ def _join(
                     op.erase()
 
 
-def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:
-    """The ops of each block that has collectives, and those of them that each needs, by number: those that
-    make what it takes, or what ops in its regions take from outside; and of ops with an effect, the one
-    before."""
+class _Block(NamedTuple):
+    """The ops of a block; those of them that each needs, by number: those that make what it takes, or what
+    ops in its regions take from outside, and of ops with an effect the one before; and whether all that it
+    takes is taken by others as well."""
+
+    operations: list[Any]
+    needs: list[list[int]]
+    shares: list[bool]
+
+
+def _blocks(module: ir.Module) -> list[_Block]:
+    """The blocks of a module that have collectives."""
     listing, found = listing_of(module), []
     names, regions = [op.name for op in listing.ops], listing.regions.tolist()
     effects = {name: _has_effect(name) for name in set(names)}
     definers, operands = listing.definers[listing.operands], listing.operand_offsets
     definers[listing.operands < 0] = -1
+    taken = listing.operands[listing.operands >= 0]
+    alone = (listing.operands >= 0) & (np.bincount(taken, minlength=1)[listing.operands] < 2)
+    before = np.append(0, np.cumsum(alone))
+    shares = before[operands[1:]] == before[operands[:-1]]
     for region in dict.fromkeys([regions[n] for n, name in enumerate(names) if name in KINDS]):
         block = np.nonzero(listing.regions == region)[0]
         place = np.full(len(names) + 1, -1, np.int32)  # the last one for the arguments of blocks
@@ -96,7 +109,8 @@ def _blocks(module: ir.Module) -> list[tuple[list[Any], list[list[int]]]]:
                 effect = n
             needed.discard(-1)
             needs.append(sorted(needed))
-        found.append(([listing.ops[number] for number in block.tolist()], needs))
+        ops = [listing.ops[number] for number in block.tolist()]
+        found.append(_Block(ops, needs, shares[block].tolist()))
     return found
 
 
@@ -106,6 +120,70 @@ def _has_effect(name: str) -> bool:
 
 
 _IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # ways in which ops become local
+
+
+# ---- What is sent once ----------------------------------------------------------------------------------
+
+
+def _once(block: _Block, apart: Collection[Any]) -> tuple[list[Any], list[list[int]]]:
+    """The ops of a block and what each needs, without collectives that send what one before them does. XLA
+    would find these, but not in what is put side by side."""
+    operations, needs, _ = block
+    equal, instead = _equal(block), dict[int, int]()
+    for n, first in equal.items():
+        op = operations[n]
+        if op.name in KINDS and op not in apart:
+            instead[n] = first
+            op.results[0].replace_all_uses_with(operations[first].results[0])
+    if not instead:
+        return operations, needs
+    kept = [n for n in range(len(operations)) if n not in instead]
+    place = {n: i for i, n in enumerate(kept)}
+    fewer = [sorted({place[instead.get(m, m)] for m in needs[n]}) for n in kept]
+    for n in instead:
+        operations[n].erase()
+    return [operations[n] for n in kept], fewer
+
+
+def _equal(block: _Block) -> dict[int, int]:
+    """The ops of a block that give what one before them does, and the first of those. Ops that are equal take
+    what is equal, so only those are looked at that share all they take, and those behind equal ones."""
+    operations, needs, shares = block
+    same: dict[Any, Any] = {}  # for values that are made again, the first that is equal
+    first, found, known = dict[Hashable, int](), dict[int, int](), set[int]()
+    users = list[list[int]]([] for _ in operations)
+
+    def look(n: int) -> None:
+        known.add(n)
+        key = _key_of_value(operations[n], same)
+        if key is not None and (other := first.setdefault(key, n)) < n:
+            found[n] = other
+            same.update(zip(operations[n].results, operations[other].results, strict=True))
+
+    for n, needed in enumerate(needs):
+        for m in needed:
+            if m in found:
+                before, users[found[m]] = users[found[m]], []
+                for user in before:
+                    if user not in known:
+                        look(user)
+        if shares[n] or not found.keys().isdisjoint(needed):
+            look(n)
+        for m in needed:
+            users[found.get(m, m)].append(n)
+    return found
+
+
+def _key_of_value(op: Any, same: Mapping[Any, Any]) -> Hashable | None:
+    """Equal for ops that give equal values; None for one of its own."""
+    if _has_effect(op.name) or lowerings().get(op.name) == "pass":  # what is passed on may be kept apart
+        return None
+    operands = tuple([same.get(operand, operand) for operand in op.operands])
+    try:
+        attributes = tuple([(a, v) for a, v in op.attributes.items() if a != "channel_handle"])
+    except TypeError:  # MLIR's bindings do not read constants of complex numbers
+        return None
+    return op.name, operands, attributes, _body(op), tuple(r.type for r in op.results)
 
 
 # ---- Which become one -----------------------------------------------------------------------------------
@@ -206,16 +284,21 @@ def _key(op: Any) -> Hashable:
     """Equal for collectives that can become one: the kind, the groups, how they combine, and the type of
     elements, or how many bits these have."""
     attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in _OF_ONE])
-    body: Hashable = ""
-    if len(op.regions):
-        combining, *rest = children(op)
-        both = [isinstance(value.owner, ir.Block) for value in combining.operands] == [True, True]
-        plain = both and len(rest) == 1 and not len(combining.attributes)
-        body = combining.name if plain else id(op)  # one of its own
     element = element_of(op.operands[0])
     convertible = dtype_of(str(element)) and not isinstance(element, ir.ComplexType)
     carried = bits_of(str(element)) if op.name in _HAND_ON and convertible else element
-    return op.name, attributes, body, carried
+    return op.name, attributes, _body(op), carried
+
+
+def _body(op: Any) -> Hashable:
+    """Equal for ops that combine two values by the same op, and those without regions."""
+    if not len(op.regions):
+        return ""
+    combining, *rest = children(op) if len(op.regions) == 1 else (op,)
+    given = [v.arg_number if isinstance(v, ir.BlockArgument) else -1 for v in combining.operands]
+    plain = given == [0, 1] and len(rest) == 1 and not len(combining.attributes)
+    same = plain and list(rest[0].operands) == list(combining.results)
+    return str(combining.name) if same else id(op)  # one of its own
 
 
 def _devices(module: ir.Module) -> int:

@@ -12,6 +12,7 @@ import shardlog
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.partition.building import Form
+from shardlog.partition.combining import KINDS
 from shardlog.partition.device_program import DeviceProgram
 from shardlog.program.mlir.modules import ops_in
 
@@ -84,6 +85,58 @@ def test_what_calls_of_a_small_function_send_is_one_op() -> None:
     a, b = np.random.default_rng(0).normal(size=(2, 16, 8)).astype(np.float32)
     for got, value in zip(program.compile()(a, b), (a, b), strict=True):
         np.testing.assert_allclose(got, np.sqrt((value**2).sum(0)), rtol=1e-6)
+
+
+def gathered(given: str, barrier: str = "") -> str:
+    """A program in which one function gathers %a, and one what it is given, behind a barrier or not."""
+    value = (
+        f"{barrier} %v : tensor<16x8xf32>\n  %0 = sdy.sharding_constraint %kept"
+        if barrier
+        else "%0 = sdy.sharding_constraint %v"
+    )
+    functions = "".join(
+        f"""
+func.func private @{name}(%v: tensor<16x8xf32>) -> tensor<16x8xf32> {{
+  {value} <@mesh, [{{}}, {{}}]> : tensor<16x8xf32>
+  %1 = stablehlo.{name} %0 : tensor<16x8xf32>
+  return %1 : tensor<16x8xf32>
+}}"""
+        for name in ("sqrt", "sign")
+    )
+    return f"""
+sdy.mesh @mesh = <["x"=4]>{functions}
+func.func @main(%a: tensor<16x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}},
+                %b: tensor<16x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}})
+    -> (tensor<16x8xf32>, tensor<16x8xf32>) {{
+  %0 = func.call @sqrt(%a) : (tensor<16x8xf32>) -> tensor<16x8xf32>
+  %1 = func.call @sign({given}) : (tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %0, %1 : tensor<16x8xf32>, tensor<16x8xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        (gathered("%b"), 64),
+        (gathered("%a"), 32),
+        (gathered("%a", "%kept = stablehlo.optimization_barrier"), 64),  # it is gathered again on purpose
+        (CALLED, 16),
+        (CALLED.replace("@length(%b)", "@length(%a)"), 8),  # what is summed is computed twice
+    ],
+)
+def test_what_calls_send_of_one_value_is_sent_once(text: str, sent: int) -> None:
+    program = shardlog.run(text).partition(keep_shardings=True)
+    module = program.module_for("cpu")
+    with module.context:
+        (only,) = (op for op in ops_in(module) if op.operation.name in KINDS)
+        assert np.prod(ir.ShapedType(only.operands[0].type).shape) == sent
+    a, b = np.random.default_rng(0).uniform(size=(2, 16, 8)).astype(np.float32)
+    other = b if "(%b)" in text else a
+    length = [np.sqrt((value**2).sum(0)) for value in (a, other)]
+    expected = length if "@length" in text else [np.sqrt(a), np.sign(other)]
+    for got, value in zip(program.compile()(a, b), expected, strict=True):
+        np.testing.assert_allclose(got, value, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
