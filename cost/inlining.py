@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import copy_of, main_function, ops_in, put_in_place, symbols
+from ..program.mlir.modules import copy_of, main_function, ops_in, put_in_place_of, symbols
 
 NUMBER = "shardlog.number"  # the attribute of a collective: which one of the program it is
 
@@ -26,12 +26,6 @@ def inlined(module: ir.Module, collectives: Sequence[Any] = ()) -> ir.Module:
         main = functions[main_function(functions)]
         while calls := [op for op in ops_in(main) if op.operation.name == "func.call"]:
             for call in calls:
-                _inline(call.operation, functions)
+                callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+                put_in_place_of(call.operation, functions[callee])
     return made
-
-
-def _inline(call: Any, functions: dict[str, Any]) -> None:
-    called = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
-    copy = called.operation.clone(ir.InsertionPoint(called))
-    put_in_place(copy.regions[0].blocks[0], call)
-    copy.erase()

@@ -255,6 +255,10 @@ class Builder:
         sliced = not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.dynamic_slice"
         if not sliced and value not in self.looked_up:
             return value
+        return self.barrier(value)
+
+    def barrier(self, value: Any) -> Any:
+        """A value that XLA keeps apart from what it is made of, and takes for no other one."""
         return self.one("stablehlo.optimization_barrier", [value], value.type)
 
     def put(self, value: Any, part: Any, starts: Sequence[Any]) -> Any:

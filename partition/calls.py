@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import main_function, named_in, operations_in, put_in_place, symbols
+from ..program.mlir.modules import main_function, named_in, operations_in, put_in_place_of, symbols
 from ..rulebook.book import lowerings
 from .combining import KINDS
 
@@ -28,9 +28,7 @@ def put_in_place_of_calls(module: ir.Module, apart: Collection[Any] = ()) -> boo
                 break
             for call in calls:
                 taken.add(name := _callee(call))
-                copy = functions[name].operation.clone(ir.InsertionPoint(functions[name]))
-                put_in_place(copy.regions[0].blocks[0], call)
-                copy.erase()
+                put_in_place_of(call, functions[name])
         named = named_in(module.operation) if taken else set()
         for name in taken - named:
             functions[name].erase()

@@ -56,6 +56,7 @@ class DeviceProgram:
         made, windows = self._with_windows()
         combine(made, windows)
         self._permute_at_once(made, windows)
+        # Behind that, for what a function sends at once is found best where nothing else is around.
         if self.sent and put_in_place_of_calls(made, windows):
             combine(made, windows)
         return made

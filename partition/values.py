@@ -125,7 +125,7 @@ class Values:
                 builder.purpose = purpose
             held = self.find(value, start)
             if stale:  # or XLA takes both for one
-                held = builder.one("stablehlo.optimization_barrier", [held], held.type)
+                held = builder.barrier(held)
             local = carry_out(builder, held, tensor.shape, start, plan)
             builder.purpose = None
             self._made_at[value, layout] = self.clock

@@ -315,10 +315,8 @@ class Homes:
         layouts."""
         key = self._kind[number], self._around(number)
         if key not in self._ways:
-            spot, kind = self.spots[number], self._computed_as[number]
-            if kind not in self._ways_held:
-                self._ways_held[kind] = dict.fromkeys(self.chooser.ways(spot.known, spot.held)[0])
-            found = dict(self._ways_held[kind])
+            spot = self.spots[number]
+            found = dict.fromkeys(self.chooser.ways(spot.known, spot.held)[0])
             for t, domain in enumerate(key[1]):
                 for home in self._domains.homes(domain):
                     found.update(self._ways_with(number, t, home))
@@ -329,12 +327,12 @@ class Homes:
 
     def _ways_with(self, number: int, t: int, home: int) -> dict[Way, None]:
         """The ways to compute an op with a slot in the layout of a number."""
-        kind = self._computed_as[number], t, home
-        if kind not in self._ways_held:
+        key = self._computed_as[number], t, home
+        if key not in self._ways_held:
             spot = self.spots[number]
             held = *spot.held[:t], self._domains.layout(home), *spot.held[t + 1 :]
-            self._ways_held[kind] = dict.fromkeys(self.chooser.ways(spot.known, held)[0])
-        return self._ways_held[kind]
+            self._ways_held[key] = dict.fromkeys(self.chooser.ways(spot.known, held)[0])
+        return self._ways_held[key]
 
     def _layouts_by(self, number: int, way: Way) -> list[Layout]:
         """The layouts of an op's slots in a way to compute it."""

@@ -453,7 +453,7 @@ def _in_order(builder: Builder, value: Any, shape: list[int]) -> Any:
         if isinstance(value.owner, ir.Block):
             return value
         flat = builder.one("stablehlo.reshape", [value], builder.tensor([prod(shape)], element))
-        value = builder.one("stablehlo.optimization_barrier", [flat], flat.type)
+        value = builder.barrier(flat)
     return builder.one("stablehlo.reshape", [value], builder.tensor(shape, element))
 
 

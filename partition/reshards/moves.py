@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..layouts import Axes, Dims, Layout, Pieces, Shape
 
 Places = npt.NDArray[np.int64]
-Rows = Places | int  # of each device; one number where they all have as many
+Amount = Places | int  # of each device; one number where they all have as many
 Kind = Literal[
     "slice", "mask", "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_permute"
 ]
@@ -73,7 +73,7 @@ class Moves:
         self._of_mesh = {mesh: tuple(p for p in pieces if axes.every[p].mesh == mesh) for mesh in meshes}
         self.several = len(self._of_mesh) > 1  # meshes that differ
         self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
-        self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Rows, Rows]] = {}
+        self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Amount, Amount]] = {}
 
     def steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
         """The steps from a layout on the way to a goal: the same for all goals that are partial alike, on the
@@ -161,7 +161,7 @@ class Moves:
                 after = Layout(with_pieces(layout.dims, d, new), layout.partial, layout.combine)
                 yield Step("slice", new[len(held) :], after, 0.0, d)
 
-    def overlap(self, size: int, held: Pieces, new: Pieces) -> tuple[Rows, Rows]:
+    def overlap(self, size: int, held: Pieces, new: Pieces) -> tuple[Amount, Amount]:
         """How much of a dimension each device is to have, and how much of that it has."""
         key = size, held, new
         if key not in self._overlaps:
@@ -218,7 +218,7 @@ class Moves:
                 yield from ((p, *more) for more in self._making(rest, count // self.axes.sizes[p]))
 
 
-def _one_if_same(places: Places) -> Rows:
+def _one_if_same(places: Places) -> Amount:
     return int(places[0]) if (places == places[0]).all() else places
 
 

@@ -109,10 +109,7 @@ class Planner:
     def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: Taken) -> Plan:
         """The plan that is found by looking at steps: along the pieces that layouts are made of, and where
         more is sent than devices lack, along those of prime sizes, if that costs less."""
-        if taken not in self._free:
-            free = tuple([p for p in range(len(self.axes.pieces)) if p not in taken])
-            self._free[taken] = free, self.axes.finely(free)
-        axes, (pieces, primes) = self.axes, self._free[taken]
+        axes, (pieces, primes) = self.axes, self._left(taken)
         plan, lacking = self._by_way_of(pieces, shape, start, goal)
         if start.partial or primes == pieces or len(primes) > _PRIMES:
             return plan
@@ -124,6 +121,13 @@ class Planner:
         ]
         other, _ = self._by_way_of(primes, shape, *fine)
         return min(plan, other, key=lambda p: self.total(p, _WIDTH) + self.prices.once * p.sends)
+
+    def _left(self, taken: Taken) -> tuple[Pieces, Pieces]:
+        """The pieces that manual computations leave, and those of prime sizes that these are made of."""
+        if taken not in self._free:
+            free = tuple([p for p in range(len(self.axes.pieces)) if p not in taken])
+            self._free[taken] = free, self.axes.finely(free)
+        return self._free[taken]
 
     def _by_way_of(
         self, pieces: Pieces, shape: Shape, start: Layout, goal: Layout
@@ -147,7 +151,8 @@ class Planner:
     @cached_property
     def _scales(self) -> bool:
         """Whether the cheapest plan of a reshard is that of more elements as well."""
-        return self.axes.finely(range(len(self.axes.pieces))) == tuple(range(len(self.axes.pieces)))
+        pieces, primes = self._left(frozenset())
+        return pieces == primes
 
     @cached_property
     def _kinds(self) -> list[int]:

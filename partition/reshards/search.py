@@ -8,12 +8,12 @@ from itertools import chain
 from math import inf, prod
 
 from ..layouts import Axes, Dims, Layout, Pieces, Shape
-from .moves import Moves, Plan, Rows, Step, straight, with_pieces
+from .moves import Amount, Moves, Plan, Step, straight, with_pieces
 
 Edge = tuple[int, float, float, Step]  # the layout it leads to; what any such step costs; what it sends
 
 _STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
-_ONE: Rows = 1
+_ONE: Amount = 1
 _MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
 
 

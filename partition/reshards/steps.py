@@ -70,7 +70,7 @@ def _all_to_all(builder: Builder, value: Any, shape: Shape, start: Layout, step:
     held = shape_of(value)[other]
     value = builder.filled_up(value, other, tile * n - held)
     if held <= tile * (n - 1):  # XLA may give a part that is all padding another order of dimensions
-        value = builder.one("stablehlo.optimization_barrier", [value], value.type)
+        value = builder.barrier(value)
     sizes = shape_of(value)
     sizes[d], sizes[other] = sizes[d] * n, tile
     attributes = {

@@ -131,6 +131,13 @@ def put_in_place(block: Any, op: Any) -> None:
     op.erase()
 
 
+def put_in_place_of(call: Any, function: Any) -> None:
+    """Puts a copy of what a func.func does in the place of a call of it."""
+    copy = function.operation.clone(ir.InsertionPoint(function))
+    put_in_place(copy.regions[0].blocks[0], call)
+    copy.erase()
+
+
 def public(function: Any) -> bool:
     """Whether a func.func can be called from outside of the module."""
     visibility: Any = function.attributes.get("sym_visibility")

@@ -87,17 +87,15 @@ def test_what_calls_of_a_small_function_send_is_one_op() -> None:
         np.testing.assert_allclose(got, np.sqrt((value**2).sum(0)), rtol=1e-6)
 
 
-def gathered(given: str, barrier: str = "") -> str:
-    """A program in which one function gathers %a, and one what it is given, behind a barrier or not."""
-    value = (
-        f"{barrier} %v : tensor<16x8xf32>\n  %0 = sdy.sharding_constraint %kept"
-        if barrier
-        else "%0 = sdy.sharding_constraint %v"
-    )
+def gathered(given: str, apart: bool = False) -> str:
+    """A program in which one function gathers %a, and one what it is given, each behind a barrier or not."""
+    barrier = "%kept = stablehlo.optimization_barrier %v : tensor<16x8xf32>" if apart else ""
+    value = "%kept" if apart else "%v"
     functions = "".join(
         f"""
 func.func private @{name}(%v: tensor<16x8xf32>) -> tensor<16x8xf32> {{
-  {value} <@mesh, [{{}}, {{}}]> : tensor<16x8xf32>
+  {barrier}
+  %0 = sdy.sharding_constraint {value} <@mesh, [{{}}, {{}}]> : tensor<16x8xf32>
   %1 = stablehlo.{name} %0 : tensor<16x8xf32>
   return %1 : tensor<16x8xf32>
 }}"""
@@ -120,7 +118,7 @@ func.func @main(%a: tensor<16x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x
     [
         (gathered("%b"), 64),
         (gathered("%a"), 32),
-        (gathered("%a", "%kept = stablehlo.optimization_barrier"), 64),  # it is gathered again on purpose
+        (gathered("%a", apart=True), 64),  # it is gathered again on purpose
         (CALLED, 16),
         (CALLED.replace("@length(%b)", "@length(%a)"), 8),  # what is summed is computed twice
     ],
