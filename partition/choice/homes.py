@@ -28,16 +28,18 @@ from .knowledge import Knowledge
 from .least import bound_of, improve, lower_bound, pass_messages
 from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 
-_MOST_LAYOUTS = 12  # of a value
+_MOST_LAYOUTS = 14  # of a value
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
 _SWEEPS = 40
-_SHARING = 3, 9  # times so many sweeps that share what is said, at least and at most
+_SHARING = 3, 30  # times so many sweeps that share what is said, at least and at most
+_TILE = 4096  # bytes: TPUs lay out a tile of 8 by 128 elements at once, and what has fewer takes as many
 _LATE = 1 / 128  # bytes that it costs to leave a sum for later
-_SETTLED = 2  # of these turns, after which another finds the same as well
-_ALIKE = 1e-5  # the part of a sum by which those of one choice and another differ
-_NEAR = 0.001  # the part of a lower bound by which what was found may be more after the least of them
+_ALIKE = 1e-5  # the part of a sum by which another is no better
+_NEAR = 0.002  # the part of what was found by which a lower bound may be less, and it is the best
+_OPEN = 0.02  # or little better can be found
+_SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it ends: if so, and else
 
 
 class Spot(NamedTuple):
@@ -196,19 +198,21 @@ class Homes:
         least = total.energy(best)
         starts = [pass_messages(total, _SWEEPS, shared=False, stop=stop), best, *self._less_divided()]
         some, most = _SHARING
-        last, same = inf, 0  # what the turn before found, and how many turns ago that was new
+        better = 0  # the turn that found the best
         for turn in range(most + 1):
             if turn:
                 starts = [pass_messages(total, _SWEEPS, shared=True, lasting=bound, stop=stop)]
             for start in starts:
                 found, energy = improve(total, terms, start, stop)
+                if energy < least * (1 - _ALIKE):
+                    better = turn
                 if energy < least * (1 - 1e-9):
                     best, least = found, energy
-            same = same + 1 if abs(energy - last) <= _ALIKE * energy else 0
-            last = energy
-            if turn < some or bound:
+            if turn < some and not stop():
                 continue
-            if same == _SETTLED or least <= (1 + _NEAR) * bound_of(total, terms, alone, self.size):
+            above = least - bound_of(total, terms, alone, self.size)
+            wait = 0 if above <= _NEAR * least else _SETTLED if above <= _OPEN * least else _PATIENCE
+            if stop() or turn - better >= wait:
                 break
         lowest = min(self._bound(total, alone), least) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
@@ -425,8 +429,9 @@ class Homes:
 
     def _alone(self, memory: float) -> Floats:
         """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
-        it takes. What a loop carries is there all the time: a byte more than propagation gave it costs a byte
-        sent, so that what is gathered part by part is not gathered as a whole before."""
+        it takes. What a loop carries is there all the time: a byte more than propagation gave it, and than a
+        tile has, costs a byte sent, so that what is gathered part by part is not gathered as a whole
+        before."""
         domains, most = self._domains, max(map(len, self.domains), default=1)
         found = np.full((len(self.kinds), most), FAR)
         for n, (kind, number) in enumerate(zip(self.kinds, self.domain_of, strict=True)):
@@ -436,7 +441,7 @@ class Homes:
                 costs = costs + domains.prices(shape, width, layout, number, False) * weight * count
             homes, copies = domains.held(shape, width, number)
             if kind.carried:
-                costs = costs + np.maximum(homes - homes[0], 0)
+                costs = costs + np.maximum(homes - max(homes[0], _TILE), 0)
             found[n, : len(costs)] = costs + memory * (homes + copies)
         return found
 

@@ -126,7 +126,7 @@ def test_what_a_condition_needs_is_sent_each_turn() -> None:
         return jax.lax.while_loop(lambda x: jnp.any(x < 100), lambda x: 2 * x, x), a @ b - b.T @ a.T
 
     rng = np.random.default_rng(0)
-    x = rng.uniform(1, 9, (200,)).astype(np.float32)
+    x = rng.uniform(1, 9, (4096,)).astype(np.float32)
     a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((8, 16), (16, 8)))
     given = sharding("x"), sharding(None, "x"), sharding("x")
     lowered = jax.jit(doubled, in_shardings=given, out_shardings=(sharding("x"), sharding())).lower(x, a, b)
@@ -143,12 +143,12 @@ def test_what_a_condition_needs_is_no_copy_that_the_body_makes() -> None:
     def turns(x: jax.Array, w: jax.Array) -> jax.Array:
         return jax.lax.while_loop(lambda x: jnp.abs(x).max() > 0.1, lambda x: jnp.tanh(x @ w), x)
 
-    lowered = jax.jit(turns).lower(array((16, 32), "data", "model"), array((32, 32), "data", "model"))
+    lowered = jax.jit(turns).lower(array((16, 128), "data", "model"), array((128, 128), "data", "model"))
     program = shardlog.run(lowered).partition()
     each_turn = [c.kind for c in program.collectives if c.executions is None]
     assert sorted(each_turn) == ["all-gather", "all-reduce"]
     rng = np.random.default_rng(0)
-    x, w = (rng.normal(size=shape).astype(np.float32) / 8 for shape in ((16, 32), (32, 32)))
+    x, w = (rng.normal(size=shape).astype(np.float32) / 16 for shape in ((16, 128), (128, 128)))
     (got,) = jax.tree.leaves(program.compile()(x, w))
     np.testing.assert_allclose(got, jax.jit(turns)(x, w), atol=1e-5)
 

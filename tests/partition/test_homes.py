@@ -30,7 +30,7 @@ def sends(program: Partitioned) -> int:
     return sum(collective.total for collective in program.collectives)
 
 
-def over(*axes: str) -> NamedSharding:
+def over(*axes: str | None) -> NamedSharding:
     return NamedSharding(mesh(), PartitionSpec(*axes))  # type: ignore[no-untyped-call]
 
 
@@ -130,6 +130,20 @@ def test_sums_are_made_at_once_where_nothing_is_gained_by_waiting() -> None:
         program.text().count('"stablehlo.all_reduce"') == 5
     )  # two of moments and their gradients each, one of it all
     np.testing.assert_allclose(program.compile()(w, x), jax.grad(loss)(w, x), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("layers", "times"), [(4, 1), (32, 32)])
+def test_what_a_loop_carries_is_gathered_before_it_if_it_is_small(layers: int, times: int) -> None:
+    def scanned(weights: jax.Array, x: jax.Array) -> jax.Array:
+        return jax.lax.scan(lambda x, w: (jnp.sin(x @ w), None), x, weights)[0]
+
+    rng = np.random.default_rng(0)
+    shapes = (layers, 16, 16), (64, 16)
+    weights, x = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
+    jitted = jax.jit(scanned, in_shardings=(over(None, "model"), over("data")), out_shardings=over("data"))
+    program = shardlog.run(jitted.lower(weights, x)).partition()
+    assert [(c.kind, c.executions) for c in program.collectives] == [("all-gather", times)]
+    np.testing.assert_allclose(program.compile()(weights, x), scanned(weights, x), rtol=1e-3, atol=1e-4)
 
 
 # To sum up a product over "x" sends 2,304 bytes, to lay out the weight anew 3,072, once for both products.
