@@ -1,38 +1,65 @@
-"""Small functions with collectives, as many of ``jnp`` are, take the place of their calls: what is sent in
-several calls can become one collective there."""
+"""Small functions, as many of ``jnp`` are, take the place of their calls: before values get homes, so that
+they may lie otherwise in each call, and once a program is written, so that what several calls send can become
+one collective. XLA puts functions in place as well."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import main_function, named_in, operations_in, put_in_place_of, symbols
+from ..program.mlir.modules import (
+    copy_of,
+    main_function,
+    named_in,
+    operations_in,
+    put_in_place_of,
+    symbols,
+)
 from ..rulebook.book import lowerings
+from .choice.homes import Found
+from .choice.purposes import Purpose
 from .combining import KINDS
 
 _SMALL = 128  # ops of a function: larger ones, as layers, have little in common with what is around them
+_MORE = 4096  # ops that a module may get: each takes time
+_NUMBER = "shardlog.number"  # the attribute that says which op of a module one is a copy of, meanwhile
+_OF_A_CALL = {"callee", "sdy.sharding", "mhlo.sharding"}  # attributes of one that says nothing else
 
 
 def put_in_place_of_calls(module: ir.Module, apart: Collection[Any] = ()) -> bool:
     """Puts small functions that send something in the place of their calls, but for those with ops that stay
     ``apart``, and returns whether there were any."""
-    functions = symbols(module, "func.func")
-    del functions[main_function(functions)]
+    functions = _called(module)
     taken = set[str]()
     with module.context:
         while senders := {name for name, func in functions.items() if _sends(func, apart)}:
-            calls = [op for op in operations_in(module) if _callee(op) in senders]
+            calls = [op for op in operations_in(module) if _is_plain(op) and _callee(op) in senders]
             if not calls:
                 break
             for call in calls:
                 taken.add(name := _callee(call))
                 put_in_place_of(call, functions[name])
-        named = named_in(module.operation) if taken else set()
-        for name in taken - named:
-            functions[name].erase()
+        _erase_unnamed(module, {name: functions[name] for name in taken})
     return bool(taken)
+
+
+def _called(module: ir.Module) -> dict[str, Any]:
+    """The functions of a module but the main one, by name."""
+    functions = symbols(module, "func.func")
+    del functions[main_function(functions)]
+    return functions
+
+
+def _erase_unnamed(module: ir.Module, functions: dict[str, Any]) -> None:
+    """Erases those of some functions that nothing names any more."""
+    named = named_in(module.operation) if functions else set()
+    for name in sorted(functions.keys() - named):
+        functions.pop(name).erase()
 
 
 def _sends(func: Any, apart: Collection[Any]) -> bool:
@@ -46,3 +73,104 @@ def _callee(op: Any) -> str:
     if lowerings().get(op.name) != "call":
         return ""
     return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+
+
+# ---- Each call for itself -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Unshared:
+    """A module in which small functions that are called several times have the place of their calls; and the
+    op of the module that it was made of for each of its own, none where it is that module itself."""
+
+    module: ir.Module
+    originals: dict[Any, Any] = field(default_factory=dict)
+
+    def copies(self, value: Any) -> Iterator[Any]:
+        """What an op's result is in the module, once for each call."""
+        for op in self._copies.get(value.owner.operation, [value.owner]):
+            yield op.results[value.result_number]
+
+    @cached_property
+    def _copies(self) -> dict[Any, list[Any]]:
+        found = dict[Any, list[Any]]()
+        for copy, op in self.originals.items():
+            found.setdefault(op, []).append(copy)
+        return found
+
+    def original(self, value: Any) -> Any:
+        """The value that one of the module is a copy of."""
+        if not self.originals:
+            return value
+        owner = value.owner
+        block = isinstance(owner, ir.Block)
+        copy = (owner.owner if block else owner).operation
+        op = self.originals.get(copy)
+        if op is None:
+            return value
+        if not block:
+            return op.results[value.result_number]
+        region = next(n for n, region in enumerate(copy.regions) if owner in region.blocks)
+        return op.regions[region].blocks[0].arguments[value.arg_number]
+
+    def found(self, found: Found) -> Found:
+        """What was found for the module, of values of that which it was made of: for the first of its copies,
+        where a value has several."""
+        if not self.originals:
+            return found
+        homes, others, ways = map(self._of_originals, (found.homes, found.others, found.ways))
+        return replace(found, homes=homes, others=others, ways=ways)
+
+    def _of_originals(self, given: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {self.original(value): given[value] for value in reversed(list(given))}
+
+    def name(self, purpose: Purpose) -> None:
+        """Has the purpose of a collective say an op and values of the module that this one was made of."""
+        if self.originals:
+            purpose.op = self.originals.get(purpose.op.operation, purpose.op)
+            purpose.value, purpose.to = (
+                None if value is None else self.original(value) for value in (purpose.value, purpose.to)
+            )
+
+
+def unshared(module: ir.Module) -> Unshared:
+    """A copy of a module in which each of several calls of a small function has its own ops, as far as it is
+    not much larger so; or the module, where there are none."""
+    with module.context:
+        if not _several(module, _called(module)):
+            return Unshared(module)
+        originals, made = operations_in(module), copy_of(module)
+        integers = ir.IntegerType.get_signless(64)
+        for number, op in enumerate(operations_in(made)):
+            op.attributes[_NUMBER] = ir.IntegerAttr.get(integers, number)
+        functions, room = _called(made), _MORE
+        while calls := _several(made, functions, room):
+            for call in calls:
+                function = functions[_callee(call)]
+                room -= len(operations_in(function))
+                put_in_place_of(call, function)
+            _erase_unnamed(made, functions)
+        numbers, copies = list[int](), operations_in(made)
+        for op in copies:
+            numbers.append(ir.IntegerAttr(op.attributes[_NUMBER]).value)
+            del op.attributes[_NUMBER]  # before ops are keys: their hashes are those of their attributes
+        found = {op: originals[number] for op, number in zip(copies, numbers, strict=True)}
+    return Unshared(made, found)
+
+
+def _several(module: ir.Module, functions: dict[str, Any], room: int = _MORE) -> list[Any]:
+    """The calls of small functions that are called several times, of as many functions as there is room
+    for."""
+    calls = [op for op in operations_in(module) if _is_plain(op)]
+    times, found = Counter(map(_callee, calls)), set[str]()
+    for name, function in functions.items():
+        if times[name] > 1 and (size := len(operations_in(function))) <= _SMALL:
+            room -= size * times[name]
+            if room >= 0:
+                found.add(name)
+    return [call for call in calls if _callee(call) in found]
+
+
+def _is_plain(op: Any) -> bool:
+    """Whether an op is a call that says no more than what it calls, such as where to compute it."""
+    return bool(_callee(op)) and set(op.attributes) <= _OF_A_CALL | {_NUMBER}

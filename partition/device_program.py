@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..program.mlir.modules import boundary_attributes, bytecode_of, copy_of, op
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
-from .calls import put_in_place_of_calls
+from .calls import Unshared, put_in_place_of_calls, unshared
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
 from .collective_matmul import Window, write
@@ -31,7 +32,8 @@ from .rewrites import rewrite
 
 class DeviceProgram:
     """The program that each device runs. ``sent`` are its collectives, in order; ``found`` is what the choice
-    of homes found, where there was one, and ``homes`` those that values have instead of propagation's.
+    of homes found, where there was one, and ``homes`` those that values have instead of propagation's, each
+    once: in each call of a function a value may have another.
     ``boundary`` are the layouts of its arguments and its results, and ``windows`` are collectives that go on
     beside products."""
 
@@ -43,7 +45,7 @@ class DeviceProgram:
         form: Form,
         boundary: tuple[list[Layout], list[Layout]],
         found: Found | None = None,
-        homes: Mapping[Any, Layout] | None = None,
+        homes: Mapping[Any, tuple[Layout, ...]] | None = None,
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
         self.boundary, self.homes = boundary, homes or {}
@@ -123,26 +125,46 @@ def partition(
     """
     aim = aim or Aim()
     with module.context, ir.Location.unknown():
-        kinds = Kinds(module)
-        used, channel = _used(kinds, shardings)
+        used, channel = _used(kinds := Kinds(module), shardings)
         axes = Axes(shardings.meshes, [*used, *aim.pins.values()])
-        pinned = {value: axes.layout(given, tuple(value.type.shape)) for value, given in aim.pins.items()}
+        own = unshared(module) if aim.move else Unshared(module)
+        if own.originals:
+            kinds = Kinds(own.module)
+        pins = {copy: given for value, given in aim.pins.items() for copy in own.copies(value)}
+        pinned = {value: axes.layout(given, tuple(value.type.shape)) for value, given in pins.items()}
         planner = Planner(axes, aim.prices)
         chooser = Chooser(book, axes, planner, modes)
 
         def write(found: Found = NOTHING, **options: bool) -> Partitioner:
             homes, ways = {**found.homes, **pinned}, found.ways
             walk = Partitioner(
-                module, shardings, axes, chooser, planner, form, channel, homes, ways, kinds=kinds, **options
+                own.module,
+                shardings,
+                axes,
+                chooser,
+                planner,
+                form,
+                channel,
+                homes,
+                ways,
+                kinds=kinds,
+                **options,
             )
             walk.refuses = refuse
             return walk
 
-        best = Improving(write(recording=aim.move), write, aim).best()
+        best = Improving(write(recording=aim.move), write, replace(aim, pins=pins)).best()
         made = best.module
         rewrite(best.sent)
         made.operation.verify()
-    return DeviceProgram(made, best.sent, axes, form, best.walk.boundary, best.found, best.walk.moved)
+        homes = dict[Any, dict[Layout, None]]()
+        for value, home in best.walk.moved.items():
+            homes.setdefault(own.original(value), {})[home] = None
+        for sent in best.sent:
+            own.name(sent.purpose)
+        found = None if best.found is None else own.found(best.found)
+    moved = {value: tuple(layouts) for value, layouts in homes.items()}
+    return DeviceProgram(made, best.sent, axes, form, best.walk.boundary, found, moved)
 
 
 def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:

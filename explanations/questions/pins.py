@@ -156,7 +156,6 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
         value = _computed(result, named)
         if value is None or program.found is None or value not in program.homes:
             continue
-        home = program.homes[value]
         kept = _sharding(result, value)
         bound = result.partition(keep_shardings=False, topology=topology, pins={value: kept})
         lost = (
@@ -164,17 +163,19 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
             for other, more in program.found.others.get(value, ())[:_MOST_OTHERS]
         )
         machine = topology or TOPOLOGY
-        found.append(
+        change, others = _change(program, bound, machine), tuple(lost)
+        found += [
             Chosen(
                 named.name,
                 machine,
                 _dims(program.axes, home),
                 _partial(program.axes, home),
                 _dims(program.axes, _propagated(result, program.axes, value)),
-                _change(program, bound, machine),
-                tuple(lost),
+                change,
+                others,
             )
-        )
+            for home in program.homes[value]  # one for each call of a function may be another
+        ]
     return tuple(found)
 
 
@@ -225,7 +226,7 @@ def _sharding(result: Result, value: Any) -> Sharding:
 
 
 def _home(result: Result, program: Partitioned, value: Any) -> Layout:
-    return program.homes.get(value) or _propagated(result, program.axes, value)
+    return next(iter(program.homes.get(value, ())), _propagated(result, program.axes, value))
 
 
 def _propagated(result: Result, axes: Axes, value: Any) -> Layout:

@@ -1,0 +1,100 @@
+"""Functions that are called several times: each call is partitioned for itself, and explained as the function
+that was read."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import shardlog
+from jax.experimental.compute_on import compute_on
+from shardlog.program.shardings import Sharding
+from shardlog.tests.support.programs import array
+
+# The lengths of %a are wanted in parts and, to be sorted, whole; those of %b in parts.
+CALLED = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+#parts = #sdy.sharding<@mesh, [{"x"}]>
+#whole = #sdy.sharding<@mesh, [{}]>
+func.func private @length(%v: tensor<16x64xf32>) -> tensor<64xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.multiply %v, %v : tensor<16x64xf32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %2 = stablehlo.sqrt %1 : tensor<64xf32>
+  return %2 : tensor<64xf32>
+}
+func.func @main(%a: tensor<16x64xf32> {sdy.sharding = #rows}, %b: tensor<16x64xf32> {sdy.sharding = #rows})
+    -> (tensor<64xf32> {sdy.sharding = #parts}, tensor<64xf32> {sdy.sharding = #whole}, tensor<64xf32> {sdy.sharding = #parts}) {
+  %0 = func.call @length(%a) : (tensor<16x64xf32>) -> tensor<64xf32>
+  %1 = "stablehlo.sort"(%0) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %less = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }) : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = func.call @length(%b) : (tensor<16x64xf32>) -> tensor<64xf32>
+  return %0, %1, %2 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}
+"""  # noqa: E501
+
+
+def test_each_call_has_its_own_shardings() -> None:
+    result = shardlog.run(CALLED)
+    kept = result.partition(keep_shardings=True).collectives
+    assert [(c.kind, c.executions) for c in kept] == [("reduce-scatter", 2), ("all-gather", 1)]
+    program = result.partition()
+    assert [(c.kind, c.bytes) for c in program.collectives] == [("all-reduce", 384), ("reduce-scatter", 192)]
+    a, b = np.random.default_rng(0).normal(size=(2, 16, 64)).astype(np.float32)
+    lengths = [np.sqrt((value**2).sum(0)) for value in (a, b)]
+    expected = lengths[0], np.sort(lengths[0]), lengths[1]
+    for got, value in zip(program.compile()(a, b), expected, strict=True):
+        np.testing.assert_allclose(got, value, rtol=1e-6)
+
+
+def test_they_are_explained_as_the_function_that_was_read() -> None:
+    result = shardlog.run(CALLED)
+    program = result.partition()
+    assert [(c.op, c.value) for c in program.collectives] == [("stablehlo.reduce", "@length#1:%1")] * 2
+    assert [c.causes for c in program.collectives][1]
+    (found,) = result.chosen("@length#1:%2")  # in one call; in the other one it is as propagation says
+    assert (found.dims, found.propagated) == (("",), ("x",))
+    assert str(program.why(0)).startswith('all-reduce 0 over "x": 384 bytes from each of 4 devices, once')
+
+
+def test_a_pin_holds_in_each_call() -> None:
+    result = shardlog.run(CALLED)
+    (value,) = (op.results[0] for op in result.items if op.name == "stablehlo.reduce")
+    program = result.partition(pins={value: Sharding.open(0, 1)})
+    assert [c.kind for c in program.collectives] == ["all-reduce"] * 2
+
+
+def test_functions_that_say_where_to_compute_stay_functions() -> None:
+    @compute_on("device_host")
+    @jax.jit
+    def total(x: jax.Array) -> jax.Array:
+        return (x * x).sum(1)
+
+    lowered = jax.jit(lambda x: total(x) + total(x + 1)).lower(array((8, 16), "data", "model"))
+    for keep in (True, False):
+        program = shardlog.run(lowered).partition(keep_shardings=keep)
+        calls = [line for line in program.text().splitlines() if "call @total" in line]
+        assert ['_xla_compute_type = "host"' in call for call in calls] == [True] * 2
+
+
+def test_a_function_of_many_calls_stays_one() -> None:
+    """Each call takes time to choose for."""
+
+    @jax.jit
+    def step(x: jax.Array, w: jax.Array) -> jax.Array:
+        for _ in range(50):
+            x = jnp.sin(x @ w)
+        return x
+
+    def steps(x: jax.Array, w: jax.Array) -> jax.Array:
+        for _ in range(60):
+            x = step(x, w)
+        return x
+
+    given = array((128, 256), "data"), array((256, 256), "model")
+    program = shardlog.run(jax.jit(steps).lower(*given)).partition()
+    assert program.text().count("call @step") > 50
