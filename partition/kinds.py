@@ -102,24 +102,23 @@ class Kinds:
             return self.arguments([number])[int(value.arg_number)]
         return self._firsts[number] + int(value.result_number)
 
-    def only_user(self, value: int) -> tuple[int, int] | None:
-        """The op that alone uses a value, where it is made, and in which slot; None where there is none."""
-        counts, slots = self._uses
-        if counts[value] != 1:
-            return None
-        slot = int(slots[value])
-        user = int(np.searchsorted(self.listing.operand_offsets, slot, "right")) - 1
-        alone = self._regions[user] == self._regions[self._definers[value]]
-        return (user, slot - self._offsets[user]) if alone else None
+    def users(self, value: int) -> list[tuple[int, int]]:
+        """The ops that use what an op makes, and in which slots; none where others than those beside that op
+        do."""
+        order, begins = self._uses
+        slots = order[begins[value] : begins[value + 1]]
+        users = (np.searchsorted(self.listing.operand_offsets, slots, "right") - 1).tolist()
+        region = self._regions[self._definers[value]]
+        if any(self._regions[user] != region for user in users):
+            return []
+        return [(user, slot - self._offsets[user]) for user, slot in zip(users, slots.tolist(), strict=True)]
 
     @cached_property
     def _uses(self) -> tuple[Any, Any]:
-        """How often each value is used, and where it is an operand last."""
+        """Where values are operands, value by value, and where each begins there."""
         used = self.listing.operands
-        counts = np.bincount(used[used >= 0], minlength=len(self._definers))
-        last = np.zeros(len(self._definers), np.int64)
-        last[used[used >= 0]] = np.nonzero(used >= 0)[0]
-        return counts, last
+        order = np.argsort(used, kind="stable")
+        return order, np.searchsorted(used[order], np.arange(len(self._definers) + 1))
 
     @cached_property
     def _numbers(self) -> dict[Any, int]:

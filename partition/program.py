@@ -17,7 +17,7 @@ from ..program.shardings import Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent
 from .choice.choosing import Chooser, Way
 from .choice.homes import Spot
-from .choice.knowledge import Knowledge, inside, joins, only_read, reading_through
+from .choice.knowledge import Knowledge, inside, joins, only_read, reading_through, shifting, shifts
 from .choice.purposes import Purpose, purpose_of
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
@@ -38,6 +38,16 @@ class Ends(NamedTuple):
     takes: list[Layout]
     returned: list[Any]
     gives: list[Layout]
+
+
+class Cut(NamedTuple):
+    """What is read through: what is known of the op that cuts rows out of a value, or pads it, and that value
+    and its number. ``fill``: what it is padded with, where a function does it that an op calls."""
+
+    known: Knowledge
+    value: Any
+    number: int
+    fill: Any = None
 
 
 class Partitioner(Values):
@@ -64,8 +74,7 @@ class Partitioner(Values):
         self.moved = moved or {}  # values that live elsewhere than the module says
         self.ways = ways or {}  # to compute ops, by their first results
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
-        # Values that are read through: how they are cut, and out of what.
-        self.cuts: dict[int, tuple[Knowledge, int]] = {}
+        self.cuts: dict[int, Cut] = {}  # values that are read through
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
@@ -346,7 +355,7 @@ class Partitioner(Values):
         if self.builder.manual:
             known = inside(known, self.builder.manual)
         operands = kinds.operands(number)
-        if known.reads and self._is_read_through(number, known):
+        if (known.reads or known.lowering == "call") and self._is_read_through(number, known):
             return False
         if self.cuts and not self.cuts.keys().isdisjoint(operands):
             known, operands = self._reading_through(number, known)
@@ -364,25 +373,78 @@ class Partitioner(Values):
         return self.computed(number, known, operands)
 
     def _is_read_through(self, number: int, known: Knowledge) -> bool:
-        """Whether an op cuts rows out of its operand for one op alone, which puts them beside others: that
-        reads them out of the operand itself, as in a rotation, and the cut is not computed."""
-        read, (result, *_) = only_read(known), self.kinds.results(number)
-        user = self.kinds.only_user(result) if read else None
-        if read is None or user is None:
+        """Whether an op cuts rows out of its operand for one op alone, which puts them beside others, as in a
+        rotation, or pads it for ops that cut as much out of that, as in stencils: these read the operand
+        itself, and what is between is not computed."""
+        kinds, knowledge = self.kinds, self.chooser.reader.knowledge
+        if not self.cuts.keys().isdisjoint(kinds.operands(number)):
             return False
-        other, slot = self.kinds.ops[user[0]], user[1]
-        if not joins(self.chooser.reader.knowledge(other), slot, read.dim):
+        cut: Cut | None
+        if read := only_read(known):
+            cut = Cut(known, kinds.ops[number].operands[0], kinds.operands(number)[0])
+        else:
+            cut = self._padded(number, known)
+        if cut is None:
             return False
-        (value,) = self.kinds.operands(number)
-        self.cuts[result] = known, value
-        return True
+        (result,) = kinds.results(number)
+        users = [(knowledge(kinds.ops[user]), slot) for user, slot in kinds.users(result)]
+        if read:
+            through = len(users) == 1 and joins(*users[0], read.dim)
+        else:
+            through = bool(users) and all(shifts(user, cut.known) for user, _ in users)
+        if through:
+            self.cuts[result] = cut
+        return through
+
+    def _padded(self, number: int, known: Knowledge) -> Cut | None:
+        """What an op pads, or the function that it calls, if that does nothing else; None for others."""
+        op, operands, knowledge = (
+            self.kinds.ops[number],
+            self.kinds.operands(number),
+            self.chooser.reader.knowledge,
+        )
+        if known.lowering == "pad":
+            return Cut(known, op.operands[0], operands[0])
+        if known.lowering != "call":
+            return None
+        func = self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        *before, last = [each.operation for each in func.regions[0].blocks[0].operations]
+        if not before or list(last.operands) != list(before[-1].results):
+            return None
+        *scalars, pads = before
+        padding = knowledge(pads)
+        if padding.lowering != "pad" or not isinstance(pads.operands[0].owner, ir.Block):
+            return None
+        if any(knowledge(each).lowering not in _COPIED or any(knowledge(each).shapes) for each in scalars):
+            return None
+        slot = ir.BlockArgument(pads.operands[0]).arg_number
+        return Cut(padding, op.operands[slot], operands[slot], pads.operands[1])
+
+    def _filling(self, number: int) -> Any:
+        """What stands around the value that an op shifts."""
+        (operand,) = self.kinds.operands(number)
+        padding, fill = self.kinds.operands(self.kinds.definer(operand)), self.cuts[operand].fill
+        return self._beside(fill, padding) if fill is not None else self.get(padding[1], replicated(0))
+
+    def _beside(self, value: Any, taken: Sequence[int]) -> Any:
+        """A scalar of a function beside a call of it that takes these values."""
+        if isinstance(value.owner, ir.Block):
+            return self.get(taken[ir.BlockArgument(value).arg_number], replicated(0))
+        operands = [self._beside(operand, taken) for operand in value.owner.operands]
+        made = self.builder.copy(value.owner)
+        for i, operand in enumerate(operands):
+            made.operands[i] = operand
+        return made.results[value.result_number]
 
     def _reading_through(self, number: int, known: Knowledge) -> tuple[Knowledge, list[int]]:
         """What is known of an op that reads through cuts, and what it reads."""
         operands = self.kinds.operands(number)
-        cuts = [self.cuts.get(value, (None, value)) for value in operands]
-        made = (*(cut for cut, _ in cuts), *[None] * (len(known.roles) - len(operands)))
-        return reading_through(known, made), [value for _, value in cuts]
+        cuts = [self.cuts.get(value) for value in operands]
+        read = [cut.number if cut else value for cut, value in zip(cuts, operands, strict=True)]
+        if (first := cuts[0]) and not only_read(first.known):
+            return shifting(known, first.known), read
+        made = (*(cut and cut.known for cut in cuts), *[None] * (len(known.roles) - len(operands)))
+        return reading_through(known, made), read
 
     def _taken(self, number: int) -> list[Any]:
         """What an op takes: its operands, or what they are cut out of."""
@@ -390,7 +452,7 @@ class Partitioner(Values):
         if not self.cuts:
             return values
         pairs = zip(self.kinds.operands(number), values, strict=True)
-        return [value.owner.operands[0] if n in self.cuts else value for n, value in pairs]
+        return [self.cuts[n].value if n in self.cuts else value for n, value in pairs]
 
     def computed(self, number: int, known: Knowledge, operands: list[int] | None = None) -> bool:
         """Writes an op that is computed, in the cheapest way, and its results where they live; whether that
@@ -412,6 +474,8 @@ class Partitioner(Values):
         about = op, recipe.known, recipe.held, recipe.choice
         self._note(number, recipe)
         values = self._needed(number, recipe, about, operands) if recipe.needed else []
+        if recipe.known.lowering == "shift":
+            values.append(self._filling(number))
         if recipe.kept:
             copy = self.copies[number]
             recipe.write(copy, kind.outside, values)
@@ -486,6 +550,7 @@ class Partitioner(Values):
 
 
 _COMPUTED = {**COMPUTED, **WINDOWS, "once": alone.once, "spread": alone.spread}
+_COPIED = ("parts", "constant")  # how scalars are made that are made once more
 _MADE = ("slice", "dynamic_slice", "pad", "select", "broadcast_in_dim", "constant", "iota", "convert")
 _PLACED = ("divide", "remainder", "multiply", "add", "compare", "reshape", "dynamic_update_slice")
 _PURE = frozenset(f"stablehlo.{name}" for name in (*_MADE, *_PLACED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -213,6 +214,30 @@ def reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Know
             reads[n] = replace(reads[n], low=reads[n].low - first, first=first, last=first + size)
             shapes[slot] = made.shapes[read.slot]
     return replace(known, shapes=tuple(shapes), reads=tuple(reads))
+
+
+def shifts(known: Knowledge, padded: Knowledge) -> bool:
+    """Whether an op cuts out of what was ``padded`` as much as there was before: together they shift it."""
+    plain = ((read.stride, read.dilation, read.backwards) for read in (*known.reads, *padded.reads))
+    return (
+        known.lowering == "slice"
+        and known.shapes[-1] == padded.shapes[0]
+        and all(each == (1, 1, False) for each in plain)
+    )
+
+
+@cache
+def shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
+    """What is known of an op that cuts out of what was ``padded`` as much as there was before, where it reads
+    what there was before."""
+    shape, lows = known.shapes[-1] or (), Counter[int]()
+    for read in (*known.reads, *padded.reads):
+        lows[read.dim] += read.low
+    reads = [Read(0, d, d, 1, low, 1, 1, False, False, False) for d, low in sorted(lows.items()) if low]
+    sizes = {factor: n for n, factors in zip(shape, known.maps[0], strict=True) for factor in factors}
+    return replace(
+        known, lowering="shift", shapes=(shape, shape), sizes=sizes, reads=tuple(reads), picks={}, passes={}
+    )
 
 
 class Reader:

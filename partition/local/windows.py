@@ -119,6 +119,25 @@ def pad(site: Site, operands: list[Any]) -> list[Any]:
     return clone(site, [value, fill], {n: site.builder.integers(v) for n, v in amounts.items()})
 
 
+def shift(site: Site, operands: list[Any]) -> list[Any]:
+    """The stretch that a device needs of what is padded and then cut to the size that it had."""
+    (value, fill), split = operands, _split(site, 0)
+    for read in split:
+        value = _fetched(site, value, read, fill)
+    low, none = ([0] * len(shape_of(value)) for _ in range(2))
+    for read in site.known.reads:
+        low[read.dim] = 0 if read in split else read.low
+    if not any(low):
+        return [value]
+    integers = site.builder.integers
+    amounts = {
+        "edge_padding_low": integers(low),
+        "edge_padding_high": integers([-n for n in low]),
+        "interior_padding": integers(none),
+    }
+    return [site.builder.one("stablehlo.pad", [value, fill], value.type, amounts)]
+
+
 def reverse(site: Site, operands: list[Any]) -> list[Any]:
     """The rows of the mirrored part, reversed."""
     (value,) = operands
@@ -368,6 +387,7 @@ def _unpadded(site: Site, dims: Sequence[int], reset: set[int], dilation: str) -
 WINDOWS = {
     "slice": slice_,
     "pad": pad,
+    "shift": shift,
     "reverse": reverse,
     "concatenate": concatenate,
     "reduce_window": reduce_window,

@@ -138,6 +138,73 @@ def test_a_rotation_sends_the_rows_that_change_devices() -> None:
     assert program.text().count("stablehlo.collective_permute") == 1
 
 
+# What is padded by its first and last rows, and the first row of what is cut out of it, again and again.
+SHIFTS = {
+    "one": ((1, 0), [0]),
+    "both ways": ((1, 1), [0, 2, 1]),
+    "far": ((3, 9), [0, 12]),
+    "less than all": ((-1, 3), [2, 0]),
+}
+
+
+def shifted(pads: tuple[int, int], starts: list[int], rows: int, *, called: bool) -> str:
+    low, high = pads
+    part, wide = f"tensor<{rows}x4xf32>", f"tensor<{rows + low + high}x4xf32>"
+    pad = f"stablehlo.pad %x, %f, low = [{low}, 0], high = [{high}, 0], interior = [0, 0]"
+    padding = [
+        "  %f = stablehlo.convert %s : (tensor<i32>) -> tensor<f32>",
+        "  %p = PAD : (PART, tensor<f32>) -> WIDE",
+    ]
+    lines = ["  %p = call @pad(%s, %x) : (tensor<i32>, PART) -> WIDE"] if called else list(padding)
+    for n, start in enumerate(starts):
+        lines.append(f"  %c{n} = stablehlo.slice %p [{start}:{start + rows}, 0:4] : (WIDE) -> PART")
+        lines.append(f"  %r{n} = stablehlo.subtract %{f'r{n - 1}' if n else 'x'}, %c{n} : PART")
+    text = f"""
+sdy.mesh @mesh = <["a"=8]>
+func.func @main(%x: PART {{sdy.sharding = #sdy.sharding<@mesh, [{{"a"}}, {{}}]>}}, %s: tensor<i32>)
+    -> (PART {{sdy.sharding = #sdy.sharding<@mesh, [{{"a"}}, {{}}]>}}) {{
+{chr(10).join(lines)}
+  return %r{len(starts) - 1} : PART
+}}
+func.func private @pad(%s: tensor<i32>, %x: PART) -> WIDE {{
+{chr(10).join(padding)}
+  return %p : WIDE
+}}
+"""
+    return text.replace("PAD", pad).replace("PART", part).replace("WIDE", wide)
+
+
+@pytest.mark.parametrize("shifts", SHIFTS.values(), ids=SHIFTS)
+@pytest.mark.parametrize("rows", [64, 61])
+@pytest.mark.parametrize("called", [False, True])
+def test_what_is_padded_and_cut_again_is_shifted(
+    shifts: tuple[tuple[int, int], list[int]], rows: int, called: bool
+) -> None:
+    (low, high), starts = shifts
+    result = shardlog.run(shifted(*shifts, rows, called=called))
+    x = np.random.default_rng(0).integers(-9, 9, (rows, 4)).astype(np.float32)
+    program = result.partition("replica", keep_shardings=True)
+    (got,) = run_partitioned(result, program, [x, np.array(7, np.int32)])
+    wide = np.full((rows + low + high, 4), 7, np.float32)
+    wide[max(low, 0) : low + rows] = x[max(-low, 0) :]
+    np.testing.assert_array_equal(got, x - sum(wide[start : start + rows] for start in starts))
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_stencils_send_a_row_to_each_side(called: bool) -> None:
+    text = shifted(*SHIFTS["both ways"], 64, called=called)
+    for keep in (False, True):
+        program = shardlog.run(text).partition(keep_shardings=keep)
+        assert [(c.kind, c.bytes) for c in program.collectives] == [("collective-permute", 4 * 4)] * 2
+
+
+def test_a_function_that_does_more_than_pad_is_called() -> None:
+    text = shifted(*SHIFTS["one"], 64, called=True)
+    effect = "  stablehlo.custom_call @print(%s) {has_side_effect = true} : (tensor<i32>) -> ()\n"
+    start, end = text.split("  return %p")
+    assert "@print" in shardlog.run(f"{start}{effect}  return %p{end}").partition().text()
+
+
 def test_permutations_in_which_a_device_sends_again_count_each() -> None:
     # Three permutations would send as much as a gather does.
     def before(x: Any) -> Any:
