@@ -38,7 +38,7 @@ _TILE = 4096  # bytes: TPUs lay out a tile of 8 by 128 elements at once, and wha
 _LATE = 1 / 128  # bytes that it costs to leave a sum for later
 _ALIKE = 1e-5  # the part of a sum by which another is no better
 _NEAR = 0.002  # the part of what was found by which a lower bound may be less, and it is the best
-_OPEN = 0.02  # or little better can be found
+_OPEN = 0.03  # or little better can be found
 _SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it ends: if so, and else
 
 
