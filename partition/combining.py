@@ -192,12 +192,14 @@ def _key_of_value(op: Any, same: Mapping[Any, Any]) -> Hashable | None:
 @dataclass
 class _Sends:
     """A collective of a block: the number of its op, what those that are like it have in common, the bytes of
-    its result, and the first collective that needs it (``by``)."""
+    its result, the first collective that needs it (``by``), and how many devices send, if it is a
+    permutation."""
 
     place: int
     key: Hashable
     size: int
     by: int
+    senders: int
 
 
 def _groups(
@@ -246,7 +248,8 @@ def _groups(
         if first.place not in alike:
             continue
         group, total = [first], first.size
-        for each in alike.values():
+        # Permutations of most devices first: only those of few fit beside these.
+        for each in sorted(alike.values(), key=lambda each: -each.senders):
             near = each is not first and abs(each.place - first.place) <= _WINDOW
             small = total + each.size <= _MOST
             if near and small and fits([operations[e.place] for e in group], operations[each.place]):
@@ -273,7 +276,8 @@ def _sending(
         op, first = operations[n], by[n]
         if op.name in KINDS:
             alike = len(op.operands) == 1 and op not in apart
-            found[n] = _Sends(n, key(op) if alike else n, size_of(str(op.results[0].type)), first)
+            senders = len(pairs_of(op)) if PAIRS in op.attributes else 0
+            found[n] = _Sends(n, key(op) if alike else n, size_of(str(op.results[0].type)), first, senders)
             first = n
         for m in needs[n]:
             by[m] = min(by[m], first)

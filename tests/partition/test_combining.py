@@ -211,6 +211,24 @@ def test_a_rotation_is_one_step(rows: int) -> None:
     np.testing.assert_array_equal(program.partition().compile()(x), rolled(x))
 
 
+def test_rotations_to_both_sides_are_a_step_each() -> None:
+    # What goes from the first part to the last would fit beside what goes back, and neither beside all else.
+    steps = [(0, 3)], [(3, 0)], [(0, 1), (1, 2), (2, 3)], [(1, 0), (2, 1), (3, 2)]
+
+    def body(*values: jax.Array) -> tuple[jax.Array, ...]:
+        each = zip(values, steps, strict=True)
+        return tuple(jax.lax.ppermute(v, "x", p) for v, p in each)  # type: ignore[no-untyped-call]
+
+    spec = (PartitionSpec("x"),) * 4  # type: ignore[no-untyped-call]
+    mesh = Mesh(np.array(jax.devices()[:4]), ("x",))
+    f = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
+    values = np.random.default_rng(0).normal(size=(4, 8, 2)).astype(np.float32)
+    program = shardlog.run(f.lower(*values)).partition()
+    assert written(program) == ["collective_permute"] * 2
+    for got, expected in zip(program.compile()(*values), f(*values), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
 def test_permutations_of_other_devices_are_one_and_give_zeros_elsewhere() -> None:
     mesh = Mesh(np.array(jax.devices()[:4]), ("x",))
     pairs = [(0, 1), (1, 2)], [(3, 0)], [(2, 1)]  # of these the last sends to who receives in the first
