@@ -28,7 +28,8 @@ from .knowledge import Knowledge
 from .least import bound_of, improve, lower_bound, pass_messages
 from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 
-_MOST_LAYOUTS = 14  # of a value
+_MOST_LAYOUTS = 14, 24  # of a value, in large programs and in small ones
+_SMALL = 450  # ops of one, of which those that are alike count once
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
@@ -262,6 +263,7 @@ class Homes:
 
     def _widen(self, numbers: Iterable[int]) -> None:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
+        most = _MOST_LAYOUTS[len(self.spots) <= _SMALL]
         for number in numbers:
             slots = self.slots[number]
             roles = self.spots[number].known.roles
@@ -274,10 +276,8 @@ class Homes:
                 if n not in self.pinned and self.kinds[n].made:
                     domain = self._domains[self.domain_of[n]]
                     new = [(layout,) for layout in layouts if (layout,) not in domain]
-                    if new and len(domain) < _MOST_LAYOUTS:
-                        self.domain_of[n] = self._domains.number(
-                            (*domain, *new[: _MOST_LAYOUTS - len(domain)])
-                        )
+                    if new and len(domain) < most:
+                        self.domain_of[n] = self._domains.number((*domain, *new[: most - len(domain)]))
 
     def _share(self) -> None:
         """Adds to the places of values those with a copy: what is resharded once serves all uses."""
