@@ -144,7 +144,8 @@ class Improving:
 
         spots = [spot._replace(weight=often(op)) for op, spot in first.spots]
         needs = [need._replace(weight=often(op)) for op, need in first.needs]
-        return Homes(first.chooser, first.planner, spots, needs, self.aim.pins, first.carried)
+        carried = {value: counts.turns(loop) is not None for value, loop in first.carried.items()}
+        return Homes(first.chooser, first.planner, spots, needs, self.aim.pins, carried)
 
     def _with(self, found: Found, *, again: bool = False) -> Program:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it

@@ -39,7 +39,7 @@ class Values:
         self.kept: set[int] = set()  # the ops whose copies are theirs, at home
         self.needs: list[tuple[Any, Need]] = []
         self.spots: list[tuple[Any, Spot]] = []  # ops that are computed, and values that are handed on
-        self.carried: set[Any] = set()  # those that loops carry
+        self.carried: dict[Any, Any] = {}  # those that loops carry, and the loops
         self.clock = 0  # ops so far
         self._made_at: dict[tuple[int, Layout], int] = {}
         self._types: dict[tuple[Any, Layout], Any] = {}

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,20 +87,20 @@ def never() -> bool:
 
 class Kind(NamedTuple):
     """What values that are decided as one have in common: the shape, the bytes of an element, the home;
-    whether an op makes them, so that they may have another home; whether several ops use them, and whether a
-    loop carries them."""
+    whether an op makes them, so that they may have another home; whether several ops use them; and whether a
+    loop carries them, and is known to have so many turns."""
 
     shape: Shape
     width: int
     home: Layout
     made: bool
     shared: bool
-    carried: bool
+    carried: bool | None
 
 
 class Homes:
     """Finds homes for the results of ops, and for what goes into functions and around in loops
-    (``carried``)."""
+    (``carried``, and whether it is known how many turns the loop has)."""
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class Homes:
         spots: Sequence[Spot],
         needs: Sequence[Need],
         pinned: Collection[Any] = (),
-        carried: Collection[Any] = (),
+        carried: Mapping[Any, bool] = MappingProxyType({}),
     ) -> None:
         self.chooser, self.planner = chooser, planner
         number: dict[Any, int] = {}
@@ -127,7 +128,7 @@ class Homes:
                 shape, several = spot.known.shapes[t], uses[value] > 1
                 if shape and value not in number and (value in made or (t not in spot.free and several)):
                     number[value] = len(kinds)
-                    width, home, goes_around = spot.known.widths[t], spot.held[t], value in carried
+                    width, home, goes_around = spot.known.widths[t], spot.held[t], carried.get(value)
                     kinds.append(Kind(shape, width, home, value in made, several, goes_around))
         wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
         for need in needs:
@@ -430,8 +431,8 @@ class Homes:
     def _alone(self, memory: float) -> Floats:
         """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
         it takes. What a loop carries is there all the time: a byte more than propagation gave it, and than a
-        tile has, costs a byte sent, so that what is gathered part by part is not gathered as a whole
-        before."""
+        tile has, costs a byte sent, so that what is gathered part by part is not gathered as a whole before.
+        If nobody knows how many turns a loop has, what is sent before it may be sent for one turn only."""
         domains, most = self._domains, max(map(len, self.domains), default=1)
         found = np.full((len(self.kinds), most), FAR)
         for n, (kind, number) in enumerate(zip(self.kinds, self.domain_of, strict=True)):
@@ -440,8 +441,9 @@ class Homes:
             for (layout, weight), count in self.wanted[n].items():
                 costs = costs + domains.prices(shape, width, layout, number, False) * weight * count
             homes, copies = domains.held(shape, width, number)
-            if kind.carried:
-                costs = costs + np.maximum(homes - max(homes[0], _TILE), 0)
+            if kind.carried is not None:
+                free = max(homes[0], _TILE) if kind.carried else homes[0]
+                costs = costs + np.maximum(homes - free, 0)
             found[n, : len(costs)] = costs + memory * (homes + copies)
         return found
 

@@ -151,7 +151,7 @@ def _loop(walk: Partitioner, number: int, known: Knowledge) -> None:
     asked, carried = (list(region.blocks[0].arguments) for region in op.regions)
     propagated = walk.reading.homes(op)
     homes = walk.settled(carried, propagated)
-    walk.carried.update(carried)
+    walk.carried.update(dict.fromkeys(carried, op))
     values = walk.entering(number, homes, carried, chosen=True)
     types = [value.type for value in values]
     walk.builder.loc = op.location

@@ -146,6 +146,22 @@ def test_what_a_loop_carries_is_gathered_before_it_if_it_is_small(layers: int, t
     np.testing.assert_allclose(program.compile()(weights, x), scanned(weights, x), rtol=1e-3, atol=1e-4)
 
 
+def test_nothing_is_gathered_before_a_loop_of_which_nobody_knows_how_many_turns_it_has() -> None:
+    def scanned(weights: jax.Array, x: jax.Array, turns: jax.Array) -> jax.Array:
+        found: jax.Array = jax.lax.fori_loop(0, turns, lambda i, x: jnp.sin(x @ weights[i]), x)
+        return found
+
+    rng = np.random.default_rng(0)
+    shapes = (6, 16, 16), (64, 16)
+    weights, x = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
+    given = over(None, "model"), over("data"), over()
+    jitted = jax.jit(scanned, in_shardings=given, out_shardings=over("data"))
+    program = shardlog.run(jitted.lower(weights, x, jnp.int32(3))).partition()
+    assert [(c.kind, c.executions) for c in program.collectives] == [("all-gather", None)]
+    got = program.compile()(weights, x, jnp.int32(3))
+    np.testing.assert_allclose(got, scanned(weights, x, jnp.int32(3)), rtol=1e-3, atol=1e-4)
+
+
 # To sum up a product over "x" sends 2,304 bytes, to lay out the weight anew 3,072, once for both products.
 SHARED = """\
 sdy.mesh @mesh = <["x"=4]>
