@@ -164,10 +164,11 @@ def _several(module: ir.Module, functions: dict[str, Any], room: int = _MORE) ->
     calls = [op for op in operations_in(module) if _is_plain(op)]
     times, found = Counter(map(_callee, calls)), set[str]()
     for name, function in functions.items():
-        if times[name] > 1 and (size := len(operations_in(function))) <= _SMALL:
+        if times[name] < 2 or (size := len(operations_in(function))) > _SMALL:
+            continue
+        if size * times[name] <= room:
             room -= size * times[name]
-            if room >= 0:
-                found.add(name)
+            found.add(name)
     return [call for call in calls if _callee(call) in found]
 
 
