@@ -29,7 +29,8 @@ from .knowledge import Knowledge
 from .least import bound_of, improve, lower_bound, pass_messages
 from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 
-_MOST_LAYOUTS = 14, 24  # of a value, in large programs and in small ones
+_MOST_LAYOUTS, _BY_TIME = 12, 14  # of a value; what takes least time is worth to look further
+_OF_A_SMALL_ONE = 24  # of a value of a small program
 _SMALL = 450  # ops of one, of which those that are alike count once
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
@@ -264,7 +265,8 @@ class Homes:
 
     def _widen(self, numbers: Iterable[int]) -> None:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
-        most = _MOST_LAYOUTS[len(self.spots) <= _SMALL]
+        most = _MOST_LAYOUTS if self.planner.prices.collective is None else _BY_TIME
+        most = _OF_A_SMALL_ONE if len(self.spots) <= _SMALL else most
         for number in numbers:
             slots = self.slots[number]
             roles = self.spots[number].known.roles
