@@ -24,10 +24,11 @@ from ..rulebook.book import lowerings
 from .choice.homes import Found
 from .choice.purposes import Purpose
 from .combining import KINDS
+from .layouts import Layout
 
 _SMALL = 128  # ops of a function: larger ones, as layers, have little in common with what is around them
 _MORE = 4096  # ops that a module may get: each takes time
-_NUMBER = "shardlog.number"  # the attribute that says which op of a module one is a copy of, meanwhile
+_ORIGINAL = "shardlog.original"  # the attribute that says which op of a module one is a copy of, meanwhile
 _OF_A_CALL = {"callee", "sdy.sharding", "mhlo.sharding"}  # attributes of one that says nothing else
 
 
@@ -113,6 +114,13 @@ class Unshared:
         region = next(n for n, region in enumerate(copy.regions) if owner in region.blocks)
         return op.regions[region].blocks[0].arguments[value.arg_number]
 
+    def homes(self, moved: Mapping[Any, Layout]) -> dict[Any, tuple[Layout, ...]]:
+        """The layouts of values of that which the module was made of, each once, by those of its own."""
+        found = dict[Any, dict[Layout, None]]()
+        for value, home in moved.items():
+            found.setdefault(self.original(value), {})[home] = None
+        return {value: tuple(layouts) for value, layouts in found.items()}
+
     def found(self, found: Found) -> Found:
         """What was found for the module, of values of that which it was made of: for the first of its copies,
         where a value has several."""
@@ -142,7 +150,7 @@ def unshared(module: ir.Module) -> Unshared:
         originals, made = operations_in(module), copy_of(module)
         integers = ir.IntegerType.get_signless(64)
         for number, op in enumerate(operations_in(made)):
-            op.attributes[_NUMBER] = ir.IntegerAttr.get(integers, number)
+            op.attributes[_ORIGINAL] = ir.IntegerAttr.get(integers, number)
         functions, room = _called(made), _MORE
         while calls := _several(made, functions, room):
             for call in calls:
@@ -152,8 +160,8 @@ def unshared(module: ir.Module) -> Unshared:
             _erase_unnamed(made, functions)
         numbers, copies = list[int](), operations_in(made)
         for op in copies:
-            numbers.append(ir.IntegerAttr(op.attributes[_NUMBER]).value)
-            del op.attributes[_NUMBER]  # before ops are keys: their hashes are those of their attributes
+            numbers.append(ir.IntegerAttr(op.attributes[_ORIGINAL]).value)
+            del op.attributes[_ORIGINAL]  # before ops are keys: their hashes are those of their attributes
         found = {op: originals[number] for op, number in zip(copies, numbers, strict=True)}
     return Unshared(made, found)
 
@@ -161,7 +169,7 @@ def unshared(module: ir.Module) -> Unshared:
 def _several(module: ir.Module, functions: dict[str, Any], room: int = _MORE) -> list[Any]:
     """The calls of small functions that are called several times, of as many functions as there is room
     for."""
-    calls = [op for op in operations_in(module) if _is_plain(op)]
+    calls = [op for op in operations_in(module) if _is_plain(op)] if functions else []
     times, found = Counter(map(_callee, calls)), set[str]()
     for name, function in functions.items():
         if times[name] < 2 or (size := len(operations_in(function))) > _SMALL:
@@ -174,4 +182,4 @@ def _several(module: ir.Module, functions: dict[str, Any], room: int = _MORE) ->
 
 def _is_plain(op: Any) -> bool:
     """Whether an op is a call that says no more than what it calls, such as where to compute it."""
-    return bool(_callee(op)) and set(op.attributes) <= _OF_A_CALL | {_NUMBER}
+    return bool(_callee(op)) and set(op.attributes) <= _OF_A_CALL | {_ORIGINAL}

@@ -157,14 +157,11 @@ def partition(
         made = best.module
         rewrite(best.sent)
         made.operation.verify()
-        homes = dict[Any, dict[Layout, None]]()
-        for value, home in best.walk.moved.items():
-            homes.setdefault(own.original(value), {})[home] = None
+        homes = own.homes(best.walk.moved)
         for sent in best.sent:
             own.name(sent.purpose)
         found = None if best.found is None else own.found(best.found)
-    moved = {value: tuple(layouts) for value, layouts in homes.items()}
-    return DeviceProgram(made, best.sent, axes, form, best.walk.boundary, found, moved)
+    return DeviceProgram(made, best.sent, axes, form, best.walk.boundary, found, homes)
 
 
 def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:

@@ -199,25 +199,24 @@ def _return(walk: Partitioner, values: Sequence[Any]) -> None:
 
 
 def _call(walk: Partitioner, number: int, known: Knowledge) -> None:
-    op = walk.kinds.ops[number]
-    _calls(walk, number, op.attributes["callee"], _plain(op))  # it may say where to compute it
+    _calls(walk, number, _plain(walk.kinds.ops[number]))  # it may say where to compute it
 
 
 def _composite(walk: Partitioner, number: int, known: Knowledge) -> None:
-    _calls(walk, number, walk.kinds.ops[number].attributes["decomposition"], {})
+    _calls(walk, number, {"callee": walk.kinds.ops[number].attributes["decomposition"]})
 
 
-def _calls(walk: Partitioner, number: int, callee: Any, given: dict[str, Any]) -> None:
-    op, name = walk.kinds.ops[number], ir.FlatSymbolRefAttr(callee).value
+def _calls(walk: Partitioner, number: int, attributes: dict[str, Any]) -> None:
+    op, name = walk.kinds.ops[number], ir.FlatSymbolRefAttr(attributes["callee"]).value
     func = walk.functions[name]
     ends = walk.function(func)
     values = walk.entering(number, ends.takes, list(func.arguments), chosen=True)
     walk.builder.loc = op.location
     types = [walk.local(t, layout) for t, layout in zip(func.type.results, ends.gives, strict=True)]
-    made = walk.builder.op("func.call", values, types, {**given, "callee": callee})
+    made = walk.builder.op("func.call", values, types, attributes)
     homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else ends.gives
-    returned = ends.returned, list(made.results), ends.gives
-    walk.received(op, list(op.results), walk.kinds.results(number), returned, homes)
+    given = ends.returned, list(made.results), ends.gives
+    walk.received(op, list(op.results), walk.kinds.results(number), given, homes)
 
 
 def _boundary(op: Any, label: str, count: int) -> Sequence[Any]:
