@@ -120,12 +120,13 @@ class Partitioner(Values):
                         continue
                     if not any(True for _ in source.results[0].uses):
                         waiting.append(source)
-        whole: dict[int, Purpose] = {}
+        whole: dict[tuple[int, int], Purpose] = {}
         for collective in alive:
-            if isinstance(about := collective.purpose, tuple):
-                collective.purpose = whole.setdefault(
-                    id(about), purpose_of(about, len(about[0].operands), None)
-                )
+            if isinstance(collective.purpose, tuple):
+                about, slot = collective.purpose
+                taken = about[0].operands
+                value = taken[slot] if slot < len(taken) else None
+                collective.purpose = whole.setdefault((id(about), slot), purpose_of(about, slot, value))
         return alive[::-1]
 
     # ---- Functions --------------------------------------------------------------------------------------
@@ -317,9 +318,10 @@ class Partitioner(Values):
         """Takes values that an op hands on to their homes. ``given``: what becomes of which they are, the
         local values, and their layouts. ``beside``: an op of the block in the op in which they are."""
         homes = self.settled(values, homes)
-        for value, number, home, source, local, layout in zip(values, numbers, homes, *given, strict=True):
+        ends = zip(values, numbers, homes, *given, strict=True)
+        for i, (value, number, home, source, local, layout) in enumerate(ends):
             self.define(number, value.type, layout, local, home)
-            slot = len(op.operands)
+            slot = len(op.operands) + i if beside is None else i
             purpose = Purpose(op, slot, source, start=layout, to=value, chosen=True, beside=beside)
             self.get(number, home, purpose)
 
@@ -532,7 +534,7 @@ class Partitioner(Values):
         if known.looks_up:
             values[0] = builder.fenced(values[0])
         builder.loc = op.location
-        builder.purpose = about
+        builder.purpose = about, len(op.operands)
         results = _COMPUTED[known.lowering](
             Site(builder, op, known, recipe.choice.taken, self.captured), values
         )

@@ -54,6 +54,11 @@ class Site:
         """The pieces that a dimension of a slot is split on."""
         return self.taken.layouts[slot].dims[dim]
 
+    def moves(self, slot: int) -> None:
+        """Says that this slot is what is sent now."""
+        about, _ = self.builder.purpose
+        self.builder.purpose = about, slot
+
     def size(self, slot: int, dim: int) -> int:
         """The size of a dimension of the whole tensor."""
         shape = self.known.shapes[slot]
@@ -182,7 +187,8 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
     if not partial or not site.known.combined_by_itself:
         return results
     builder, all_parts = site.builder, list[Any]()
-    for value in results:
+    for i, value in enumerate(results):
+        site.moves(len(operands) + i)
         row = builder.tensor([1, *shape_of(value)], element_of(value))
         all_parts.append(gathered(builder, builder.one("stablehlo.reshape", [value], row), partial, 0))
     initial = operands[len(operands) // 2 :]
@@ -212,7 +218,10 @@ def select(site: Site, operands: list[Any]) -> list[Any]:
     pieces = site.pieces(0, dim)
     start = _start(builder, site.size(0, dim), pieces, element_of(places))
     places = builder.binary("stablehlo.add", places, builder.spread(start, shape_of(places)))
-    values, places = (gathered(builder, value, pieces, dim) for value in (values, places))
+    site.moves(len(operands))
+    values = gathered(builder, values, pieces, dim)
+    site.moves(len(operands) + 1)
+    places = gathered(builder, places, pieces, dim)
     selected, at = clone(site, [values])
     return [selected, _along(builder, places, at)]
 

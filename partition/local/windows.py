@@ -40,6 +40,7 @@ def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
     plan, dim = _stretch(site, read).exchange, read.dim
     starts, index = np.asarray(plan.starts), builder.axes.index(pieces)
     if site.pieces(read.slot, dim):
+        site.moves(read.slot)
         found = exchange(builder, value, dim, pieces, plan)
     else:
         found = cut_out(builder, value, dim, plan, index)
@@ -190,6 +191,7 @@ def _joined(site: Site, operands: list[Any]) -> Any | None:
         found = None
         for read, plan, r in several:
             value, pieces = operands[read.slot], _pieces(site, read)
+            site.moves(read.slot)
             got = received(site.builder, value, dim, pieces, plan, r, r.sources[0])
             found = got if found is None else _later(site, read, got, found, place)
         rows.append((place, found))
@@ -232,7 +234,10 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
         found = _windows(site, dim, values, initial, *((size - 1, 0) if forwards else (0, size - 1)))
         divided = _pieces(site, read)
         return [builder.part(each, dim, builder.axes.tile(size, divided), divided) for each in found]
-    totals = [gathered(builder, total, pieces, dim) for total in _windows(site, dim, values, initial)]
+    totals = list[Any]()
+    for slot, total in enumerate(_windows(site, dim, values, initial)):
+        site.moves(slot)
+        totals.append(gathered(builder, total, pieces, dim))
     rows, tile = shape_of(totals[0]), shape_of(values[0])[dim]
     places = builder.places(rows, dim, builder.number(0))
     own = builder.spread(builder.lookup(builder.axes.index(pieces)), rows)

@@ -104,7 +104,10 @@ class OpNames:
         maker = None if purpose.value is None else self._maker(purpose.value)
         name = "" if maker is None else maker.slots[-1]
         where = self._record.run.source.line(location(purpose.op))
-        role = f"operand {purpose.slot}" if purpose.slot < len(purpose.op.operands) else "result"
+        result = purpose.slot - len(purpose.op.operands)
+        role = f"operand {purpose.slot}" if result < 0 else "result"
+        if result >= 0 and len(purpose.op.results) > 1:
+            role = f"result {result}"
         return Op(purpose.op.operation.name, where, (), (name,), (role,))
 
     def _maker(self, value: Any) -> Op | None:

@@ -56,3 +56,60 @@ def test_a_number_that_is_none() -> None:
 def test_collectives_name_the_annotations_that_caused_them() -> None:
     (made,) = shardlog.run(MLP).partition().collectives
     assert made.causes == ("the annotation of %arg1 at <text>:3",)
+
+
+LOOP = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                %b: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.constant dense<0> : tensor<i32>
+  %1 = stablehlo.constant dense<9> : tensor<i32>
+  %2 = stablehlo.constant dense<0.0> : tensor<8x8xf32>
+  %3:2 = stablehlo.while(%i = %0, %sum = %2) : tensor<i32>, tensor<8x8xf32>
+    cond {
+      %4 = stablehlo.compare LT, %i, %1 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %4 : tensor<i1>
+    } do {
+      %4 = stablehlo.constant dense<1> : tensor<i32>
+      %5 = stablehlo.add %i, %4 : tensor<i32>
+      %6 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+         : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+      %7 = stablehlo.add %sum, %6 : tensor<8x8xf32>
+      stablehlo.return %5, %7 : tensor<i32>, tensor<8x8xf32>
+    }
+  return %3#1 : tensor<8x8xf32>
+}
+"""
+ROTATED = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %b: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<24x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %0 = stablehlo.concatenate %a, %b, %a, dim = 0
+     : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<24x8xf32>
+  return %0 : tensor<24x8xf32>
+}
+"""
+LARGEST = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<1x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<1x2xf32>, tensor<1x2xi32>) {
+  %0:2 = chlo.top_k(%a, k = 2) : tensor<1x64xf32> -> (tensor<1x2xf32>, tensor<1x2xi32>)
+  return %0#0, %0#1 : tensor<1x2xf32>, tensor<1x2xi32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (LOOP, {("result 1", "%0#1")}),
+        (ROTATED, {("operand 0", "%arg0"), ("operand 1", "%arg1"), ("operand 2", "%arg0")}),
+        (LARGEST, {("result 0", "%values"), ("result 1", "%indices")}),
+    ],
+    ids=["a loop", "a concatenation", "a selection"],
+)
+def test_what_is_moved_is_named(text: str, expected: set[tuple[str, str]]) -> None:
+    program = shardlog.run(text).partition()
+    assert {(each.slot, each.value) for each in program.collectives} == expected
