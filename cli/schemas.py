@@ -15,7 +15,7 @@ from ..cost.beside import Beside
 from ..cost.cost import Held, Item
 from ..datalog.profile import Profile
 from ..explanations.explanation import Loss, Site
-from ..explanations.questions.collective import Because, Way
+from ..explanations.questions.collective import Because, Begun, Placed, Way
 from ..explanations.questions.diff import Tensor
 from ..explanations.questions.pins import Chosen, Pinned
 from ..propagation.fixpoint import Stage as Statistics
@@ -112,6 +112,11 @@ _MOVED = _object(
     before=_TEXTS,
     after=_TEXTS,
     partial=_TEXT,
+    steps=_array(_NUMBER),
+    begun=_array(_of(Begun)),
+    chosen=_array(_of(Placed)),
+    topology=_or_null(_TEXT),
+    written=_FLAG,
     ways=_array(_of(Way)),
     because=_array(_of(Because)),
     causes=_array(_WHY),

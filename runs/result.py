@@ -163,7 +163,7 @@ class Result(RunData, Questions):
             aim = self.aim_of(self, not keep_shardings, topology, memory, seconds)
             aim = replace(aim, pins=pins or {})
             program = partition(self.module, shardings, self.book, options.modes, form, aim, refuse=refuse)
-            partitioned = Partitioned(self, program)
+            partitioned = Partitioned(self, program, topology)
             if collective_matmul:
                 partitioned.put_beside(self.windows_of(partitioned, topology))
             return partitioned

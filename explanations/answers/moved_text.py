@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...runs.table import time_text
-from ..questions.collective import Because, Moved, Way
-from .text import why_text, wrapped
+from ..questions.collective import Because, Begun, Moved, Way
+from .text import at_text, dims_text, why_text, wrapped
 
+_MOST = 6  # causes, and ops at which partial sums begin
 _DOES = {
     "all-gather": "puts the parts of {value} together",
     "all-reduce": "combines the partial values of {value}",
     "reduce-scatter": "combines the partial values of {value}, each device a part",
     "all-to-all": "splits {value} along another dimension",
     "collective-permute": "gives each device the part of {value} that another one has",
+}
+_OF_PARTS = {  # sent by an op itself
+    "all-gather": "puts together what all parts make of {value}",
+    "all-reduce": "hands {value} of one device to all",
+    "collective-permute": "fetches what a device needs of {value} from the parts of others",
 }
 
 
@@ -25,14 +31,22 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
     lines = [
         f"{made.kind} {made.number}{over}: {made.bytes:,} bytes from each of {made.group} devices, {times}"
     ]
-    does = _DOES[made.kind].format(value=made.value or "a value")
-    lines += wrapped(
-        "  ", f"it {does} for {made.slot} of {made.op}{f' at {made.where}' if made.where else ''}"
-    )
+    reshard = bool(moved.before or moved.after or moved.partial or not moved.ways)
+    does = (_DOES if reshard else _OF_PARTS)[made.kind].format(value=made.value or "a value")
+    end = ", in the program as it was read" if moved.written else ""
+    lines += wrapped("  ", f"it {does} for {made.slot} of {made.op}{at_text(made.where)}{end}")
     if moved.before or moved.partial:
         partial = f', partial over "{moved.partial}"' if moved.partial else ""
-        lines.append(f"    before: {_dims(moved.before)}{partial}")
-        lines.append(f"    after:  {_dims(moved.after)}")
+        lines.append(f"    before: {dims_text(moved.before)}{partial}")
+        lines.append(f"    after:  {dims_text(moved.after)}")
+    if len(moved.steps) > 1:
+        steps = ", ".join(map(str, moved.steps))
+        lines.append(f"    in {len(moved.steps)} steps: collectives {steps}")
+    lines += _begun(moved.begun, full=full)
+    for each in moved.chosen:
+        partial = f", partial sums over {each.partial}" if each.partial else ""
+        said = f"{dims_text(each.dims)}{partial}, and not {dims_text(each.propagated)} as propagation says"
+        lines += wrapped("  ", f"{each.value} is sharded {said}: with all ops around it that costs less")
     if beside := moved.beside:
         lines += wrapped("  ", f"{beside.sentence} [rules/cost/beside.dl]")
         apart, both = time_text(beside.apart), time_text(beside.beside)
@@ -43,21 +57,33 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
         for because in moved.because:
             lines += _because(because)
     if len(moved.ways) > 1:
-        together = any(way.bytes < moved.ways[0].bytes for way in moved.ways)
-        least = "which costs least with all ops around it; alone" if together else "which costs least"
-        lines.append(f"  {least}, in bytes that a device sends, and work in excess:")
+        sends = "a device sends" if moved.topology is None else f"take as long to send on {moved.topology}"
+        said = f"ways to compute it, with the bytes that {sends}, work in excess counted as bytes"
+        if not all(way.taken or way.lost for way in moved.ways):
+            said += "; the one that is taken costs least with all ops around it"
+        lines += wrapped("  ", f"{said}:")
         lines += [line for way in moved.ways for line in _way(way)]
-    for cause in moved.causes:
+    causes = moved.causes if full else moved.causes[:_MOST]
+    for cause in causes:
         lines += [f"  {line}" for line in why_text(cause, full=full).splitlines()]
+    if left := len(moved.causes) - len(causes):
+        lines.append(f"  ... {left} more tensors with these axes (--full shows all)")
     return "\n".join(lines)
+
+
+def _begun(begun: Sequence[Begun], *, full: bool) -> list[str]:
+    """Where partial sums begin."""
+    if not begun:
+        return []
+    shown = begun if full else begun[:_MOST]
+    each = [f"{b.value} by {b.op}{at_text(b.where)}" for b in shown]
+    if left := len(begun) - len(shown):
+        each.append(f"{left} more (--full shows all)")
+    return wrapped("  ", f"the partial sums begin as {', '.join(each)}, and are handed on")
 
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count:,} times"
-
-
-def _dims(dims: Sequence[str]) -> str:
-    return f"[{', '.join(f'{{{axes}}}' for axes in dims)}]"
 
 
 def _because(because: Because) -> list[str]:
@@ -67,5 +93,5 @@ def _because(because: Because) -> list[str]:
 
 def _way(way: Way) -> list[str]:
     factors = ", ".join(f'{factor} on "{axes}"' for factor, axes in way.factors) or "whole"
-    taken = "" if way.lost else "  <- taken"
+    taken = "  <- taken" if way.taken else ""
     return [f"    {way.bytes:12,}  {factors}{taken}"]

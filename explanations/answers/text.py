@@ -63,7 +63,7 @@ def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
             f'  {_dim(stop.near)} has "{explanation.axis}", {_dim(stop.far)} does not get it  ({away})'
         )
         factor = f", factor {stop.factor}" if stop.factor else ""
-        lines.append(f"      by {stop.op}{_at(stop.where)}{factor}")
+        lines.append(f"      by {stop.op}{at_text(stop.where)}{factor}")
         for reason in stop.reasons if full else stop.reasons[:2]:
             lines += _reason(reason, "      ")
     if len(stops) < len(explanation.stops):
@@ -80,7 +80,7 @@ def short_why(explanation: Explanation) -> str:
     said = f'"{explanation.axis}" comes from {origin}'
     if not steps:
         return said
-    last = f"by {steps[0].op}{_at(steps[0].where)} from {_dim(steps[0].source)}"
+    last = f"by {steps[0].op}{at_text(steps[0].where)} from {_dim(steps[0].source)}"
     turns = f", after {_more(len(steps) - 1, 'turn', '')}" if len(steps) > 1 else ""
     return f"{said}, {last}{turns}"
 
@@ -90,7 +90,7 @@ def short_why_not(explanation: WhyNot) -> str:
     reasons, place = explanation.here, ""
     if not reasons and explanation.stops:
         stop = explanation.stops[0]
-        reasons, place = stop.reasons, f"it stops at {stop.op}{_at(stop.where)}, "
+        reasons, place = stop.reasons, f"it stops at {stop.op}{at_text(stop.where)}, "
     if not reasons:
         return "the axis is on no tensor that it could come from"
     reason = reasons[0]
@@ -118,7 +118,7 @@ def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
 
 def _conflict(conflict: Conflict, times: int) -> list[str]:
     size = f"{times} times {conflict.bytes:,} bytes" if times > 1 else f"{conflict.bytes:,} bytes"
-    op = f"{conflict.op}{_at(conflict.where)}, {conflict.slot}"
+    op = f"{conflict.op}{at_text(conflict.where)}, {conflict.slot}"
     if conflict.executions is None or conflict.executions > 1:
         turns = "each turn" if conflict.executions is None else f"in {conflict.executions:,} turns"
         size += f" {turns}"
@@ -181,7 +181,7 @@ def dims_text(axes: Sequence[str]) -> str:
 
 
 def _title(site: Site, what: str) -> str:
-    return f"{site.value} : {site.type}{_at(site.where)}\ndim {site.dim} {what}"
+    return f"{site.value} : {site.type}{at_text(site.where)}\ndim {site.dim} {what}"
 
 
 def step_lines(step: Step, *, full: bool = False) -> list[str]:
@@ -190,8 +190,9 @@ def step_lines(step: Step, *, full: bool = False) -> list[str]:
     if step.kind == "priority":
         lines = [f'  {_dim(step.site)} gets "{step.axis}": its priority has come', f"      {stage}"]
     else:
+        by = f"by {step.op}{at_text(step.where)}"
         lines = [
-            f'  {_dim(step.site)} gets "{step.axis}" from {_dim(step.source)} by {step.op}{_at(step.where)}',
+            f'  {_dim(step.site)} gets "{step.axis}" from {_dim(step.source)} {by}',
             f"      {step.from_slot} -> {step.to_slot}, factor {step.factor}; {stage}",
         ]
     lines += wrapped("      ", f"{step.sentence} [{step.rule}]")
@@ -231,7 +232,7 @@ def _reason(reason: Reason, indent: str) -> list[str]:
 
 def _before(before: Before, indent: str) -> list[str]:
     """The reason why the axis had not come by then."""
-    way = f"the axis could not get to {_dim(before.site)} by {before.op}{_at(before.where)}"
+    way = f"the axis could not get to {_dim(before.site)} by {before.op}{at_text(before.where)}"
     lines = wrapped(indent, f"that came in {stage_text(before.stage)}, when {way}")
     for reason in before.reasons[:2]:
         rule = f" [{reason.rule}]" if reason.rule else ""
@@ -249,12 +250,12 @@ def annotation_text(annotation: Annotation, indent: str = "", *, said: bool = Fa
     if annotation.spec:
         return f"{indent}{annotation}: {annotation.value} {annotation.text}"
     word = "" if said else "annotated "
-    return f"{indent}{word}{annotation.value} {annotation.text}{_at(annotation.where)}"
+    return f"{indent}{word}{annotation.value} {annotation.text}{at_text(annotation.where)}"
 
 
 def given_text(annotations: Sequence[Annotation]) -> str:
     """The annotations that meet: those of the user, then the specs of ``shard_map``s."""
-    own = [f"{a.value}{_at(a.where)}" for a in annotations if not a.spec]
+    own = [f"{a.value}{at_text(a.where)}" for a in annotations if not a.spec]
     specs = list(dict.fromkeys(str(a) for a in annotations if a.spec))
     named = [f"the annotation{'s' * (len(own) > 1)} of {' and '.join(own)}"] if own else []
     return f"by {' and '.join([*named, *specs])}"
@@ -270,7 +271,8 @@ def _dim(site: Site) -> str:
     return f"{site.value} dim {site.dim}"
 
 
-def _at(where: str) -> str:
+def at_text(where: str) -> str:
+    """The place of something, if it is known: `` at model.py:7``."""
     return f" at {where}" if where else ""
 
 

@@ -7,10 +7,14 @@ from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from jaxlib.mlir import ir
+
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...program.factors import PASSING, PICKING, factor_name
+from ...rulebook.book import lowerings
 from ..explanation import Explanation, rule_place
+from .begun import Sums
 
 if TYPE_CHECKING:
     from ...cost.beside import Beside
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from ...partition.layouts import Layout, Pieces
     from ...runs.executing.collectives import Collective
     from ...runs.executing.partitioned import Partitioned
-    from ...runs.records.record import Annotation, Value
+    from ...runs.records.record import Annotation, Op, Value
     from .why import Explainer
 
 _MOST_WAYS = 4
@@ -28,10 +32,13 @@ _MOST_WAYS = 4
 @dataclass(frozen=True)
 class Way:
     """A way to compute the op: its factors with the axes that they are computed on, the bytes that a
-    device would send, redundant work included, and why it was not taken (empty if it was)."""
+    device would send, redundant work included, and why it was not taken: the sentence and place of a rule.
+    Both are empty if it was ``taken``, and if it alone would cost no more than the way that was taken, which
+    costs least with all ops around it."""
 
     factors: tuple[tuple[str, str], ...]
     bytes: int
+    taken: bool
     lost: str
     rule: str
 
@@ -46,16 +53,46 @@ class Because:
     rule: str
 
 
+@dataclass(frozen=True)
+class Begun:
+    """An op whose partial sums others hand on to a collective: its name, its first result, and where it is in
+    the user's source."""
+
+    op: str
+    value: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A tensor that is sharded otherwise than propagation said, as costs least with all ops around it: how it
+    is (a text per dimension, and the axes over which it is partial sums), and what propagation said."""
+
+    value: str
+    dims: tuple[str, ...]
+    partial: str
+    propagated: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Moved:
     """Why there is a collective: the layout of the tensor before and after (a text per dimension, and the
-    axes over which it is partial), how the op is computed, and where the axes come from; and the times if it
-    goes on beside products."""
+    axes over which it is partial), the numbers of the collectives that take it there one after the other
+    (``steps``), where the partial sums begin (``begun``) if ops hand them on, which tensors at the op are
+    sharded otherwise than propagation said (``chosen``), how the op is computed, and where the axes come
+    from; and the times if it goes on beside products. ``written``: it is in the program that was read, in a
+    manual computation. With a ``topology`` the bytes of ways are those that
+    could be sent there in the time that a way takes."""
 
     collective: Collective
     before: tuple[str, ...]
     after: tuple[str, ...]
     partial: str
+    steps: tuple[int, ...]
+    begun: tuple[Begun, ...]
+    chosen: tuple[Placed, ...]
+    topology: str | None
+    written: bool
     ways: tuple[Way, ...]
     because: tuple[Because, ...]
     causes: tuple[Explanation, ...]
@@ -69,7 +106,10 @@ class Moved:
     def as_json(self) -> dict[str, Any]:
         """The explanation as JSON has it."""
         found: dict[str, Any] = {"collective": asdict(self.collective), "partial": self.partial}
-        found |= {"before": list(self.before), "after": list(self.after)}
+        found |= {"before": list(self.before), "after": list(self.after), "steps": list(self.steps)}
+        found["begun"] = [asdict(each) for each in self.begun]
+        found["chosen"] = [asdict(each) for each in self.chosen]
+        found |= {"topology": self.topology, "written": self.written}
         found["ways"] = [asdict(way) for way in self.ways]
         found["because"] = [asdict(each) for each in self.because]
         found["causes"] = [cause.as_json() for cause in self.causes]
@@ -99,6 +139,7 @@ class Asked:
 
     def __init__(self, explainer: Explainer, program: Partitioned) -> None:
         self.explainer, self.program, self.axes = explainer, program, program.axes
+        self._sums = Sums(program)
 
     def moved(self, number: int) -> Moved:
         """Why there is a collective."""
@@ -110,6 +151,11 @@ class Asked:
             before,
             after,
             partial,
+            tuple(n for n, each in enumerate(self.program.sent) if each.purpose is purpose),
+            tuple(Begun(op.name, op.slots[taken], op.where) for op, taken in self._begun(number)),
+            tuple(self._placed(number)),
+            self.program.topology,
+            lowerings().get(purpose.op.name) == "collective",
             tuple(self._ways(known, choice)) if choice is not None and known is not None else (),
             tuple(self._because(known, choice.taken)) if choice is not None and known is not None else (),
             tuple(self._causes(number)),
@@ -135,6 +181,38 @@ class Asked:
     def _dims(self, layout: Layout | None) -> tuple[str, ...]:
         return () if layout is None else tuple(self._text(pieces) for pieces in layout.dims)
 
+    def _placed(self, number: int) -> Iterator[Placed]:
+        """The tensor that moves, and others at the op that have axes of the collective, where they are not
+        sharded as propagation said."""
+        purpose, primes = self.program.sent[number].purpose, self._primes(number)
+        op, told = self.program.names.op(purpose), set[int]()
+        values = [*purpose.op.operands, *purpose.op.results]
+        tensors = [] if op is None else list(enumerate(zip(op.values, values, strict=False)))
+        tensors.sort(key=lambda pair: pair[0] != purpose.slot)
+        ends = [(slot == purpose.slot, *pair) for slot, pair in tensors]
+        ends += [(True, self.program.names.result(value), value) for value in (purpose.value, purpose.to)]
+        for moves, tensor, value in ends:
+            if tensor < 0 or tensor in told:
+                continue
+            told.add(tensor)
+            found = self.explainer.record.value(tensor)
+            said = self._propagated(found)
+            for home in self.program.homes.get(value, ()):
+                concerned = moves or not primes.isdisjoint(self.axes.finely(home.pieces))
+                if concerned and (home.partial or self._dims(home) != said):
+                    yield Placed(found.name, self._dims(home), self._text(home.partial), said)
+
+    def _propagated(self, value: Value) -> tuple[str, ...]:
+        """How propagation sharded a tensor."""
+        history, atoms = self.explainer.history, self.explainer.meshes.atoms
+        found: list[dict[int, None]] = [{} for _ in value.shape]
+        content = history.content(history.cell(value.place), history.end)
+        for dim, _, x in sorted(history.facts(content).get("sharded", ())):
+            piece = self.axes.at(atoms[x].mesh, atoms[x].axis, atoms[x].lo)
+            if piece is not None:
+                found[dim][piece] = None
+        return tuple(self._text(tuple(pieces)) for pieces in found)
+
     # ---- The choice -------------------------------------------------------------------------------------
 
     def _ways(self, known: Knowledge, choice: Any) -> Iterator[Way]:
@@ -144,9 +222,8 @@ class Asked:
         for n in order[: 1 + _MOST_WAYS]:
             proof = None if n == taken else self._book.dearer(choice.facts, n, taken)
             factors = tuple((_factor(f), self._text(p)) for f, p in choice.candidates[n].factors)
-            yield Way(
-                factors, round(choice.costs[n]), *self._said(proof, "this way", "the one that is taken")
-            )
+            lost, rule = self._said(proof, "this way", "the one that is taken")
+            yield Way(factors, round(choice.costs[n]), n == taken, lost, rule)
 
     def _because(self, known: Knowledge, taken: Candidate) -> Iterator[Because]:
         """Why the op can be computed in parts as it is, for each of its factors."""
@@ -203,18 +280,33 @@ class Asked:
 
     def _holders(self, number: int) -> Iterator[tuple[Value, int, list[int]]]:
         """The tensors at the op that have an axis of the collective: a dimension, and the axis's atoms."""
-        purpose = self.program.sent[number].purpose
-        pieces = self.program.sent[number].pieces or self._changed(purpose.start, purpose.goal)
-        primes = set(self.axes.finely(pieces))
+        purpose, primes = self.program.sent[number].purpose, self._primes(number)
+        moved = {p for p in range(len(self.axes.pieces)) if not primes.isdisjoint(self.axes.primes[p])}
         told: set[tuple[int, int, str]] = set()
-        for held_by, layout in self._held(purpose):
-            value = self.explainer.record.value(held_by)
-            for dim, held in enumerate(layout.dims):
-                moved = {p for p in held if not primes.isdisjoint(self.axes.primes[p])}
-                for axis, atoms in self._atoms(value, dim, moved).items():
+        held: list[tuple[int, Layout | None]] = list(self._held(purpose))
+        for op, taken in self._begun(number):
+            held += [(tensor, None) for tensor in op.values[:taken] if tensor >= 0]
+        for tensor, layout in held:
+            value = self.explainer.record.value(tensor)
+            for dim in range(len(value.shape)):
+                lies = moved if layout is None else moved.intersection(layout.dims[dim])
+                for axis, atoms in self._atoms(value, dim, lies).items():
                     if (value.number, dim, axis) not in told:
                         told.add((value.number, dim, axis))
                         yield value, dim, atoms
+
+    def _primes(self, number: int) -> set[int]:
+        """The pieces of prime sizes of what a collective goes over, or of what lies elsewhere behind it."""
+        sent = self.program.sent[number]
+        pieces = sent.pieces or self._changed(sent.purpose.start, sent.purpose.goal)
+        return set(self.axes.finely(pieces))
+
+    def _begun(self, number: int) -> list[tuple[Op, int]]:
+        """The ops that make the partial sums of a collective, where others hand them on, and how many
+        operands they have."""
+        made = self._sums.begin(self.program.sent[number].purpose, self._primes(number))
+        found = ((self.program.names.made(op), len(op.operands)) for op in made if _takes_tensors(op))
+        return [(op, taken) for op, taken in found if op is not None]
 
     def _held(self, purpose: Any) -> Iterator[tuple[int, Layout]]:
         """The tensors at the op, by number, and their layouts; the one that moves comes first."""
@@ -245,6 +337,11 @@ class Asked:
             if d == dim and self.axes.at(atoms[x].mesh, atoms[x].axis, atoms[x].lo) in pieces:
                 found.setdefault(atoms[x].axis, []).append(x)
         return found
+
+
+def _takes_tensors(op: Any) -> bool:
+    """Whether an op takes more than scalars: what is made of nothing else, as zeros are, sums up nothing."""
+    return any(ir.ShapedType(operand.type).rank for operand in op.operands)
 
 
 def _factor(factor: int) -> str:

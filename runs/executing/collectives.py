@@ -82,7 +82,11 @@ class OpNames:
 
     def op(self, purpose: Any) -> Op | None:
         """The op that a collective serves, as ``item``."""
-        item = self.item(purpose)
+        return self.made(purpose.op.operation)
+
+    def made(self, op: Any) -> Op | None:
+        """An op as it was in the program that was read, or None where it was not there."""
+        item = self._items.get(op)
         return None if item is None else self._record.op(item)
 
     def result(self, value: Any) -> int:
@@ -112,5 +116,4 @@ class OpNames:
 
     def _maker(self, value: Any) -> Op | None:
         owner = value.owner
-        item = self._items.get(owner.operation) if hasattr(owner, "operation") else None
-        return None if item is None else self._record.op(item)
+        return self.made(owner.operation) if hasattr(owner, "operation") else None

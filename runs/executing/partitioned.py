@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Partitioned(DeviceProgram):
     """The program that each device runs; see ``docs/partitioning.md``."""
 
-    def __init__(self, result: Result, program: DeviceProgram) -> None:
+    def __init__(self, result: Result, program: DeviceProgram, topology: str | None = None) -> None:
         super().__init__(
             program.module,
             program.sent,
@@ -30,7 +30,7 @@ class Partitioned(DeviceProgram):
             program.found,
             program.homes,
         )
-        self.result = result
+        self.result, self.topology = result, topology  # the machine on which time is least, if not bytes are
         self.besides: dict[int, Any] = {}  # the times of collectives that go on beside products, by number
 
     def put_beside(self, windows: Sequence[tuple[Window, Any]]) -> None:

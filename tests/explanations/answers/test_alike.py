@@ -66,7 +66,7 @@ def test_conflicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     module.write_text(re.sub(r"tanh (%w\d+)", r"reverse \1, dims = [1]", stack()))
     lines = shown(capsys, "conflicts", str(module))
     assert lines[0].startswith(f"{LAYERS + 1} tensors must move")
-    assert lines[1] == f"  {LAYERS} times 128 bytes, collective-permute: %0 : tensor<8x8xf32>"
+    assert lines[1] == f"  {LAYERS} times 128 bytes, collective-permute: %arg1 : tensor<8x8xf32>"
     assert lines[4].startswith("      so do %2, %4, %6, ")
 
 

@@ -6,6 +6,7 @@ import pytest
 import shardlog
 from shardlog.errors import ShardlogError
 
+from ...support import models
 from ...support.mlp import MLP
 
 
@@ -113,3 +114,65 @@ func.func @main(%a: tensor<1x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
 def test_what_is_moved_is_named(text: str, expected: set[tuple[str, str]]) -> None:
     program = shardlog.run(text).partition()
     assert {(each.slot, each.value) for each in program.collectives} == expected
+
+
+SUMS = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #columns}, %b: tensor<16x8xf32> {sdy.sharding = #rows},
+                %c: tensor<8x16xf32> {sdy.sharding = #columns}, %d: tensor<16x8xf32> {sdy.sharding = #rows})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.dot_general %c, %d, contracting_dims = [1] x [0]
+     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.subtract %0, %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+"""
+
+
+def test_partial_sums_that_are_handed_on_are_followed_to_where_they_begin() -> None:
+    for text, begun, causes in (
+        (SUMS, ["%0", "%1"], {"%arg0", "%arg1", "%arg2", "%arg3"}),
+        (LOOP, ["%2"], {"%arg0", "%arg1"}),
+    ):
+        moved = shardlog.run(text).partition().why(0)
+        assert [(b.op, b.value) for b in moved.begun] == [("stablehlo.dot_general", value) for value in begun]
+        assert {cause.origin.value for cause in moved.causes} == causes
+        assert f"the partial sums begin as {begun[0]} by stablehlo.dot_general at <text>:" in str(moved)
+
+
+def test_tensors_that_the_choice_has_otherwise_are_named() -> None:
+    moved = shardlog.run(SUMS).partition().why(0)
+    assert [(p.value, p.dims, p.partial, p.propagated) for p in moved.chosen] == [
+        ("%0", ("", ""), "x", ("", "")),
+        ("%1", ("", ""), "x", ("", "")),
+    ]
+    assert shardlog.run(SUMS).partition(keep_shardings=True).why(0).chosen == ()
+
+
+def test_the_steps_of_a_reshard_are_told_together() -> None:
+    text = GATHERED.replace('["x"=4]', '["x"=4, "y"=2]').replace('[{"x"}, {}]', '[{"x"}, {"y"}]')
+    program = shardlog.run(text).partition()
+    first, second = (program.why(number) for number in range(2))
+    assert first.steps == second.steps == (0, 1)
+    assert "in 2 steps: collectives 0, 1" in str(second)
+    assert shardlog.run(GATHERED).partition().why(0).steps == (0,)
+
+
+def test_what_bytes_stand_for() -> None:
+    result = shardlog.run(MLP)
+    assert "with the bytes that a device sends" in str(result.partition().why(0))
+    assert "take as long to send on v5e" in str(result.partition(topology="v5e").why(0))
+
+
+@pytest.mark.parametrize("name", ["mixture_of_experts", "recommender"])
+def test_every_collective_has_a_reason_and_one_way_that_is_taken(name: str) -> None:
+    program = shardlog.run(models.lower(name)).partition()
+    for number in range(len(program.collectives)):
+        moved = program.why(number)
+        assert moved.causes or moved.chosen
+        assert [way.taken for way in moved.ways] == [n == 0 for n in range(len(moved.ways))]
+        assert str(moved).count("<- taken") == (len(moved.ways) > 1)
