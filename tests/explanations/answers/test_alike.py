@@ -67,7 +67,7 @@ def test_conflicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys, "conflicts", str(module))
     assert lines[0].startswith(f"{LAYERS + 1} tensors must move")
     assert lines[1] == f"  {LAYERS} times 128 bytes, collective-permute: %arg1 : tensor<8x8xf32>"
-    assert lines[4].startswith("      so do %2, %4, %6, ")
+    assert lines[4].startswith("      so do %arg2, %arg3, %arg4, ")
 
 
 def test_what_if(module: str, capsys: pytest.CaptureFixture[str]) -> None:
