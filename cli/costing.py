@@ -37,7 +37,7 @@ def _cost(options: argparse.Namespace) -> None:
     from ..cost.machine import machine
     from ..cost.text import cost_text
 
-    topology = options.topology or TOPOLOGY
+    topology = TOPOLOGY if options.topology is None else options.topology
     machine(topology)  # what is wrong with it is said before anything runs
     found = program_of(options, result_of(options)).cost(topology)
     if options.json:

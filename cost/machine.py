@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -143,135 +143,185 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     Raises ShardlogError for a name that is none, for what a file lacks or has too much, for axes that the
     mesh does not have, and for a shape that does not fit.
     """
-    base, _, shape = name.partition(":")
+    base, colon, shape = name.partition(":")
     known = names()
     if base in known:
         path = MACHINES / f"{base}.toml"
-    elif Path(name).is_file():
-        path, shape = Path(name), ""
+    elif Path(name).exists() or not Path(base).exists():
+        path, colon = Path(name), ""
     else:
         path = Path(base)
-    if not path.is_file():
-        hint = f"{closest(base, known)}; or give a TOML file"
-        raise ShardlogError(f"there is no topology {name}", where="--topology", hint=hint)
+    if not (name and path.exists()):
+        file = path.suffix == ".toml" or len(path.parts) > 1
+        hint = "" if file else f"{closest(base, known)}; or give a TOML file"
+        message = f"there is no file {name}" if file else f"there is no topology {name}"
+        raise ShardlogError(message, where="--topology", hint=hint)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise ShardlogError(f"cannot read the topology: {error}", where=str(path)) from None
-    found = _read(data, path, axes)
-    return found if not shape else replace(found, torus=_torus(found, name, shape, devices))
+        said = error.strerror if isinstance(error, OSError) else error
+        raise ShardlogError(f"cannot read the topology: {said}", where=str(path)) from None
+    found = _read(_Table(data, "", path), axes)
+    if colon:
+        found = replace(found, torus=_torus(found, name, shape))
+    dims = found.torus.dims if found.torus is not None else ()
+    if dims and devices is not None and prod(dims) < devices:
+        hint = f"the mesh of the program has {devices}"
+        raise ShardlogError(
+            f"a torus of {prod(dims)} devices is too small", where=f"--topology {name}", hint=hint
+        )
+    return found
 
 
 _FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses")
 _KEYS = (*_FIGURES, "peaks", "links", "network", "torus", "allocation")
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first")
 _OF_LINKS = ("bandwidth", "latency", "ring")
+_LEAST, _MOST = 1e-30, 1e30  # of numbers, so that what is computed of them is finite
 
 
-def _read(data: Mapping[str, Any], path: Path, axes: Collection[str]) -> Machine:
-    _known(data, _KEYS, path)
-    links = _table(data, "links", path, "with bandwidth and latency")
-    plain = {key: value for key, value in links.items() if not isinstance(value, dict)}
-    _known(plain, _OF_LINKS, path)
-    of_axes = {axis: _link({**plain, **entry}, path) for axis, entry in links.items() if axis not in plain}
-    for axis in of_axes:
+@dataclass(frozen=True)
+class _Table:
+    """A table of a file, its name (empty for all of the file), and the file. What is read of it is right, or
+    ShardlogError says what is wrong with it."""
+
+    entries: Mapping[str, Any]
+    name: str
+    path: Path
+
+    def label(self, key: str) -> str:
+        """An entry as people call it."""
+        return f"{self.name}.{key}" if self.name else key
+
+    def wrong(self, key: str, expected: str) -> ShardlogError:
+        """The error that an entry is missing, or is not what was expected."""
+        label = self.label(key)
+        if key in self.entries:
+            said, hint = f"{label} is {self.entries[key]!r}", f"expected {expected}"
+        else:
+            said, hint = f"there is no {label}", f"expected {key} = ..., {expected}"
+        return ShardlogError(said, where=str(self.path), hint=hint)
+
+    def check(self, known: Sequence[str]) -> None:
+        """Refuses entries that are not known."""
+        for key in self.entries:
+            if key not in known:
+                message = f"there is no {self.label(key)} of a machine"
+                raise ShardlogError(message, where=str(self.path), hint=closest(key, known))
+
+    def number(self, key: str, *, zero: bool = False) -> float:
+        """A number above zero, or also zero."""
+        found = self.entries.get(key)
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise self.wrong(key, "a number")
+        if not (found > 0 or (zero and found == 0)):
+            raise self.wrong(key, "a number, zero or above" if zero else "a number above zero")
+        if found and not _LEAST <= found <= _MOST:
+            raise self.wrong(key, f"a number from {_LEAST:g} to {_MOST:g}")
+        return float(found)
+
+    def count(self, key: str, of: str = "devices", *, zero: bool = False) -> int:
+        """A whole number."""
+        found = self.number(key, zero=zero)
+        if found != int(found):
+            raise self.wrong(key, f"a number of {of}")
+        return int(found)
+
+    def flag(self, key: str, *, otherwise: bool) -> bool:
+        """True or false."""
+        found = self.entries.get(key, otherwise)
+        if not isinstance(found, bool):
+            raise self.wrong(key, "true or false")
+        return found
+
+    def text(self, key: str, otherwise: str) -> str:
+        """A line of text."""
+        found = self.entries.get(key, otherwise)
+        if not isinstance(found, str) or not found.isprintable():
+            raise self.wrong(key, "a line of text")
+        return found
+
+    def table(self, key: str, hint: str) -> _Table:
+        """A table in it."""
+        found = self.entries.get(key)
+        if not isinstance(found, dict):
+            raise ShardlogError(f"there is no table [{key}]", where=str(self.path), hint=hint)
+        return _Table(found, self.label(key), self.path)
+
+
+def _read(given: _Table, axes: Collection[str]) -> Machine:
+    given.check(_KEYS)
+    links = given.table("links", "with bandwidth and latency")
+    tables = [axis for axis, entry in links.entries.items() if isinstance(entry, dict)]
+    plain = replace(links, entries={k: v for k, v in links.entries.items() if k not in tables})
+    plain.check(_OF_LINKS)
+    of_axes = dict[str, Link]()
+    for axis in tables:
+        own = links.table(axis, "")
+        own.check(_OF_LINKS)
+        of_axes[axis] = _link(replace(own, entries={**plain.entries, **own.entries}))
         if axes and axis not in axes:
             hint = closest(axis, list(axes))
-            raise ShardlogError(f"the mesh has no axis {axis}", where=str(path), hint=hint)
-    network = None
-    if "network" in data:
-        table = _table(data, "network", path, "with within, bandwidth and latency")
-        _known(table, ("within", *_OF_LINKS), path)
-        network = Network(_count(table, "within", path), _link(table, path))
-    torus = None
-    if "torus" in data:
-        table = _table(data, "torus", path, "with shape and closes")
-        _known(table, ("shape", "closes"), path)
-        shape = table.get("shape", [])
+            raise ShardlogError(f"the mesh has no axis {axis}", where=str(given.path), hint=hint)
+    network = torus = None
+    if "network" in given.entries:
+        table = given.table("network", "with within, bandwidth and latency")
+        table.check(("within", *_OF_LINKS))
+        network = Network(table.count("within"), _link(table))
+    if "torus" in given.entries:
+        table = given.table("torus", "with shape and closes")
+        table.check(("shape", "closes"))
+        shape = table.entries.get("shape", [])
         if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
-            raise ShardlogError(f"shape is {shape!r}", where=str(path), hint="expected as in [4, 4, 8]")
-        torus = Torus(tuple(shape), _count(table, "closes", path))
-    peaks = _table(data, "peaks", path, "with operations per second by type") if "peaks" in data else {}
-    for element in peaks:
+            raise table.wrong("shape", "the devices along each dimension, as in [4, 4, 8]")
+        torus = Torus(tuple(shape), table.count("closes"))
+    peaks = _Table({}, "peaks", given.path)
+    if "peaks" in given.entries:
+        peaks = given.table("peaks", "with operations per second by type")
+    for element in peaks.entries:
         if not re.fullmatch(r"(f|bf|i|ui)\d+\w*", element):
             hint = "expected as in MLIR: f32, bf16, i8, or f8 for all of eight bits"
-            raise ShardlogError(f"there is no type {element}", where=str(path), hint=hint)
+            raise ShardlogError(f"there is no type {element}", where=str(given.path), hint=hint)
     return Machine(
-        str(data.get("name", path.stem)),
-        _number(data, "flops", path),
-        _number(data, "memory_bandwidth", path),
-        int(_number(data, "memory", path) * 2**30),
-        _link(plain, path),
+        given.text("name", given.path.stem),
+        given.number("flops"),
+        given.number("memory_bandwidth"),
+        int(given.number("memory") * 2**30),
+        _link(plain),
         of_axes,
         network,
         torus,
-        {element: _number(peaks, element, path) for element in peaks},
-        _flag(data, "overlaps", True, path),
-        _number(data, "fuses", path) if "fuses" in data else _FUSES,
-        _allocation(data, path),
+        {element: peaks.number(element) for element in peaks.entries},
+        given.flag("overlaps", otherwise=True),
+        given.number("fuses") if "fuses" in given.entries else _FUSES,
+        _allocation(given),
     )
 
 
-def _allocation(data: Mapping[str, Any], path: Path) -> Allocation:
-    if "allocation" not in data:
+def _allocation(given: _Table) -> Allocation:
+    if "allocation" not in given.entries:
         return Allocation()
-    table = _table(data, "allocation", path, f"with {', '.join(_OF_ALLOCATION)}")
-    _known(table, _OF_ALLOCATION, path)
-    alignment, address = (_count(table, key, path, "bytes") for key in ("alignment", "address"))
-    breadth_first = _flag(table, "breadth_first", False, path)
-    return Allocation(str(table.get("platform", "")), alignment, address, breadth_first)
+    table = given.table("allocation", f"with {', '.join(_OF_ALLOCATION)}")
+    table.check(_OF_ALLOCATION)
+    return Allocation(
+        table.text("platform", ""),
+        table.count("alignment", "bytes"),
+        table.count("address", "bytes", zero=True),
+        table.flag("breadth_first", otherwise=False),
+    )
 
 
-def _torus(found: Machine, name: str, shape: str, devices: int | None) -> Torus:
+def _torus(found: Machine, name: str, shape: str) -> Torus:
     where = f"--topology {name}"
     if found.torus is None:
         raise ShardlogError(f"{found.name} has no shape", where=where, hint=f"say {name.partition(':')[0]}")
     sizes = shape.split("x")
-    if not all(size.isdecimal() and int(size) for size in sizes):
-        raise ShardlogError(f"there is no shape {shape}", where=where, hint="expected as in 4x4x8")
-    dims = tuple(map(int, sizes))
-    if devices is not None and prod(dims) < devices:
-        hint = f"the mesh of the program has {devices}"
-        raise ShardlogError(f"a torus of {prod(dims)} devices is too small", where=where, hint=hint)
-    return Torus(dims, found.torus.closes)
+    if not all(size.isascii() and size.isdecimal() and int(size) for size in sizes):
+        said = f"there is no shape {shape}" if shape else "there is no shape behind the colon"
+        raise ShardlogError(said, where=where, hint="expected as in 4x4x8")
+    return Torus(tuple(map(int, sizes)), found.torus.closes)
 
 
-def _link(table: Mapping[str, Any], path: Path) -> Link:
-    bandwidth, latency = _number(table, "bandwidth", path), _number(table, "latency", path, least=0.0)
-    return Link(bandwidth, latency, bool(table.get("ring", False)))
-
-
-def _table(data: Mapping[str, Any], key: str, path: Path, hint: str) -> Mapping[str, Any]:
-    found = data.get(key)
-    if not isinstance(found, dict):
-        raise ShardlogError(f"there is no table [{key}]", where=str(path), hint=hint)
-    return found
-
-
-def _known(data: Iterable[str], known: Sequence[str], path: Path) -> None:
-    for key in data:
-        if key not in known:
-            raise ShardlogError(f"there is no {key} of a machine", where=str(path), hint=closest(key, known))
-
-
-def _flag(data: Mapping[str, Any], key: str, otherwise: bool, path: Path) -> bool:
-    found = data.get(key, otherwise)
-    if not isinstance(found, bool):
-        raise ShardlogError(f"{key} is {found!r}", where=str(path), hint="expected true or false")
-    return found
-
-
-def _count(data: Mapping[str, Any], key: str, path: Path, of: str = "devices") -> int:
-    found = _number(data, key, path)
-    if found != int(found):
-        raise ShardlogError(f"{key} is {found}", where=str(path), hint=f"expected a number of {of}")
-    return int(found)
-
-
-def _number(data: Mapping[str, Any], key: str, path: Path, least: float | None = None) -> float:
-    found = data.get(key)
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise ShardlogError(f"{key} is {found!r}", where=str(path), hint="expected a number")
-    if not (found > 0 if least is None else found >= least) or found == float("inf"):
-        raise ShardlogError(f"{key} is {found}", where=str(path), hint="expected a number above zero")
-    return float(found)
+def _link(table: _Table) -> Link:
+    bandwidth, latency = table.number("bandwidth"), table.number("latency", zero=True)
+    return Link(bandwidth, latency, table.flag("ring", otherwise=False))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from shardlog.cost.exchange import prices
-from shardlog.cost.machine import machine, names
+from shardlog.cost.machine import Torus, machine, names
 from shardlog.errors import ShardlogError
 
 from ..support.machines import MACHINE
@@ -83,6 +83,18 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
         (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nfp8 = 1", "there is no type fp8"),
         (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nf32 = 0", "f32 is 0"),
         (MACHINE.format(flops=1, bandwidth=1) + "[torus]\nshape = 4", "shape is 4"),
+        (MACHINE.replace("flops =", "#").format(flops=1, bandwidth=1), "there is no flops"),
+        (MACHINE.format(flops="1e300", bandwidth=1), "flops is 1e[+]300"),
+        (MACHINE.format(flops="1" + "0" * 400, bandwidth=1), "flops is 10"),
+        (MACHINE.format(flops=1, bandwidth="1e-300"), "memory_bandwidth is 1e-300"),
+        (MACHINE.replace('"test"', "[1]").format(flops=1, bandwidth=1), r"name is \[1\]"),
+        (MACHINE.format(flops=1, bandwidth=1) + "[network]\nwithin = 2", "there is no network.bandwidth"),
+        (
+            MACHINE.format(flops=1, bandwidth=1) + "[links.z]\nspeed = 2",
+            "there is no links.z.speed of a machine",
+        ),
+        (MACHINE.format(flops=1, bandwidth=1) + "[links.z]\nring = 2", "links.z.ring is 2"),
+        (MACHINE.format(flops=1, bandwidth=1) + "[allocation]\nplatform = 2", "allocation.platform is 2"),
     ):
         file.write_text(text)
         with pytest.raises(ShardlogError, match=said):
@@ -93,9 +105,24 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
     assert "did you mean" in error.value.hint
 
 
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ShardlogError, match=r"there is no file .*nothing\.toml"):
+        machine(str(tmp_path / "nothing.toml"))
+    with pytest.raises(ShardlogError, match="cannot read the topology: Is a directory"):
+        machine(str(tmp_path))
+    with pytest.raises(ShardlogError, match=r"there is no topology \n"):
+        machine("")
+    file = tmp_path / "m.toml"
+    file.write_text(MACHINE.format(flops=1, bandwidth=1) + "[torus]\nshape = [2, 2]\ncloses = 4")
+    with pytest.raises(ShardlogError, match="a torus of 4 devices is too small"):
+        machine(str(file), devices=8)
+    assert machine(f"{file}:2x4", devices=8).torus == Torus((2, 4), 4)
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("v5e:", "there is no shape behind the colon"),
         ("v5e:2by4", "there is no shape 2by4"),
         ("v5e:2x2", "a torus of 4 devices"),
         ("h100:8", "H100 SXM in nodes of 8 has no shape"),
