@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ShardlogError
 from .colours import show
 from .costing import add_topology
-from .partitioning import add_matmul
+from .partitioning import FORMS, add_bounds, add_matmul, check_topology, program_of
 from .running import Progress, add_json, inputs, open_or_run, print_json, refuse_changes, result_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..explanations.explanation import Explanation
     from ..explanations.questions.pins import Chosen
     from ..explanations.questions.why import Explainer
@@ -44,9 +46,7 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     why.add_argument("--collective", type=int, metavar="N", help=about)
     why.add_argument("--dim", type=int, metavar="D", help="this dimension only, counted from 0")
     why.add_argument("--axis", metavar="A", help="this mesh axis only")
-    why.add_argument(
-        "--depth", type=int, default=0, metavar="N", help="show N levels of the proof of every step"
-    )
+    why.add_argument("--depth", type=int, metavar="N", help="show N levels of the proof of every step")
     keep = argparse.BooleanOptionalAction
     about = (
         "of a value: --no-keep-shardings says too why the program whose values are sharded as least moves "
@@ -56,6 +56,7 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     about = "the machine on which time is to be least, and not what moves"
     why.add_argument("--topology", metavar="MACHINE", help=about)
     add_matmul(why)
+    add_bounds(why)
     why.add_argument(
         "--verify", action="store_true", help="check the proofs, and run again with only what is needed"
     )
@@ -88,14 +89,17 @@ def _add_diff(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _add_what_if(commands: Any, common: argparse.ArgumentParser) -> None:
     what_if = commands.add_parser(
-        "what-if", parents=[common], help="say what differs with other annotations: --annotate and --drop"
+        "what-if",
+        parents=[common],
+        help="say what differs with other annotations (--annotate, --drop) or shardings (--pin)",
     )
     about = "drop the annotation of a value, by name, JAX path or pattern; may be repeated"
     what_if.add_argument("--drop", metavar="VALUE", action="append", default=[], help=about)
     about = """shard a value so in the program whose values are sharded as costs least, as in
     '%%2=[{"data"}, {}]': what that costs or saves; may be repeated"""
     what_if.add_argument("--pin", metavar="VALUE=SHARDING", action="append", default=[], help=about)
-    add_topology(what_if)
+    about = "with --pin: the machine on which time is to be least, and not what moves"
+    what_if.add_argument("--topology", metavar="MACHINE", help=about)
     _output(what_if)
     what_if.set_defaults(carry_out=_what_if)
 
@@ -118,8 +122,12 @@ def _why(options: argparse.Namespace) -> None:
         hint = "shardlog why MODULE VALUE, or shardlog why MODULE --collective N"
         raise ShardlogError("give a value or a collective", where="why", hint=hint)
     if options.collective is not None:
+        _refuse(options, ("dim", "axis", "depth", "verify", "dot", "mermaid"), "a value", "VALUE")
         _why_collective(options)
         return
+    _refuse(options, ("collective_matmul", "memory", "seconds"), "a collective", "--collective N")
+    if options.keep_shardings is not False:
+        _refuse(options, ("topology",), "the choice of shardings", "--no-keep-shardings")
     explainer = Explainer(open_or_run(options))
     found = explainer.why(options.value, options.dim, options.axis)
     verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
@@ -152,20 +160,27 @@ def _why(options: argparse.Namespace) -> None:
         return
     texts = []
     for explanation, verdict in zip(found, verdicts, strict=True):
-        text = why_text(explanation, depth=options.depth, full=options.full)
+        text = why_text(explanation, depth=options.depth or 0, full=options.full)
         texts.append(f"{text}\n{_verdict_text(verdict)}" if verdict else text)
     show(folded([explanation.site for explanation in found], texts, full=options.full))
+
+
+def _refuse(options: argparse.Namespace, names: Sequence[str], about: str, wanted: str) -> None:
+    """Refuses options that say nothing about what is asked."""
+    for name in names:
+        if not any(getattr(options, name) is unset for unset in (None, False)):
+            option = f"--{name.replace('_', '-')}"
+            raise ShardlogError(
+                f"{option} is about {about}", where=option, hint=f"add {wanted}, or leave it out"
+            )
 
 
 def _why_collective(options: argparse.Namespace) -> None:
     from ..explanations.answers.moved_text import moved_text
 
-    program = result_of(options).partition(
-        keep_shardings=bool(options.keep_shardings),
-        topology=options.topology,
-        collective_matmul=options.collective_matmul,
-    )
-    found = program.why(options.collective)
+    check_topology(options)
+    options.form, options.keep_shardings = FORMS[0], bool(options.keep_shardings)
+    found = program_of(options, result_of(options)).why(options.collective)
     if options.json:
         print_json(found.as_json())
     else:
@@ -249,6 +264,7 @@ def _what_if(options: argparse.Namespace) -> None:
     if options.pin:
         _pin(options, annotate)
         return
+    _refuse(options, ("topology",), "pins", "--pin VALUE=SHARDING")
     found = what_if(open_or_run(options), annotate, options.drop)
     if options.json:
         print_json(found.as_json())
@@ -263,6 +279,7 @@ def _pin(options: argparse.Namespace, annotate: Any) -> None:
     if annotate or options.drop:
         hint = "ask one after the other"
         raise ShardlogError("--pin together with --annotate or --drop", where="what-if", hint=hint)
+    check_topology(options)
     found = pin(open_or_run(options), options.pin, options.topology)
     if options.json:
         print_json(found.as_json())

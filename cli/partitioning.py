@@ -45,7 +45,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     given = execute.add_mutually_exclusive_group()
     about = f"run it with random inputs from this seed; the default, with seed {_RANDOM}"
     given.add_argument(
-        "--random", type=int, nargs="?", const=_RANDOM, default=_RANDOM, metavar="SEED", help=about
+        "--random", type=_seed, nargs="?", const=_RANDOM, default=_RANDOM, metavar="SEED", help=about
     )
     about = "inputs, by name or in order, as numpy.savez writes them"
     given.add_argument("--inputs", metavar="FILE", help=about)
@@ -85,14 +85,25 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     )
     keep = argparse.BooleanOptionalAction
     parser.add_argument("--keep-shardings", action=keep, default=False, help=about)
+    add_bounds(parser)
+
+
+def add_bounds(parser: argparse.ArgumentParser) -> None:
+    """Adds the bounds on what is chosen."""
     about = "the memory that a device may need at most, as 16GiB or 500MiB"
     parser.add_argument("--memory", type=_bytes, metavar="SIZE", help=about)
     about = "take the best shardings found after so long, and say how far from a lower bound they are"
     parser.add_argument("--seconds", type=_seconds, metavar="S", help=about)
 
 
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed: expected a whole number, zero or above")
+    return int(text)
+
+
 def _bytes(text: str) -> int:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i)?B?", text)
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]i)?B?", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no size: expected one such as 16GiB, 500MiB or 4096")
     return int(float(found[1]) * 1024 ** ("KMGT".index(found[2][0]) + 1 if found[2] else 0))
@@ -158,6 +169,7 @@ def _execute(options: argparse.Namespace) -> int:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # nor XLA's warnings, such as that GSPMD is going to go
     from ..outputs import output, refuse_loss
     from ..runs.executing import execution
+    from ..runs.table import plural
 
     refuse_loss([("-o", options.output)], [*inputs(options), options.inputs])
     with output(options.output) if options.output else nullcontext() as file:
@@ -180,7 +192,8 @@ def _execute(options: argparse.Namespace) -> int:
     else:
         kind = devices[0].platform
         count, moved = len(partitioned.collectives), sum(c.total for c in partitioned.collectives)
-        show(f"on {len(devices)} {kind} devices, {_counted(count)}, {moved:,} bytes sent by each")
+        on, sent = plural(len(devices), f"{kind} device"), plural(count, "collective")
+        show(f"on {on}, {sent}, {moved:,} bytes sent by each")
         for comparison in found:
             show(f"  {comparison}")
         show(f"{wrong} of {len(found)} results wrong" if wrong else "as on one device")
@@ -196,11 +209,11 @@ def found_text(found: Found) -> str:
 
 def collectives_text(collectives: Sequence[Collective]) -> str:
     """The table that ``--list`` prints, most bytes first, and the total."""
-    from ..runs.table import table
+    from ..runs.table import plural, table
 
     unknown = sum(collective.executions is None for collective in collectives)
     total = sum(collective.total for collective in collectives)
-    text = f"{_counted(len(collectives))}, {total:,} bytes sent by each device"
+    text = f"{plural(len(collectives), 'collective')}, {total:,} bytes sent by each device"
     if unknown:
         text += f"; {unknown} in loops that do not say how many turns they take, counted once"
     if not collectives:
@@ -218,7 +231,3 @@ def collectives_text(collectives: Sequence[Collective]) -> str:
         for c in sorted(collectives, key=lambda c: (-c.total, c.number))
     ]
     return f"{table(names, rows)}\n{text}"
-
-
-def _counted(count: int) -> str:
-    return f"{count:,} collective{'' if count == 1 else 's'}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..program.elements import bytes_text
 from ..program.mlir.modules import bytecode_of
-from ..runs.table import table
+from ..runs.table import plural, table
 from .cost import cost
 from .hlo import KINDS, hlo_collectives
 from .machine import machine, names
@@ -80,7 +80,7 @@ class Ahead:
         )
         shared = f", of which results have {bytes_text(memory.shared)} of arguments" if memory.shared else ""
         lines = [
-            f"compiled for {self.devices} devices of {self.target}",
+            f"compiled for {plural(self.devices, 'device')} of {self.target}",
             f"{bytes_text(memory.total)} of memory each ({bytes_text(memory.expected)} expected): "
             + ", ".join(f"{name} {bytes_text(size)}" for name, size in parts)
             + shared,

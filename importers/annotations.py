@@ -198,10 +198,14 @@ def _verify(module: ir.Module, where: str) -> None:
     try:
         module.operation.verify()
     except ir.MLIRError as error:
-        meshes = symbols(module, "sdy.mesh").items()
-        declared = "\n".join(f"sdy.mesh {symbol(mesh)} = {op.attributes['mesh']}" for mesh, op in meshes)
-        message, hint = explain(error, declared)
+        message, hint = explain(error, _declared(module))
         raise ShardlogError(message, where=where, hint=hint) from None
+
+
+def _declared(module: ir.Module) -> str:
+    """The meshes of a module as it declares them."""
+    meshes = symbols(module, "sdy.mesh").items()
+    return "\n".join(f"sdy.mesh {symbol(mesh)} = {op.attributes['mesh']}" for mesh, op in meshes)
 
 
 def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]:
@@ -262,6 +266,23 @@ def parse_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute
     if not sdy.TensorShardingAttr.isinstance(attribute):
         raise ShardlogError("not a sharding", where=where, hint=hint)
     return attribute
+
+
+def valid_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute:
+    """As ``parse_sharding``; raises ShardlogError also for unknown meshes and axes, axes that stand twice,
+    and sub-axes that are none."""
+    attribute = parse_sharding(module, sharding, where)
+    type_ = f"tensor<{'1x' * len(sdy.TensorShardingAttr(attribute).dimension_shardings)}f32>"
+    declared = _declared(module)
+    try:
+        ir.Module.parse(f"{declared}\nfunc.func private @f({type_} {{sdy.sharding = {attribute}}})")
+    except ir.MLIRError as error:
+        message, hint = explain(error, declared)
+        raise ShardlogError(message.removeprefix(_OF_ARGUMENT), where=where, hint=hint) from None
+    return attribute
+
+
+_OF_ARGUMENT = "argument 0 of func.func: "
 
 
 def _annotate(

@@ -147,6 +147,7 @@ def partition(
                 channel,
                 homes,
                 ways,
+                pinned,
                 kinds=kinds,
                 **options,
             )

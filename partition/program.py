@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
@@ -64,6 +64,7 @@ class Partitioner(Values):
         channel: int,
         moved: Mapping[Any, Layout] | None = None,
         ways: Mapping[Any, Way] | None = None,
+        pinned: Collection[Any] = (),
         recording: bool = False,
         again: bool = False,
         kinds: Kinds | None = None,
@@ -73,6 +74,7 @@ class Partitioner(Values):
         super().__init__(kinds, axes, planner, builder, recording=recording, again=again)
         self.moved = moved or {}  # values that live elsewhere than the module says
         self.ways = ways or {}  # to compute ops, by their first results
+        self.pinned = pinned  # values that are used as they are at home
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
         self.cuts: dict[int, Cut] = {}  # values that are read through
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
@@ -324,6 +326,8 @@ class Partitioner(Values):
             slot = len(op.operands) + i if beside is None else i
             purpose = Purpose(op, slot, source, start=layout, to=value, chosen=True, beside=beside)
             self.get(number, home, purpose)
+            if layout != home and value in self.pinned:
+                self.forget(number, layout)
 
     def block(
         self, ops: Sequence[int], results: Sequence[Layout] | None = None, to: Sequence[Any] = ()
@@ -497,6 +501,8 @@ class Partitioner(Values):
             self._keep(value, layout, local)
             if layout != tensor.home:
                 self.get(value, tensor.home, purpose_of(about, len(operands) + i, op.results[i]))
+                if op.results[i] in self.pinned:
+                    self.forget(value, layout)
         return recipe.kept
 
     def _chosen(self, op: Any) -> Chosen:

@@ -79,6 +79,11 @@ class Values:
         self.builder.scope.known[value, layout] = local
         self.layouts[value] = (*self.layouts.get(value, ()), layout)
 
+    def forget(self, value: int, layout: Layout) -> None:
+        """Forgets that a value has been made in a layout here: what uses it takes it from another one."""
+        del self.builder.scope.known[value, layout]
+        self.layouts[value] = tuple(known for known in self.layouts[value] if known != layout)
+
     def known_layouts(self, value: int) -> tuple[Layout, ...]:
         """The layouts in which a value has been made in some scope."""
         home = () if self.at_home(value) is None else (self.tensors[value].home,)

@@ -7,6 +7,7 @@ nothing before it is called.
 from __future__ import annotations
 
 from functools import cached_property, wraps
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -128,8 +129,10 @@ class Questions:
         from ..partition.improving import Aim
         from ..partition.reshards.prices import Prices
 
-        axes = {name for mesh in result.program.shardings.meshes.meshes for name, _ in mesh.axes}
-        known = machine(topology or TOPOLOGY, sorted(axes))
+        meshes = result.program.shardings.meshes.meshes
+        axes = {name for mesh in meshes for name, _ in mesh.axes}
+        devices = max((prod(size for _, size in mesh.axes) for mesh in meshes), default=1)
+        known = machine(TOPOLOGY if topology is None else topology, sorted(axes), devices)
         given = Prices() if topology is None else prices(known)
         return Aim(move, given, memory, lambda m: peak_memory(inlined(m), known.allocation), seconds)
 
@@ -186,9 +189,10 @@ class Questions:
         return what_if(self._run, annotate, (drop,) if isinstance(drop, str) else drop)
 
     @_asked
-    def pin(self, pins: str | Sequence[str], topology: str = TOPOLOGY) -> Pinned:
-        """What changes in the program whose values are sharded as costs least on a machine, if values are
-        sharded as ``pins`` say in any case: a value and its sharding, as in ``'%2=[{"data"}, {}]'``."""
+    def pin(self, pins: str | Sequence[str], topology: str | None = None) -> Pinned:
+        """What changes in the program whose values are sharded as least moves, or on a machine as costs least
+        time, if values are sharded as ``pins`` say in any case: a value and its sharding, as in
+        ``'%2=[{"data"}, {}]'``."""
         from ..explanations.questions.pins import pin
 
         return pin(self._run, (pins,) if isinstance(pins, str) else pins, topology)

@@ -42,6 +42,11 @@ def time_text(seconds: float) -> str:
     return f"{seconds / 1e-6:.3g} us"
 
 
+def plural(count: int, noun: str) -> str:
+    """So many of something: ``1 device``, ``1,024 devices``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def part_text(part: float, whole: float) -> str:
     """A part in percent."""
     return f"{100 * part / whole:.0f} %" if whole else "0 %"

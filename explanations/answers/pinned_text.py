@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...program.elements import bytes_text
 from ...runs.table import time_text
 from ..questions.pins import Change, Chosen, Move, Pinned
-from .text import dims_text
+from .text import dims_text, wrapped
 
 _MOST = 6
 
@@ -26,13 +26,25 @@ def pinned_text(found: Pinned, *, full: bool = False) -> str:
 def chosen_text(found: Chosen, *, full: bool = False) -> str:
     """Why a value is sharded otherwise than propagation said."""
     said = f"{found.value} is sharded {_sharding(found.dims, found.partial)}"
-    lines = [f"{said}, and not {dims_text(found.propagated)} as propagation says: that costs less"]
+    lines = wrapped(
+        "", f"{said}, and not {dims_text(found.propagated)} as propagation says: {_reason(found)}"
+    )
     lines += _change(found.otherwise, found.topology, "as propagation says", full=full)
     for other in found.lost:
         lines.append(
             f"  lost: {_sharding(other.dims, other.partial)}: {round(other.more):+,} bytes, it alone"
         )
     return "\n".join(lines)
+
+
+def _reason(found: Chosen) -> str:
+    """Why the choice has it so, as far as the costs of the whole program say it, too."""
+    before, after = found.otherwise.before, found.otherwise.after
+    more = after.bytes - before.bytes if found.least == "bytes" else after.seconds - before.seconds
+    if more > 0:
+        return "that costs less"
+    whole = "costs as much either way" if more == 0 else "would cost less as propagation says"
+    return f"that costs less as the choice counts, op by op; counted as a whole, the program {whole}"
 
 
 def _sharding(dims: Sequence[str], partial: str) -> str:

@@ -235,7 +235,7 @@ def _named(sharding: Any, shape: tuple[int, ...] | None) -> Picture:
 def _from_text(text: str, shape: tuple[int, ...] | None, mesh: Any) -> Picture:
     from jaxlib.mlir import ir
 
-    from ...importers.annotations import parse_sharding, replace_mesh
+    from ...importers.annotations import replace_mesh, valid_sharding
     from ...importers.sources.text import make_context
     from ...program.meshes import Meshes
     from ...program.mlir.modules import symbols
@@ -253,5 +253,5 @@ def _from_text(text: str, shape: tuple[int, ...] | None, mesh: Any) -> Picture:
         ((name, op),) = symbols(module, "sdy.mesh").items()
         read = read_mesh(name, op.attributes["mesh"])
         shardings = Shardings(Meshes([read]), {name: 0})
-        found = shardings.read(parse_sharding(module, text.strip(), where), where)
+        found = shardings.read(valid_sharding(module, text.strip(), where), where)
     return _picture((d.axes for d in found.dimensions), read, shape)

@@ -12,10 +12,11 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...importers.annotations import parse_sharding
+from ...importers.annotations import valid_sharding
 from ...program.shardings import Sharding
 from ...runs.options import TOPOLOGY
 from ...runs.records.record import Run, Value, in_memory
+from ...runs.table import plural
 from .values import Values
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ...runs.executing.partitioned import Partitioned
     from ...runs.result import Result
 
-_PIN = re.compile(r"(?P<value>.*?)\s*=\s*(?P<sharding>[<\[].*)", re.DOTALL)
+_PIN = re.compile(r"(?P<value>\S.*?)\s*=\s*(?P<sharding>[<\[].*)", re.DOTALL)
 _MOST_OTHERS = 4
 
 
@@ -75,7 +76,8 @@ class Pin:
 
 @dataclass(frozen=True)
 class Pinned:
-    """What pins change in the program whose values are sharded as costs least on a machine."""
+    """What pins change in the program whose values are sharded as costs least; ``topology`` is the machine on
+    which times are counted."""
 
     topology: str
     pins: tuple[Pin, ...]
@@ -105,10 +107,12 @@ class Other:
 @dataclass(frozen=True)
 class Chosen:
     """Why a value is sharded otherwise than propagation said: how it is (and over which axes it is partial
-    sums), what propagation said, what changes if that binds it, and the shardings that lost."""
+    sums), what propagation said, what changes if that binds it, and the shardings that lost. ``least`` is
+    what the choice makes least in all: "bytes" that are sent, or "time" on the topology."""
 
     value: str
     topology: str
+    least: str
     dims: tuple[str, ...]
     partial: str
     propagated: tuple[str, ...]
@@ -125,11 +129,17 @@ class Chosen:
         return asdict(self)
 
 
-def pin(run: Run, texts: Sequence[str], topology: str) -> Pinned:
-    """What changes in the program whose values are sharded as takes least time on a machine, if some are
-    sharded as ``texts`` say. Raises ShardlogError for values that no op computes, and for no shardings."""
+def pin(run: Run, texts: Sequence[str], topology: str | None) -> Pinned:
+    """What changes in the program whose values are sharded as least moves, or as takes least time on a
+    machine, if some are sharded as ``texts`` say. Raises ShardlogError for values that no op computes, for
+    no shardings, and for two of one value."""
     result = in_memory(run)
-    given = dict(pair for text in texts for pair in _read(result, text))
+    given = dict[Any, tuple[Value, Sharding]]()
+    for text in texts:
+        for value, (named, sharding) in _read(result, text):
+            if given.setdefault(value, (named, sharding))[1] != sharding:
+                hint = "one pin for each value"
+                raise ShardlogError(f"{named.name} is pinned twice", where=f"--pin '{text}'", hint=hint)
     shardings = {value: sharding for value, (_, sharding) in given.items()}
     before = result.partition(keep_shardings=False, topology=topology)
     after = result.partition(keep_shardings=False, topology=topology, pins=shardings)
@@ -143,7 +153,8 @@ def pin(run: Run, texts: Sequence[str], topology: str) -> Pinned:
         )
         for value, (named, sharding) in given.items()
     )
-    return Pinned(topology, pins, _change(before, after, topology))
+    machine = _machine(topology)
+    return Pinned(machine, pins, _change(before, after, machine))
 
 
 def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
@@ -162,12 +173,12 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
             Other(_dims(program.axes, other), _partial(program.axes, other), more)
             for other, more in program.found.others.get(value, ())[:_MOST_OTHERS]
         )
-        machine = topology or TOPOLOGY
-        change, others = _change(program, bound, machine), tuple(lost)
+        change, others = _change(program, bound, _machine(topology)), tuple(lost)
         found += [
             Chosen(
                 named.name,
-                machine,
+                _machine(topology),
+                "bytes" if topology is None else "time",
                 _dims(program.axes, home),
                 _partial(program.axes, home),
                 _dims(program.axes, _propagated(result, program.axes, value)),
@@ -177,6 +188,11 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
             for home in program.homes[value]  # one for each call of a function may be another
         ]
     return tuple(found)
+
+
+def _machine(topology: str | None) -> str:
+    """The machine on which times are counted."""
+    return TOPOLOGY if topology is None else topology
 
 
 # ---- Values -----------------------------------------------------------------------------------------------
@@ -190,19 +206,31 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
         hint = """expected a value and its sharding, as in %2=[{"data"}, {}]"""
         raise ShardlogError("not a value and a sharding", where=where, hint=hint)
     with result.module.context, ir.Location.unknown():
-        attribute = parse_sharding(result.module, match["sharding"], where)
+        attribute = valid_sharding(result.module, match["sharding"], where)
         found = []
         for named in Values(result.record).find(match["value"]):
             value = _computed(result, named)
             if value is None:
-                hint = "only results of ops are chosen: annotate it"
+                hint = "pin results of ops; arguments and results of the program are annotated (--annotate)"
                 raise ShardlogError(f"{named.name} is not computed by an op", where=where, hint=hint)
             sharding = result.program.shardings.read(attribute, where)
             if len(sharding.dimensions) != len(value.type.shape):
-                message = f"{len(sharding.dimensions)} dimensions for {named.name} : {named.type}"
+                given = plural(len(sharding.dimensions), "dimension")
+                message = f"{given} for {named.name} : {named.type}"
                 raise ShardlogError(message, where=where, hint="one {...} for each dimension")
+            _check_manual(named, sharding, where)
             found.append((value, (named, sharding)))
     return found
+
+
+def _check_manual(named: Value, sharding: Sharding, where: str) -> None:
+    """Refuses axes along which a value in a ``shard_map`` is a device's own part."""
+    used = {axis.name for dim in sharding.dimensions for axis in dim.axes}
+    for axis, place in named.manual:
+        if axis in used:
+            message = f'{named.name} is a device\'s own part along "{axis}" already'
+            hint = f"in the shard_map at {place} nothing else is sharded along it"
+            raise ShardlogError(message, where=where, hint=hint)
 
 
 def _computed(result: Result, named: Value) -> Any:

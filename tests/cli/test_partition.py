@@ -201,3 +201,33 @@ def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[st
     Path("m.mlir").write_text(MLP.replace("stablehlo.tanh %0 :", "stablehlo.tanh %1 :"))
     refused(capsys, "partition", "m.mlir", "-o", "out.mlir")
     assert not Path("out.mlir").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("exec", "--random", "-1"), "'-1' is no seed: expected a whole number"),
+        (("partition", "--memory", "٣GiB"), "'٣GiB' is no size"),
+        (("partition", "--topology", "v5e:2x2", "-o", "out.mlir"), "a torus of 4 devices is too small"),
+        (("compile", "--target", "cpu", "--topology", "v5e:2x2", "-o", "out.hlo"), "a torus of 4 devices"),
+        (("what-if", "--topology", "v5e", "--drop", "x"), "--topology is about pins\n  hint: add --pin"),
+        (("what-if", "--topology", "v5f", "--pin", "%0=[{}, {}]"), "there is no topology v5f"),
+        (("why", "%0", "--topology", "v5e"), "--topology is about the choice of shardings"),
+        (("why", "%0", "--memory", "1GiB"), "--memory is about a collective\n  hint: add --collective N"),
+        (("why", "--collective", "0", "--dim", "0"), "--dim is about a value\n  hint: add VALUE"),
+        (("why", "--collective", "0", "--verify"), "--verify is about a value"),
+    ],
+)
+def test_options_that_say_nothing_are_refused(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, *rest = arguments
+    assert said in refused(capsys, command, "m.mlir", *rest)
+    assert {path.name for path in Path().iterdir()} == {"m.mlir"}
+
+
+def test_collectives_of_a_program_within_bounds_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = "0" if "all-reduce" in printed(capsys, "partition", "m.mlir", "--list") else ""
+    said = printed(capsys, "why", "m.mlir", "--collective", wide, "--memory", "1MiB", "--seconds", "60")
+    assert said.startswith("all-reduce 0 over")
+    assert "no program was found" in refused(capsys, "why", "m.mlir", "--collective", "0", "--memory", "9B")

@@ -96,7 +96,7 @@ def test_ranges() -> None:
         ((named("data"), (8, 4, 2)), None),
         (('[{"data"}]',), "no mesh"),
         (('[{"data"}]', (8,), "data"), "not a mesh"),
-        (('[{"dat"}]', (8,), "data=2"), 'unknown axis "dat" in mesh @mesh'),
+        (('[{"dat"}]', (8,), "data=2"), 'unknown axis name: "dat"'),
         (('[{"data"}]', (8, 2), "data=2"), "a sharding of 1 dimensions, and a shape of 2"),
         ((3,), "cannot show a int"),
     ],

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import shardlog
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
+from shardlog.explanations.questions.pins import Total
+
+from ...support.mlp import MLP
 
 # Two sums that are subtracted: summed once, if the products stay partial sums.
 SUMS = """\
@@ -31,7 +35,7 @@ EACH = 128  # bytes that a collective counts for besides
 
 
 def test_a_pin_costs_what_the_choice_had_saved() -> None:
-    found = shardlog.run(SUMS).pin("%0=[{}, {}]")
+    found = shardlog.run(SUMS).pin("%0=[{}, {}]", "v5e")
     (pin,) = found.pins
     assert (pin.value, pin.pinned, pin.chosen, pin.partial) == ("%0", ("", ""), ("", ""), "x")
     assert (found.change.before.bytes, found.change.after.bytes) == (ONCE, 2 * ONCE)
@@ -87,8 +91,11 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("%0", "not a value and a sharding"),
         ("%7=[{}, {}]", "there is no value %7"),
         ("%arg0=[{}, {}]", "%arg0 is not computed by an op"),
-        ("%0=[{}]", "1 dimensions for %0 : tensor<8x8xf32>"),
-        ('%0=[{"y"}, {}]', "y"),
+        ("%0=[{}]", "1 dimension for %0 : tensor<8x8xf32>"),
+        ('%0=[{"y"}, {}]', 'unknown axis name: "y"'),
+        ('%0=[{"x"}, {"x"}]', 'duplicate axis ref: "x"'),
+        ('%0=[{"x":(1)3}, {}]', "sub-axis"),
+        ("=[{}, {}]", "not a value and a sharding"),
     ],
 )
 def test_pins_that_are_none(text: str, said: str) -> None:
@@ -104,6 +111,59 @@ def test_what_is_made_anywhere_is_not_chosen() -> None:
     )
     with pytest.raises(ShardlogError, match=r"the result of stablehlo.constant is sharded is not chosen"):
         shardlog.run(text).pin("%cst=[{}, {}]")
+
+
+def test_a_pin_holds_where_nothing_needs_it() -> None:
+    # What is computed in parts, and used in parts, is gathered for the pin: seven of eight parts.
+    found = shardlog.run(MLP).pin("%0=[{}, {}]")
+    size = 4 * 8 * 32
+    assert found.change.after.bytes - found.change.before.bytes == size * 7 // 8
+    assert {(m.collective, m.value) for m in found.change.new} == {("all-gather", "%0")}
+
+
+def test_two_pins_of_one_value() -> None:
+    result = shardlog.run(SUMS)
+    with pytest.raises(ShardlogError, match="%0 is pinned twice"):
+        result.pin(['%0=[{"x"}, {}]', "%0=[{}, {}]"])
+    once, twice = (result.pin(["%0=[{}, {}]"] * n) for n in (1, 2))
+    assert once == twice
+
+
+def test_axes_of_a_shard_map_are_not_pinned_inside() -> None:
+    text = """\
+sdy.mesh @mesh = <["x"=4, "y"=2]>
+func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>]
+      manual_axes={"x"} (%b: tensor<2x8xf32>) {
+    %1 = stablehlo.tanh %b : tensor<2x8xf32>
+    sdy.return %1 : tensor<2x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+"""
+    result = shardlog.run(text)
+    with pytest.raises(ShardlogError, match=r'%1 is a device\'s own part along "x" already'):
+        result.pin('%1=[{}, {"x"}]')
+    assert result.pin('%1=[{}, {"y"}]').change.after.bytes == 4 * 2 * 4  # half of the part
+
+
+def test_pins_and_the_choice_are_about_the_same_program() -> None:
+    result = shardlog.run(SUMS)
+    for topology in (None, "v5e"):
+        program = result.partition(topology=topology)
+        pinned = result.pin("%0=[{}, {}]", topology)
+        assert pinned.change.before.bytes == sum(c.total for c in program.collectives)
+        for found in result.chosen("%0", topology):
+            assert found.otherwise == pinned.change
+
+
+def test_what_does_not_cost_less_in_all_is_not_said_to() -> None:
+    (found,) = shardlog.run(SUMS).chosen("%0")
+    assert "as propagation says: that costs less\n" in str(found)
+    change = found.otherwise
+    for after, said in ((change.before, "costs as much either way"), (Total(0, 0.0, 0), "would cost less")):
+        other = replace(found, otherwise=replace(change, after=after))
+        assert said in " ".join(str(other).split())
 
 
 def test_a_pin_alone(tmp_path: Path) -> None:
