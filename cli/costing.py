@@ -16,7 +16,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "cost", parents=[common], help="say what the partitioned program costs on a machine"
     )
-    add_topology(command, None, ", on which time is to be least, as for `shardlog partition`")
+    add_topology(command)
     add_matmul(command)
     add_choice(command)
     command.add_argument("--full", action="store_true", help="leave nothing out")
@@ -24,13 +24,14 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command.set_defaults(carry_out=_cost, form=FORMS[0])
 
 
-def add_topology(parser: argparse.ArgumentParser, default: str | None = TOPOLOGY, more: str = "") -> None:
+def add_topology(parser: argparse.ArgumentParser, for_what: str = "") -> None:
     """Adds the machine of costs."""
     about = (
-        "the machine: v4, v5e, v5p, v6e (with a shape, as in v5e:4x8), h100, h200, b200, cpu, or a TOML "
-        f"file{more}; default: {TOPOLOGY}"
+        f"{for_what}the machine on which time is to be least: v4, v5e, v5p, v6e (with a shape, as in "
+        "v5e:4x8), h100, h200, b200, cpu, or a TOML file; without it the program is the one that moves "
+        f"least, and times are those on {TOPOLOGY}"
     )
-    parser.add_argument("--topology", metavar="MACHINE", default=default, help=about)
+    parser.add_argument("--topology", metavar="MACHINE", help=about)
 
 
 def _cost(options: argparse.Namespace) -> None:

@@ -98,8 +98,7 @@ def _add_what_if(commands: Any, common: argparse.ArgumentParser) -> None:
     about = """shard a value so in the program whose values are sharded as costs least, as in
     '%%2=[{"data"}, {}]': what that costs or saves; may be repeated"""
     what_if.add_argument("--pin", metavar="VALUE=SHARDING", action="append", default=[], help=about)
-    about = "with --pin: the machine on which time is to be least, and not what moves"
-    what_if.add_argument("--topology", metavar="MACHINE", help=about)
+    add_topology(what_if, "with --pin: ")
     _output(what_if)
     what_if.set_defaults(carry_out=_what_if)
 
@@ -219,11 +218,10 @@ def _conflicts(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from ..cost.machine import machine
     from ..explanations.report import report
     from ..outputs import output, refuse_loss
 
-    machine(options.topology)
+    check_topology(options)
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) as file:
         run = open_or_run(options)

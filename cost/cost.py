@@ -35,7 +35,8 @@ class Item:
     """A piece of a device's work: ops or a collective, ``times`` in all, at a place of the user's source.
     ``seconds``, ``flops`` and ``bytes`` (read, written or sent) are those of all times; ``limited`` says
     by what it is limited: "compute", "memory" or "links". ``redundant`` are the operations that other devices
-    do too. Of a collective: the op that it ``serves``, and the annotations that are its ``causes``."""
+    do too. Of a collective: the op that it ``serves``, the annotations that are its ``causes``, and its
+    ``numbers``: several, if it stands for all that are for the same at a place."""
 
     op: str
     where: str
@@ -47,17 +48,20 @@ class Item:
     redundant: float = 0.0
     serves: str = ""
     causes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
 
     def with_(self, other: Item) -> Item:
         """The two as one."""
         times, seconds = self.times + other.times, self.seconds + other.seconds
         flops, moved = self.flops + other.flops, self.bytes + other.bytes
         redundant = self.redundant + other.redundant
-        return replace(self, times=times, seconds=seconds, flops=flops, bytes=moved, redundant=redundant)
+        found = replace(self, times=times, seconds=seconds, flops=flops, bytes=moved, redundant=redundant)
+        causes = tuple(dict.fromkeys((*self.causes, *other.causes)))
+        return replace(found, causes=causes, numbers=(*self.numbers, *other.numbers))
 
     def as_json(self) -> dict[str, Any]:
         """The fields by name."""
-        return {**vars(self), "causes": list(self.causes)}
+        return {**vars(self), "causes": list(self.causes), "numbers": list(self.numbers)}
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class Cost:
         found: dict[Any, Item] = {}
         for item in self.items:
             if item.limited == "links":
-                key = item.op, item.serves, item.where, item.causes
+                key = item.op, item.serves, item.where
                 found[key] = found[key].with_(item) if key in found else item
         return sorted(found.values(), key=lambda i: -i.seconds)
 
@@ -206,7 +210,19 @@ class _Account:
             each, total = self.program.collectives[number], price.bytes * times
             seconds, causes = price.seconds * times, each.causes
             found.append(
-                Item(each.kind, each.where, times, seconds, 0.0, total, "links", 0.0, each.op, causes)
+                Item(
+                    each.kind,
+                    each.where,
+                    times,
+                    seconds,
+                    0.0,
+                    total,
+                    "links",
+                    0.0,
+                    each.op,
+                    causes,
+                    (number,),
+                )
             )
         for key, (often, took, flops, moved) in self._done.items():
             more = max(flops - needed.get(key, 0.0), 0.0)

@@ -28,17 +28,18 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     most = None if full else _MOST
     made = [
         (
+            _some(i.numbers),
             i.op,
             i.serves,
             i.where,
             f"{i.times:,}",
             f"{round(i.bytes):,}",
             time_text(i.seconds),
-            _first(i.causes),
+            _some(i.causes),
         )
         for i in cost.collectives()
     ]
-    names = ("collective", "for", "place", "times", "bytes", "time", "from")
+    names = ("number", "collective", "for", "place", "times", "bytes", "time", "from")
     lines += short_table(names, made, most)
     if any(layer.parts or layer.times > 1 for layer in cost.layers):
         lines += short_table(
@@ -78,5 +79,6 @@ def counted(number: float) -> str:
     return f"{number:.3g}{' ' if power else ''}{_UNITS[power]}"
 
 
-def _first(causes: Sequence[str]) -> str:
-    return f"{causes[0]}{f' and {len(causes) - 1} more' if len(causes) > 1 else ''}" if causes else "-"
+def _some(found: Sequence[object]) -> str:
+    """The first of some, and how many more there are."""
+    return f"{found[0]}{f' and {len(found) - 1} more' if len(found) > 1 else ''}" if found else "-"

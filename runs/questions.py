@@ -231,9 +231,12 @@ class Questions:
         return picture_of(self._explainer.record, self._explainer.values.find(value)[0])
 
     @_asked
-    def report(self, path: str | Path, progress: Progress | None = None, *, topology: str = TOPOLOGY) -> None:
-        """Writes a page that shows all of the run, and what it costs on the machine ``topology``.
-        ``progress`` is that of ``shardlog.run``.
+    def report(
+        self, path: str | Path, progress: Progress | None = None, *, topology: str | None = None
+    ) -> None:
+        """Writes a page that shows all of the run, and what the partitioned program costs: that which takes
+        least time on the machine ``topology``, or without one moves least. ``progress`` is that of
+        ``shardlog.run``.
 
         Raises ShardlogError where the file cannot be written, and where Jinja is not installed.
         """

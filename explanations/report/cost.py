@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...cost.cost import Cost, Item
 from ...errors import ShardlogError
+from ...runs.options import TOPOLOGY
 
 if TYPE_CHECKING:
     from ...runs.result import Result
@@ -14,13 +15,18 @@ if TYPE_CHECKING:
 _MOST = 100  # rows of a table
 
 
-def cost_or_none(run: Result, topology: str) -> dict[str, Any] | None:
-    """The cost of a run's program on a machine as the page has it; None where it cannot be partitioned."""
+def cost_or_none(run: Result, topology: str | None) -> dict[str, Any] | None:
+    """The cost of a run's program as the page has it, with the seconds that it takes if all shardings stay as
+    they are; None where it cannot be partitioned. Without a ``topology`` the program is the one that moves
+    least."""
     try:
-        program = run.asked
+        program = run.partition(topology=topology, refuse=False)
+        kept = run.partition(topology=topology, keep_shardings=True, refuse=False) if topology else run.asked
     except ShardlogError:
         return None
-    return _page(program.cost(topology))
+    machine = topology or TOPOLOGY
+    told = f"shardlog cost --topology {topology}" if topology else "shardlog cost"
+    return {**_page(program.cost(machine)), "kept": kept.cost(machine).seconds, "command": told}
 
 
 def _page(cost: Cost) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from ...program.elements import size_of
 from ...program.folding import stands_for
 from ...program.ids import Content
 from ...program.meshes import axis_text
-from ...runs.options import TOPOLOGY
 from ...runs.records.record import Value
 from ..questions.conflicts import Conflict, conflicts_or_error
 from .cost import cost_or_none
@@ -25,10 +24,10 @@ _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")
 
 
 def collect(
-    run: Result, tell: Callable[[str, float], None] = lambda what, done: None, topology: str = TOPOLOGY
+    run: Result, tell: Callable[[str, float], None] = lambda what, done: None, topology: str | None = None
 ) -> dict[str, Any]:
     """Everything about a run that the page needs; ``run.js`` reads it. Costs are those on the machine
-    ``topology``.
+    ``topology``, of the program that takes least time there, or without one moves least.
 
     ``tell`` is called with the fraction of the page that is done.
     """

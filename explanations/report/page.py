@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ...collector import no_collections
 from ...pages import page_of
-from ...runs.options import TOPOLOGY
 from ...runs.records.record import Run, in_memory
 from .data import collect
 
@@ -22,11 +21,14 @@ _SCRIPTS = (
 
 
 @no_collections()
-def report(run: Run, progress: Callable[[str, float], None] | None = None, topology: str = TOPOLOGY) -> str:
+def report(
+    run: Run, progress: Callable[[str, float], None] | None = None, topology: str | None = None
+) -> str:
     """A run as an HTML page that needs nothing but a browser, not even a network.
 
-    ``progress`` is that of ``shardlog.run``; ``topology`` is the machine of costs (docs/cost.md). A saved run
-    is done again: the page has all of it, which look-ups in the file would take longer for.
+    ``progress`` is that of ``shardlog.run``; ``topology`` is the machine on which the partitioned program
+    takes least time (docs/cost.md). A saved run is done again: the page has all of it, which look-ups in the
+    file would take longer for.
     """
     tell = progress or (lambda what, done: None)
     tell("reading the run", 0.0)

@@ -9,7 +9,9 @@ import jax
 import pytest
 import shardlog
 from shardlog.cost.cost import Cost
+from shardlog.explanations.report.cost import cost_or_none
 
+from ..support import models
 from ..support.machines import MACHINE
 from ..support.mlp import MLP
 
@@ -49,6 +51,31 @@ def test_a_sum_goes_around_the_ring_twice_on_the_links_of_its_axis(tmp_path: Pat
     sent = 4 * 16 * 4 * 2 * 3 / 4
     assert (made.op, made.serves, made.bytes) == ("all-reduce", "stablehlo.dot_general", sent)
     assert made.seconds == pytest.approx(sent / 10 + 2 * 3 * 0.5)
+
+
+def test_collectives_that_are_alike_at_a_place_are_one() -> None:
+    program = shardlog.run(models.lower("transformer", depth=4)).partition()
+    found = program.cost()
+    rows = found.collectives()
+    assert len(rows) == len({(row.op, row.serves, row.where) for row in rows}) < len(program.collectives) / 2
+    assert sum(row.bytes for row in rows) == found.sent
+    assert sorted(n for row in rows for n in row.numbers) == [c.number for c in program.collectives]
+    for row in rows:
+        served = {(c.kind, c.op) for c in program.collectives if c.number in row.numbers}
+        assert served == {(row.op, row.serves)}
+        causes = {cause for c in program.collectives if c.number in row.numbers for cause in c.causes}
+        assert set(row.causes) == causes
+
+
+@pytest.mark.parametrize("topology", [None, "h100"])
+def test_the_report_has_the_cost_of_the_program_that_is_run(topology: str | None) -> None:
+    result = shardlog.run(models.lower("transformer"))
+    found, machine = cost_or_none(result, topology), topology or "v5e"
+    assert found is not None
+    for key, keep in (("seconds", False), ("kept", True)):
+        program = result.partition(topology=topology, keep_shardings=keep)
+        assert found[key] == program.cost(machine).seconds
+    assert found["command"] == f"shardlog cost{f' --topology {topology}' if topology else ''}"
 
 
 def test_memory_is_that_of_what_lives_at_once(tmp_path: Path) -> None:

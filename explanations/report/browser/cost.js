@@ -36,6 +36,9 @@ function limitBar(parts, all) {
   );
 }
 
+/** The first of some, and how many more there are. */
+const firstOf = (some) => (some.length > 1 ? `${some[0]} and ${countText(some.length - 1)} more` : (some[0] ?? "–"));
+
 /** What the colours of bars stand for. */
 const limitLegend = () =>
   element(
@@ -67,7 +70,7 @@ class Cost {
       section(title, this.timed(title === "Ops" ? "op" : "at", rows.slice(0, MOST)), ...more(rows));
     this.view.replaceChildren(
       element("h2", { class: "hidden" }, "Cost"),
-      element("p", { class: "note" }, "Of the program whose shardings all stay as decided here, as `shardlog cost --keep-shardings` counts it."),
+      element("p", { class: "note" }, this.about()),
       this.cards(),
       ...(layers.length > 0 ? [section("Where the time goes", limitLegend(), this.layers())] : [limitLegend()]),
       ...(collectives.length > 0 ? [section("Collectives", this.collectives(), ...more(collectives))] : []),
@@ -75,6 +78,13 @@ class Cost {
       element("div", { class: "columns" }, timed("Ops", ops), timed("Source lines", places)),
       ...(redundant.length > 0 ? [section("Computed more than once", this.redundant(), ...more(redundant))] : []),
     );
+  }
+
+  /** Which program this is about. */
+  about() {
+    const { command, kept } = this.cost;
+    const counted = `Of the program that each device runs, as \`${command}\` counts it.`;
+    return `${counted} If all shardings stay as decided here (--keep-shardings) it takes ${timeText(kept)}.`;
   }
 
   cards() {
@@ -134,13 +144,13 @@ class Cost {
         element("td", {}, op),
         element("td", {}, shortOp(serves)),
         element("td", { class: "place" }, where),
-        element("td", { class: "place" }, causes.join("; ")),
         element("td", { class: "number" }, countText(times)),
         element("td", { class: "number" }, bytesText(bytes)),
         element("td", { class: "number" }, timeText(seconds)),
+        element("td", { class: "place", title: causes.join("\n") }, firstOf(causes)),
       );
     const rows = this.cost.collectives.slice(0, MOST).map(row);
-    return table(["collective", "for", "at", "because of", "times", "bytes", "time"], 4, rows);
+    return table(["collective", "for", "at", "times", "bytes", "time", "because of"], [3, 4, 5], rows);
   }
 
   held() {

@@ -170,10 +170,19 @@ class Run {
     if (folders.length === 0) return;
     let common = folders.reduce((a, b) => a.slice(0, [...a].findIndex((character, i) => character !== b[i]) >>> 0));
     common = common.slice(0, common.lastIndexOf("/") + 1);
-    const short = (text) => (text.startsWith(common) ? text.slice(common.length) : text);
+    if (common === "/") return;
+    const short = (text) => text.replaceAll(common, "");
     for (const number of used) this.strings[number] = short(this.strings[number]);
     for (const conflict of this.conflicts) conflict.where = short(conflict.where);
     for (const annotation of data.annotations) annotation[3] = short(annotation[3]);
+    if (data.cost) this.shortenCosts(data.cost, short);
+  }
+
+  shortenCosts({ collectives, held, places, redundant }, short) {
+    for (const found of [...collectives, ...held]) found.where = short(found.where);
+    for (const found of collectives) found.causes = found.causes.map(short);
+    for (const found of places) found.name = short(found.name);
+    for (const found of redundant) found[1] = short(found[1]);
   }
 
   /** What a tensor that must move is called. */

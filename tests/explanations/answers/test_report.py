@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -167,6 +168,25 @@ def test_where_the_time_goes(page: Page) -> None:
     row = page.text("#view-cost section[aria-label=Collectives] tbody tr").split()
     assert row[:3] == ["all-reduce", "dot_general", "model.py:9"]
     assert page.all("#view-cost .card .limits .limit-links")
+
+
+def test_places_are_read_in_narrow_windows(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    folders = iter(("/home/someone/projects/training/models", "/opt/lib/python3.11/site-packages"))
+    text = re.sub(r"model\.py", lambda _: f"{next(folders)}/model.py", MODULE)
+    (tmp_path / "report.html").write_text(report(shardlog.run(text)))
+    size = browser.get_window_size()
+    browser.set_window_size(520, 900)
+    try:
+        page = Page(browser, tmp_path / "report.html")
+        page.run("location.hash = 'view=cost'")
+        page.one("#view-cost section[aria-label=Collectives] td.place")
+        narrowest = (
+            "Math.min(...[...document.querySelectorAll('#view-cost td.place')].map((e) => e.offsetWidth))"
+        )
+        assert page.run(f"return {narrowest}") > 100
+        assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        browser.set_window_size(size["width"], size["height"])
 
 
 def test_a_derivation_opens_step_by_step(page: Page) -> None:
