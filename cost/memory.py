@@ -247,7 +247,8 @@ def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any
                 end = max(end, times[user] - (value in copies[user] or pieces[user] > 1))
             for result in order.every[user].results if operand >= 0 else ():
                 how = storing.of(result)
-                if how.same == operand or (not how.stored and how.same is None):
+                shared = how.same == operand and storing.memory_of(result) != result
+                if shared or not how.stored:
                     end = max(end, last[result])
         return end
 
