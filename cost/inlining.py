@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.passmanager import PassManager
 
 from ..program.mlir.modules import copy_of, main_function, ops_in, put_in_place_of, symbols
 
@@ -13,8 +14,8 @@ NUMBER = "shardlog.number"  # the attribute of a collective: which one of the pr
 
 
 def inlined(module: ir.Module, collectives: Sequence[Any] = ()) -> ir.Module:
-    """A copy of a module in which the main function calls no other; ``collectives`` say there by an attribute
-    which ones they are."""
+    """A copy of a module in which the main function calls no other, and no op computes what one before it
+    does; ``collectives`` say there by an attribute which ones they are."""
     made = copy_of(module)
     numbers = {op: n for n, op in enumerate(collectives)}
     with made.context:
@@ -28,4 +29,5 @@ def inlined(module: ir.Module, collectives: Sequence[Any] = ()) -> ir.Module:
             for call in calls:
                 callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
                 put_in_place_of(call.operation, functions[callee])
+        PassManager.parse("builtin.module(cse)").run(made.operation)
     return made
