@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
 
+from ..program.signature import Told, describe
 from ..rulebook.book import family, lowerings
 from ..rulebook.shipped import shipped
 from .machine import Allocation
+
+_OFTEN = 16  # so far it is counted at how many places a value is read,
+_MANY = 16  # and how many operands there are
 
 
 @dataclass(frozen=True)
 class Stored:
     """Whether a value is stored; the operand of its op that it is the ``same`` memory as, if any; whether it
     may be written ``in_place`` of an operand; whether it is part of the program, ``apart`` from other values;
-    whether it is computed in a ``loop`` over its elements."""
+    whether it is computed in a ``loop`` over its elements; whether its op reads what it takes ``where`` it is
+    read itself, whatever the shapes; what its op ``runs_as``, if not as itself."""
 
     stored: bool
     same: int | None
     in_place: bool
     apart: bool = False
     loop: bool = False
+    where: bool = False
+    runs_as: str = ""
 
 
 class Storing:
@@ -33,12 +42,25 @@ class Storing:
 
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
+        self._told = Told()
         self._known: dict[Any, Stored] = {}
+        self._readers: dict[Any, dict[Any, set[Any]]] = {}  # of a value: in a loop the ops that say where
+        self._times: dict[
+            tuple[Any, Any], int
+        ] = {}  # that a loop computes an op for an element that it makes
 
     def of(self, value: Any) -> Stored:
         """How a value that an op makes is stored."""
-        if value not in self._known:
-            self._known[value] = self._of(value)
+        left = [value]
+        while left:  # what becomes of a value depends on what uses it
+            last = left[-1]
+            results = () if last in self._known else (r for use in last.uses for r in use.owner.results)
+            waiting = [result for result in results if result not in self._known]
+            left += waiting
+            if not waiting:
+                left.pop()
+                if last not in self._known:
+                    self._known[last] = self._of(last)
         return self._known[value]
 
     def memory_of(self, value: Any) -> Any:
@@ -69,13 +91,57 @@ class Storing:
                     left += operand.owner.operands
 
     def _of(self, value: Any) -> Stored:
-        maker, users = value.owner, [_called(use.owner.operation) for use in value.uses]
+        maker, used = value.owner, dict.fromkeys(use.owner.operation for use in value.uses)
         if lowerings().get(maker.name) == "loop" and _unchanged(maker, value.result_number):
             return Stored(True, value.result_number, False)
         alone = next(filter(used_once, maker.operands), None)
-        taken = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.name
-        platform = self.allocation.platform
-        return _storing(platform, _called(maker), taken, frozenset(users), len(users) > 1)
+        made_from = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.name
+        facts: dict[str, tuple[tuple[Any, ...], ...]] = {
+            "on": ((self.allocation.platform,),),
+            "made_by": ((_called(maker),),),
+            "made_from": ((made_from,),),
+            "used_by": tuple((name,) for name in sorted({self._called(user) for user in used})),
+            "several_uses": ((),) if len(used) > 1 else (),
+            "one_of_several": ((),) if len(maker.results) > 1 else (),
+            "read_at": ((min(self._read(value), _OFTEN),),) if self.allocation.platform else (),
+            "element": ((_element(value),),),
+            "operands": ((min(len(maker.operands), _MANY),),),
+        }
+        if _described(maker.name):
+            told = describe(maker, False, {}, self._told)
+            facts |= {name: tuple(told.get(name, ())) for name in ("dim", "attribute_item")}
+            facts["elements_taken"] = ((max(prod(_shape(operand)) for operand in maker.operands),),)
+        return _storing(tuple(facts.items()))
+
+    def _called(self, user: Any) -> str:
+        """What uses a value: the name of an op, or of what it runs as."""
+        return (user.results and self._known[user.results[0]].runs_as) or _called(user)
+
+    def _read(self, value: Any) -> int:
+        """At how many places a value is read for an element of what a loop makes, if it is not stored: ops of
+        one shape read it at one place, and each of others at one of its own."""
+        shape, type_, found = _shape(value), value.type, defaultdict[Any, set[Any]](set)
+        for use in value.uses:
+            user = use.owner.operation
+            for result in user.results:
+                how = self._known[result]
+                here = how.where or result.type == type_ or _shape(result) == shape
+                for loop, ops in ({user: {user}} if how.stored else self._readers[result]).items():
+                    found[loop].update(ops if here else {user})
+        self._readers[value] = found
+        for loop, ops in found.items():
+            self._times[loop, value.owner] = sum(self._times.get((loop, op), 1) for op in ops)
+        return max((self._times[loop, value.owner] for loop in found), default=0)
+
+
+def _shape(value: Any) -> list[int]:
+    type_ = value.type
+    return list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
+
+
+def _element(value: Any) -> str:
+    type_ = value.type
+    return str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else ""
 
 
 def used_once(value: Any) -> bool:
@@ -97,17 +163,18 @@ def _unchanged(loop: Any, number: int) -> bool:
 
 
 @cache
-def _storing(platform: str, maker: str, taken: str, users: frozenset[str], several: bool) -> Stored:
-    facts: dict[str, Any] = {
-        "on": [(platform,)],
-        "made_by": [(maker,)],
-        "made_from": [(taken,)],
-        "used_by": [(user,) for user in sorted(users)],
-        "several_uses": [()] if several else [],
-    }
-    said = _rules().solve(facts)
-    renamed, in_place, apart, loop = (bool(said[name]) for name in ("renamed", "in_place", "apart", "loop"))
-    return Stored(bool(said["stored"]), 0 if renamed else None, in_place, apart, loop)
+def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
+    said = _rules().solve(dict(facts))
+    names = ("in_place", "apart", "loop", "reads_where_read")
+    in_place, apart, loop, where = (bool(said[name]) for name in names)
+    ((runs_as,),) = said["runs_as"] or [("",)]
+    same = 0 if said["renamed"] else None
+    return Stored(bool(said["stored"]), same, in_place, apart, loop, where, runs_as)
+
+
+@cache
+def _described(name: str) -> bool:
+    return bool(_rules().solve({"made_by": [(name,)]}, ["described"])["described"])
 
 
 @cache

@@ -37,6 +37,20 @@ def plain(*shape: int) -> Any:
     return array(shape)
 
 
+def _turned(x: Any) -> Any:
+    return jnp.concatenate([x[5:], x[:5]])
+
+
+def _updated(x: Any, y: Any, i: Any) -> Any:
+    return lax.dynamic_update_slice(x, y, (i, 0))
+
+
+def _late(x: Any, y: Any) -> Any:
+    part = jnp.sort(x)[:64].reshape(8, 8)
+    product = y @ y
+    return (product @ (product @ y))[:8, :8] @ part
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
     # Columns are gathered as if they were rows, and then copied; and the number of the device.
     "gathered columns": (lambda x: jnp.sort(x, 1), [array((3, 256), None, "model")], 6 * KIB + 4),
@@ -92,6 +106,38 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
         lambda x, i: lax.dynamic_slice(-x, (i, i), (8, 8)),
         [plain(32, 32), jax.ShapeDtypeStruct((), jnp.int32)],  # type: ignore[no-untyped-call]
         0,
+    ),
+    # What is put together is not computed at two places for each element; at one it is.
+    "read at two places": (lambda x: _turned(x)[::2] * _turned(x)[1::2], [plain(4096)], 16 * KIB),
+    "read at one place": (lambda x: _turned(x) * x, [plain(4096)], 0),
+    # A library reduces much, and multiplies what it reduces; but it does not choose.
+    "chosen, and reduced": (lambda x: jnp.sum(jnp.where(x > 0, x, 1), 1), [plain(64, 128)], 32 * KIB),
+    "multiplied, and reduced": (lambda x, y: jnp.sum(x * y, 1), [plain(64, 128), plain(64, 128)], 0),
+    # Of long rows parts are reduced first.
+    "few long rows": (lambda x: jnp.sum(jnp.where(x > 0, x, 1), 1), [plain(8, 500)], 16000),
+    "few short rows": (lambda x: jnp.sum(jnp.where(x > 0, x, 1), 1), [plain(64, 32)], 0),
+    # What is computed twice is computed once.
+    "twice": (lambda x, y: (jnp.tanh(x) @ y) * (jnp.tanh(x) @ x), [plain(64, 64), plain(64, 64)], 32 * KIB),
+    "nothing is added up": (
+        lambda x, y: jnp.tanh(jnp.einsum("bi,bj->bij", x, y))[:, ::2],
+        [plain(16, 32), plain(16, 32)],
+        0,
+    ),
+    # All kernels for all groups, twice; and a copy of the first operand, whose features are not innermost.
+    "groups of a batch": (
+        lambda x, y: lax.conv_general_dilated(
+            x, y, (1, 1), "VALID", dimension_numbers=("CHWN", "IHWO", "HWNC"), batch_group_count=64
+        ),
+        [plain(1, 12, 12, 64), plain(1, 8, 8, 64)],
+        (2 * 400 + 36) * KIB,
+    ),
+    # Of what is sorted a part is kept until the end, in another shape: three products and the part.
+    "a part in another shape": (_late, [plain(2048), plain(64, 64)], 48 * KIB + 256),
+    # In place of a copy of the argument.
+    "updated twice": (
+        lambda x, y, i: lax.dynamic_slice(_updated(_updated(x, y, i), 2 * y, 2 * i), (i, i), (8, 8)),
+        [plain(64, 64), plain(8, 64), jax.ShapeDtypeStruct((), jnp.int32)],  # type: ignore[no-untyped-call]
+        16 * KIB,
     ),
 }
 
