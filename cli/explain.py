@@ -154,6 +154,12 @@ def _why(options: argparse.Namespace) -> None:
         from ..explanations.answers.pinned_text import chosen_text
 
         show(f"{chosen_text(each, full=options.full)}\n")
+    if moved and not otherwise:
+        from ..explanations.questions.pins import is_computed
+
+        known = is_computed(explainer.record, options.value)
+        leaves = "the choice has it as propagation says" if known else "only results of ops are chosen"
+        show(f"{options.value}: {leaves}\n")
     if not found:
         show(_nothing(explainer, options))
         return

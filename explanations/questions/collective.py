@@ -182,25 +182,36 @@ class Asked:
         return () if layout is None else tuple(self._text(pieces) for pieces in layout.dims)
 
     def _placed(self, number: int) -> Iterator[Placed]:
-        """The tensor that moves, and others at the op that have axes of the collective, where they are not
-        sharded as propagation said."""
+        """The tensor that moves, and others of an op that is computed that have axes of the collective, where
+        they are not sharded as propagation said."""
         purpose, primes = self.program.sent[number].purpose, self._primes(number)
-        op, told = self.program.names.op(purpose), set[int]()
-        values = [*purpose.op.operands, *purpose.op.results]
-        tensors = [] if op is None else list(enumerate(zip(op.values, values, strict=False)))
-        tensors.sort(key=lambda pair: pair[0] != purpose.slot)
-        ends = [(slot == purpose.slot, *pair) for slot, pair in tensors]
-        ends += [(True, self.program.names.result(value), value) for value in (purpose.value, purpose.to)]
-        for moves, tensor, value in ends:
-            if tensor < 0 or tensor in told:
+        values = [*purpose.op.operands, *purpose.op.results] if purpose.computed else []
+        moved = [value for value in (purpose.value, purpose.to) if value is not None]
+        values.sort(key=lambda value: value not in moved)
+        told = set[Placed]()
+        for value in (*values, *moved):
+            name, tensor = self._tensor(value)
+            if tensor is None:
                 continue
-            told.add(tensor)
-            found = self.explainer.record.value(tensor)
-            said = self._propagated(found)
+            said, moves = self._propagated(tensor), value in moved
             for home in self.program.homes.get(value, ()):
                 concerned = moves or not primes.isdisjoint(self.axes.finely(home.pieces))
-                if concerned and (home.partial or self._dims(home) != said):
-                    yield Placed(found.name, self._dims(home), self._text(home.partial), said)
+                found = Placed(name, self._dims(home), self._text(home.partial), said)
+                if concerned and found not in told and (found.partial or found.dims != said):
+                    told.add(found)
+                    yield found
+
+    def _tensor(self, value: Any) -> tuple[str, Value | None]:
+        """What a value is called, and the tensor that it is: one that an op gives, or a loop carries."""
+        if not isinstance(value.owner, ir.Block):
+            number, carried = self.program.names.result(value), ""
+        else:
+            loop, i = value.owner.owner.operation, ir.BlockArgument(value).arg_number
+            is_loop = lowerings().get(loop.name) == "loop"
+            number = self.program.names.result(loop.results[i]) if is_loop else -1
+            carried = "what the loop carries for "
+        tensor = self.explainer.record.value(number) if number >= 0 else None
+        return (f"{carried}{tensor.name}" if tensor else ""), tensor
 
     def _propagated(self, value: Value) -> tuple[str, ...]:
         """How propagation sharded a tensor."""

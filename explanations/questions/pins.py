@@ -190,6 +190,12 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
     return tuple(found)
 
 
+def is_computed(run: Run, name: str) -> bool:
+    """Whether a value of this name is the result of an op: others are as the boundary or a loop has them."""
+    result = in_memory(run)
+    return any(_computed(result, named) is not None for named in Values(result.record).find(name))
+
+
 def _machine(topology: str | None) -> str:
     """The machine on which times are counted."""
     return TOPOLOGY if topology is None else topology

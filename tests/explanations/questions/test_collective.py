@@ -176,3 +176,38 @@ def test_every_collective_has_a_reason_and_one_way_that_is_taken(name: str) -> N
         assert moved.causes or moved.chosen
         assert [way.taken for way in moved.ways] == [n == 0 for n in range(len(moved.ways))]
         assert str(moved).count("<- taken") == (len(moved.ways) > 1)
+
+
+def test_what_a_loop_carries_otherwise_is_said() -> None:
+    # Each turn needs the weight whole: it is gathered before the loop, though propagation has it in parts.
+    text = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%w: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %v: tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %0 = stablehlo.constant dense<0> : tensor<i32>
+  %1 = stablehlo.constant dense<99> : tensor<i32>
+  %2:3 = stablehlo.while(%i = %0, %a = %w, %y = %v) : tensor<i32>, tensor<16x16xf32>, tensor<4x16xf32>
+    cond {
+      %3 = stablehlo.compare LT, %i, %1 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %3 : tensor<i1>
+    } do {
+      %3 = stablehlo.constant dense<1> : tensor<i32>
+      %4 = stablehlo.add %i, %3 : tensor<i32>
+      %5 = stablehlo.dot_general %y, %a, contracting_dims = [1] x [0]
+         : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
+      %6 = stablehlo.tanh %5 : tensor<4x16xf32>
+      stablehlo.return %4, %a, %6 : tensor<i32>, tensor<16x16xf32>, tensor<4x16xf32>
+    }
+  return %2#2 : tensor<4x16xf32>
+}
+"""
+    program = shardlog.run(text).partition()
+    (made,) = program.collectives
+    assert (made.op, made.slot, made.value, made.executions) == ("stablehlo.while", "operand 1", "%arg0", 1)
+    (placed,) = program.why(0).chosen
+    assert (placed.value, placed.dims, placed.propagated) == (
+        "what the loop carries for %0#1",
+        ("", ""),
+        ("x", ""),
+    )

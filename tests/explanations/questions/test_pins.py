@@ -81,6 +81,12 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "%0 is sharded [{}, {}], partial sums over x, and not [{}, {}] as propagation says" in said
     assert f"lost: [{{}}, {{}}]: +{ONCE + EACH:,} bytes, it alone" in said
+    for value, said in (
+        ("%2", "the choice has it as propagation says"),
+        ("%arg0", "only results of ops are chosen"),
+    ):
+        assert main(["why", str(file), value, "--no-keep-shardings"]) == 0
+        assert capsys.readouterr().out.startswith(f"{value}: {said}\n")
     assert main(["why", str(file), "%0", "--no-keep-shardings", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["chosen"][0]["partial"] == "x"
 
