@@ -25,6 +25,7 @@ from .combining import combine, permute_at_once
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes, Layout
+from .products import copy_less
 from .program import Partitioner
 from .reshards.planning import Planner
 from .rewrites import rewrite
@@ -67,9 +68,14 @@ class DeviceProgram:
         """The module as it is compiled for "cpu", "tpu" or others: XLA for accelerators combines collectives
         itself, without putting side by side what they send."""
         if platform == "cpu":
-            return self.combined
+            return self._copying_less
         made, windows = self._with_windows()
         self._permute_at_once(made, windows)
+        return made
+
+    @cached_property
+    def _copying_less(self) -> ir.Module:
+        copy_less(made := copy_of(self.combined))
         return made
 
     def _permute_at_once(self, made: ir.Module, windows: set[Any]) -> None:

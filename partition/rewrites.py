@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo
 
 from ..rulebook.book import family
 from .building import Sent, element_of, shape_of
 from .choice.choosing import SUM
 from .neutral import zero
+from .products import exchange, exchangeable, exchanged_order
 
 _KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
 _COLLECTIVES = frozenset(f"stablehlo.{kind}" for kind in _KINDS)
@@ -44,14 +44,14 @@ def _turn_product(first: Any) -> None:
     """Turns the product that only this collective takes, and those behind it, where a transpose behind them
     gives what the product would give with its operands exchanged."""
     product = first.operands[0].owner
-    if isinstance(product, ir.Block) or product.name not in family("exchanges_operands"):
+    if isinstance(product, ir.Block) or not exchangeable(product):
         return
-    users, order = _users(product), _turned(product)
-    if "algorithm" in product.attributes or not users or users[-1].name not in family("reorders_dims"):
+    users, order = _users(product), exchanged_order(product)
+    if not users or users[-1].name not in family("reorders_dims"):
         return
     if list(users[-1].attributes["permutation"]) == order:
         *collectives, last = users
-        _exchange(product)
+        exchange(product)
         for op in (product, *collectives):
             _reorder(op, order)
         last.results[0].replace_all_uses_with(collectives[-1].results[0])
@@ -68,31 +68,6 @@ def _users(op: Any) -> list[Any]:
             break
         found.append(uses[0].owner.operation)
     return found[1:]
-
-
-def _turned(product: Any) -> list[int]:
-    """The dimensions of what a product gives, in the order in which it gives them with its operands
-    exchanged."""
-    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
-    batch, rank = len(numbers.lhs_batching_dimensions), len(shape_of(product.results[0]))
-    left = len(shape_of(product.operands[0])) - len(numbers.lhs_contracting_dimensions)
-    return [*range(batch), *range(left, rank), *range(batch, left)]
-
-
-def _exchange(product: Any) -> None:
-    """Exchanges the operands of a product."""
-    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
-    product.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
-        lhs_batching_dimensions=numbers.rhs_batching_dimensions,
-        rhs_batching_dimensions=numbers.lhs_batching_dimensions,
-        lhs_contracting_dimensions=numbers.rhs_contracting_dimensions,
-        rhs_contracting_dimensions=numbers.lhs_contracting_dimensions,
-    )
-    if "precision_config" in product.attributes:
-        each = list(ir.ArrayAttr(product.attributes["precision_config"]))
-        product.attributes["precision_config"] = ir.ArrayAttr.get(each[::-1])
-    left, right = product.operands
-    product.operands[0], product.operands[1] = right, left
 
 
 def _reorder(op: Any, order: list[int]) -> None:

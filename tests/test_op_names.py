@@ -36,7 +36,7 @@ WRITTEN = {  # by the partitioner, which does not ask what an op is called
             "pad",
             "partition_id",
         ),
-        *("reduce", "replica_id", "reshape", "return", "select", "slice", "subtract"),
+        *("reduce", "replica_id", "reshape", "return", "select", "slice", "subtract", "transpose"),
     )
 } | {"sdy.return"}
 ELSEWHERE = {  # ops that are written in another way somewhere
@@ -50,7 +50,7 @@ ELSEWHERE = {  # ops that are written in another way somewhere
     "notations/xla_loops.py": {"stablehlo.while"},
     "partition/combining.py": {  # collectives that the partitioner has written
         f"stablehlo.{n}"
-        for n in ("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "bitcast_convert", "transpose")
+        for n in ("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "bitcast_convert")
     },
 }
 

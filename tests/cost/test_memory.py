@@ -68,11 +68,11 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
         [plain(4, 16, 16, 16), plain(3, 3, 16, 16)],
         0,
     ),
-    # What is contracted is last in a copy of the first operand.
+    # What is contracted is last in a copy of the smaller operand; and the product, of which a copy is given.
     "rows of two dimensions": (
         lambda x, y: jnp.einsum("btd,btf->df", x, y),
         [plain(8, 32, 64), plain(8, 32, 16)],
-        64 * KIB,
+        (16 + 4) * KIB,
     ),
     "columns": (lambda x, y: x.T @ y, [plain(64, 32), plain(64, 16)], 0),
     # Both operands with the batch in front.
