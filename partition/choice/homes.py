@@ -23,13 +23,13 @@ import numpy as np
 from ..layouts import Layout, Shape
 from ..reshards.planning import Planner
 from .choosing import SUM, Chooser, Way
-from .domains import Domain, Domains
+from .domains import Domain, Domains, Place
 from .folding import classes
 from .knowledge import Knowledge
 from .least import bound_of, improve, lower_bound, pass_messages
 from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 
-_MOST_LAYOUTS, _BY_TIME = 12, 14  # of a value; what takes least time is worth to look further
+_MOST_LAYOUTS, _BY_TIME = 11, 14  # of a value; what takes least time is worth to look further
 _OF_A_SMALL_ONE = 24  # of a value of a small program
 _SMALL = 450  # ops of one, of which those that are alike count once
 _MOST_COPIES = 6
@@ -79,6 +79,13 @@ class Found:
 
 
 NOTHING = Found({}, 0.0, 0.0)  # as propagation said
+
+
+def _summed_as_whole(place: Place) -> bool:
+    """Whether each device has a part of a sum that is as large as the sum. That is best seldom: where there
+    is no room for all, a value gets other layouts first."""
+    layout = place[0]
+    return bool(layout.partial) and not any(layout.dims)
 
 
 def never() -> bool:
@@ -279,8 +286,11 @@ class Homes:
                 if n not in self.pinned and self.kinds[n].made:
                     domain = self._domains[self.domain_of[n]]
                     new = [(layout,) for layout in layouts if (layout,) not in domain]
-                    if new and len(domain) < most:
-                        self.domain_of[n] = self._domains.number((*domain, *new[: most - len(domain)]))
+                    room = max(most - len(domain), 0)
+                    if len(new) > room:
+                        new.sort(key=_summed_as_whole)
+                    if new[:room]:
+                        self.domain_of[n] = self._domains.number((*domain, *new[:room]))
 
     def _share(self) -> None:
         """Adds to the places of values those with a copy: what is resharded once serves all uses."""

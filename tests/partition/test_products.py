@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import shardlog
-from shardlog.partition.device_program import DeviceProgram
 from shardlog.program.mlir.modules import ops_in
+from shardlog.runs.executing.partitioned import Partitioned
 
 HEAD = 'sdy.mesh @mesh = <["x"=2]>\n'
 # The gradient of a weight: of what both operands have, the first dimensions are summed.
@@ -25,7 +25,7 @@ LARGE, SMALL = "tensor<2x8x32xf32>", "tensor<2x8x4xf32>"
 WIDE, HIGH = "tensor<4x32xf32>", "tensor<32x4xf32>"
 
 
-def program(left: str, transposes: int) -> DeviceProgram:
+def program(left: str, transposes: int) -> Partitioned:
     """The gradient with the larger operand on the left, or the smaller one, and so many transposes behind."""
     large_left = left == "large"
     given, turned = (HIGH, WIDE) if large_left else (WIDE, HIGH)
@@ -43,7 +43,7 @@ def program(left: str, transposes: int) -> DeviceProgram:
     return shardlog.run(HEAD + text).partition()
 
 
-def left_operand(made: DeviceProgram, platform: str) -> tuple[str, bool]:
+def left_operand(made: Partitioned, platform: str) -> tuple[str, bool]:
     """The type of the left operand of the product for a platform, and whether a barrier is behind it."""
     module = made.module_for(platform)
     with module.context:
