@@ -182,10 +182,11 @@ def _refuse(options: argparse.Namespace, names: Sequence[str], about: str, wante
 
 def _why_collective(options: argparse.Namespace) -> None:
     from ..explanations.answers.moved_text import moved_text
+    from ..runs.records.record import in_memory
 
     check_topology(options)
     options.form, options.keep_shardings = FORMS[0], bool(options.keep_shardings)
-    found = program_of(options, result_of(options)).why(options.collective)
+    found = program_of(options, in_memory(open_or_run(options))).why(options.collective)
     if options.json:
         print_json(found.as_json())
     else:

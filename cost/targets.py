@@ -64,7 +64,8 @@ def read_target(text: str) -> Target:
         written = [f"{platform}:{each}".removesuffix(":") for each in known[platform]]
         hint = closest(f"{platform}:{name}", written) if name else f"there are: {', '.join(written)}"
         raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
-    if platform == "tpu" and not (shape and all(n.isdecimal() and int(n) for n in shape.split("x"))):
+    sizes = shape.split("x")
+    if platform == "tpu" and not all(n.isascii() and n.isdecimal() and int(n) for n in sizes):
         hint = f"say how many chips, as in {platform}:{name}:2x4"
         message = f"{shape} is no shape of a slice" if shape else "a slice has a shape"
         raise ShardlogError(message, where=where, hint=hint)

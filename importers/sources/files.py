@@ -59,7 +59,7 @@ def _check_kind(data: bytes, name: str) -> None:
         hint = "expected StableHLO as MLIR text or bytecode"
         raise ShardlogError("the module is empty", where=name, hint=hint)
     if data.startswith(b"SQLite format 3"):
-        hint = "run takes modules; why, diff, report, query and others take saved runs"
+        hint = "expected the module that was run; why, diff, report, query and others take saved runs"
         raise ShardlogError("a saved run, not a module", where=name, hint=hint)
     if data.startswith(BYTECODE):
         return

@@ -115,7 +115,8 @@ def _value(result: Result, name: str, type_: Any) -> Value:
             value = Value(name, str(type_), element, tuple(type_.shape))
             if dtype_of(element) and value.dtype is not None:
                 return value
-    raise ShardlogError(f"{name} is of type {type_}", where=result.source.name, hint="arrays are run")
+    hint = "only programs that take and give arrays are run"
+    raise ShardlogError(f"{name} is a {type_}, and no array", where=result.source.name, hint=hint)
 
 
 # ---- Inputs --------------------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
     "a saved run": (
         b"SQLite format 3\x00 and more",
         "m.mlir: error: a saved run, not a module\n"
-        "  hint: run takes modules; why, diff, report, query and others take saved runs",
+        "  hint: expected the module that was run; why, diff, report, query and others take saved runs",
     ),
     "members of a group that disagree": (
         identity('@mesh, [{"data"}, {}]').replace(

@@ -231,3 +231,9 @@ def test_collectives_of_a_program_within_bounds_are_explained(capsys: pytest.Cap
     said = printed(capsys, "why", "m.mlir", "--collective", wide, "--memory", "1MiB", "--seconds", "60")
     assert said.startswith("all-reduce 0 over")
     assert "no program was found" in refused(capsys, "why", "m.mlir", "--collective", "0", "--memory", "9B")
+
+
+def test_collectives_of_saved_runs_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    printed(capsys, "run", "m.mlir", "--save", "m.shardlog")
+    asked = "--collective", "0", "--topology", "v5e"
+    assert printed(capsys, "why", "m.shardlog", *asked) == printed(capsys, "why", "m.mlir", *asked)
