@@ -11,13 +11,14 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..partition.choice.knowledge import Reader
+from ..partition.combining import NUMBER, permute_at_once
 from ..partition.executions import Executions
 from ..program.function import location
 from ..program.mlir.modules import main_function, ops_in, symbols
 from ..program.mlir.places import source_location
 from ..rulebook.book import lowerings
 from .beside import Besides
-from .inlining import NUMBER, inlined
+from .inlining import inlined, numbered
 from .layers import LIMITS, Layer, Line, layers
 from .machine import Machine
 from .memory import Peak, peak
@@ -158,7 +159,9 @@ class Cost:
 def cost(program: Partitioned, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
     pricing = Pricing(machine, Reader(program.result.book))
-    module = inlined(program.module, [sent.op for sent in program.sent])
+    apart = {window.sent.op for window in program.windows}
+    module = inlined(numbered(program.module, [sent.op for sent in program.sent], apart))
+    permute_at_once(module)  # once more, for what several calls send
     with module.context:
         account = _Account(program, pricing)
         counts = Executions(module)

@@ -2,32 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
-from ..program.mlir.modules import copy_of, main_function, ops_in, put_in_place_of, symbols
+from ..partition.combining import NUMBER, has_effect, permute_at_once
+from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
+from ..rulebook.book import lowerings
+from .storing import worth_moving
 
-NUMBER = "shardlog.number"  # the attribute of a collective: which one of the program it is
 
-
-def inlined(module: ir.Module, collectives: Sequence[Any] = ()) -> ir.Module:
-    """A copy of a module in which the main function calls no other, and no op computes what one before it
-    does; ``collectives`` say there by an attribute which ones they are."""
+def inlined(module: ir.Module) -> ir.Module:
+    """A copy of a module in which the main function calls no other, what is the same in all turns of a loop
+    stands before it, and no op computes what one before it does."""
     made = copy_of(module)
-    numbers = {op: n for n, op in enumerate(collectives)}
     with made.context:
-        integers = ir.IntegerType.get_signless(64)
-        for op, copy in zip(ops_in(module), ops_in(made), strict=True):
-            if (number := numbers.get(op.operation)) is not None:
-                copy.operation.attributes[NUMBER] = ir.IntegerAttr.get(integers, number)
         functions = symbols(made, "func.func")
         main = functions[main_function(functions)]
         while calls := [op for op in ops_in(main) if op.operation.name == "func.call"]:
             for call in calls:
                 callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
                 put_in_place_of(call.operation, functions[callee])
+        _put_before_loops(made)
         PassManager.parse("builtin.module(cse)").run(made.operation)
+    return made
+
+
+def _put_before_loops(module: ir.Module) -> None:
+    for op in operations_in(module, ir.WalkOrder.POST_ORDER):
+        if lowerings().get(op.name) == "loop":
+            _put_before(op)
+
+
+def _put_before(loop: Any) -> None:
+    """Puts before a loop what is the same in all of its turns."""
+    block = loop.regions[1].blocks[0]
+    *ops, end = (op.operation for op in block.operations)
+    carried = zip(block.arguments, end.operands, strict=True)
+    varies = {argument for argument, given in carried if argument != given}
+    inside, moved = set(ops), dict[Any, None]()
+
+    def move(op: Any) -> None:
+        for each in _with_inner(op):
+            for value in each.operands:
+                if value.owner in inside and value.owner not in moved:
+                    move(value.owner)
+        moved[op] = None
+
+    for op in ops:
+        if has_effect(op.name) or any(not varies.isdisjoint(each.operands) for each in _with_inner(op)):
+            varies.update(op.results)
+        elif worth_moving(op.name):
+            move(op)
+    for op in moved:
+        op.move_before(loop)
+        for each in _with_inner(op):
+            for number, value in enumerate(each.operands):
+                if value.owner == block:
+                    each.operands[number] = loop.operands[value.arg_number]
+
+
+def _with_inner(op: Any) -> Sequence[Any]:
+    return (op, *operations_in(op)) if op.regions else (op,)
+
+
+def numbered(module: ir.Module, collectives: Sequence[Any], apart: Collection[Any]) -> ir.Module:
+    """A copy of a module whose ``collectives`` say by an attribute which ones they are. What is sent twice is
+    sent once there, and permutations of different devices are one, but for those that stay ``apart``."""
+    made, kept = copy_of(module), set[Any]()
+    numbers = {op: n for n, op in enumerate(collectives)}
+    with made.context:
+        integers = ir.IntegerType.get_signless(64)
+        for op, copy in zip(ops_in(module), ops_in(made), strict=True):
+            if (number := numbers.get(op.operation)) is not None:
+                copy.operation.attributes[NUMBER] = ir.IntegerAttr.get(integers, number)
+                if op.operation in apart:
+                    kept.add(copy.operation)
+    permute_at_once(made, kept)
     return made

@@ -54,7 +54,7 @@ class Storing:
         left = [value]
         while left:  # what becomes of a value depends on what uses it
             last = left[-1]
-            results = () if last in self._known else (r for use in last.uses for r in use.owner.results)
+            results = () if last in self._known else (r for user in _users(last) for r in user.results)
             waiting = [result for result in results if result not in self._known]
             left += waiting
             if not waiting:
@@ -91,7 +91,8 @@ class Storing:
                     left += operand.owner.operands
 
     def _of(self, value: Any) -> Stored:
-        maker, used = value.owner, dict.fromkeys(use.owner.operation for use in value.uses)
+        maker, used = value.owner, _users(value)
+        uses = {use.owner.operation for use in value.uses}
         if lowerings().get(maker.name) == "loop" and _unchanged(maker, value.result_number):
             return Stored(True, value.result_number, False)
         alone = next(filter(used_once, maker.operands), None)
@@ -100,7 +101,8 @@ class Storing:
             "on": ((self.allocation.platform,),),
             "made_by": ((_called(maker),),),
             "made_from": ((made_from,),),
-            "used_by": tuple((name,) for name in sorted({self._called(user) for user in used})),
+            "used_by": tuple((name,) for name in sorted({self._called(user) for user in uses & used.keys()})),
+            "used_inside": ((),) if uses - used.keys() else (),
             "several_uses": ((),) if len(used) > 1 else (),
             "one_of_several": ((),) if len(maker.results) > 1 else (),
             "read_at": ((min(self._read(value), _OFTEN),),) if self.allocation.platform else (),
@@ -121,8 +123,7 @@ class Storing:
         """At how many places a value is read for an element of what a loop makes, if it is not stored: ops of
         one shape read it at one place, and each of others at one of its own."""
         shape, type_, found = _shape(value), value.type, defaultdict[Any, set[Any]](set)
-        for use in value.uses:
-            user = use.owner.operation
+        for user in _users(value):
             for result in user.results:
                 how = self._known[result]
                 here = how.where or result.type == type_ or _shape(result) == shape
@@ -132,6 +133,17 @@ class Storing:
         for loop, ops in found.items():
             self._times[loop, value.owner] = sum(self._times.get((loop, op), 1) for op in ops)
         return max((self._times[loop, value.owner] for loop in found), default=0)
+
+
+def _users(value: Any) -> dict[Any, None]:
+    """The ops in the block of a value that use it, or whose regions do."""
+    block, found = value.owner.operation.block, dict[Any, None]()
+    for use in value.uses:
+        user = use.owner.operation
+        while user.block != block:
+            user = user.parent.operation
+        found[user] = None
+    return found
 
 
 def _shape(value: Any) -> list[int]:
@@ -170,6 +182,12 @@ def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
     ((runs_as,),) = said["runs_as"] or [("",)]
     same = 0 if said["renamed"] else None
     return Stored(bool(said["stored"]), same, in_place, apart, loop, where, runs_as)
+
+
+@cache
+def worth_moving(name: str) -> bool:
+    """Whether compilers put an op of a name before a loop that needs it in all turns, for its own sake."""
+    return bool(_rules().solve({"made_by": [(name,)]}, ["worth_moving"])["worth_moving"])
 
 
 @cache

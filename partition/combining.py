@@ -33,6 +33,8 @@ from .building import PAIRS, dense, disjoint, element_of, pairs_of
 from .neutral import zero
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
+NUMBER = "shardlog.number"  # the attribute of a collective that says which one of a program it is
+_OWN = frozenset({"channel_handle", NUMBER})  # attributes of a collective that say nothing of what it does
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
 _HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
     f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")
@@ -88,7 +90,7 @@ def _blocks(module: ir.Module) -> list[_Block]:
     """The blocks of a module that have collectives."""
     listing, found = listing_of(module), []
     names, regions = [op.name for op in listing.ops], listing.regions.tolist()
-    effects = {name: _has_effect(name) for name in set(names)}
+    effects = {name: has_effect(name) for name in set(names)}
     definers, operands = listing.definers[listing.operands], listing.operand_offsets
     definers[listing.operands < 0] = -1
     taken = listing.operands[listing.operands >= 0]
@@ -114,7 +116,7 @@ def _blocks(module: ir.Module) -> list[_Block]:
     return found
 
 
-def _has_effect(name: str) -> bool:
+def has_effect(name: str) -> bool:
     """Whether ops so named, or ops in their regions, may do more than give results: they keep their order."""
     return name == "stablehlo.custom_call" or lowerings().get(name) in _IN_ORDER
 
@@ -176,11 +178,11 @@ def _equal(block: _Block) -> dict[int, int]:
 
 def _key_of_value(op: Any, same: Mapping[Any, Any]) -> Hashable | None:
     """Equal for ops that give equal values; None for one of its own."""
-    if _has_effect(op.name) or lowerings().get(op.name) == "pass":  # what is passed on may be kept apart
+    if has_effect(op.name) or lowerings().get(op.name) == "pass":  # what is passed on may be kept apart
         return None
     operands = tuple([same.get(operand, operand) for operand in op.operands])
     try:
-        attributes = tuple([(a, v) for a, v in op.attributes.items() if a != "channel_handle"])
+        attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in _OWN])
     except TypeError:  # MLIR's bindings do not read constants of complex numbers
         return None
     return op.name, operands, attributes, _body(op), tuple(r.type for r in op.results)
@@ -418,7 +420,7 @@ def _integer(value: int) -> Any:
 _TO_EACH = {"stablehlo.reduce_scatter": "scatter_dimension", "stablehlo.all_to_all": "split_dimension"}
 _FROM_EACH = {"stablehlo.all_gather": "all_gather_dim", "stablehlo.all_to_all": "concat_dimension"}
 _DIMENSIONS = frozenset({*_TO_EACH.values(), *_FROM_EACH.values()})
-_OF_ONE = _DIMENSIONS | {"channel_handle"}  # attributes of a collective that are its own
+_OF_ONE = _DIMENSIONS | _OWN
 
 
 def _count(op: Any) -> int:

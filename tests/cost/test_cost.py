@@ -224,3 +224,49 @@ def test_layers_that_repeat_are_one() -> None:
     (part,) = (part for part in layer.parts if part.label == "mlp")
     # Of sixteen tensors that a layer reads and writes it has eight; in all layers.
     assert part.seconds == pytest.approx(layer.seconds / 2)
+
+
+def test_neighbours_that_send_to_each_other_do_so_at_once() -> None:
+    neighbours = """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %0 = stablehlo.slice %x [1:8, 0:64] : (tensor<8x64xf32>) -> tensor<7x64xf32>
+  %1 = stablehlo.slice %x [0:1, 0:64] : (tensor<8x64xf32>) -> tensor<1x64xf32>
+  %2 = stablehlo.concatenate %0, %1, dim = 0 : (tensor<7x64xf32>, tensor<1x64xf32>) -> tensor<8x64xf32>
+  %3 = stablehlo.slice %x [7:8, 0:64] : (tensor<8x64xf32>) -> tensor<1x64xf32>
+  %4 = stablehlo.slice %x [0:7, 0:64] : (tensor<8x64xf32>) -> tensor<7x64xf32>
+  %5 = stablehlo.concatenate %3, %4, dim = 0 : (tensor<1x64xf32>, tensor<7x64xf32>) -> tensor<8x64xf32>
+  %6 = stablehlo.add %2, %5 : tensor<8x64xf32>
+  return %6 : tensor<8x64xf32>
+}
+"""  # noqa: E501
+    program = shardlog.run(neighbours).partition(keep_shardings=True)
+    assert len(program.collectives) == 4
+    assert program.cost().sent == sum(each.bytes for each in program.collectives) / 2
+
+
+def test_what_every_turn_of_a_loop_needs_is_computed_and_sent_once() -> None:
+    loop = """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %end = stablehlo.constant dense<5> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %zero, %a = %x, %b = %w) : tensor<i32>, tensor<8x8xf32>, tensor<8x8xf32>
+    cond {
+      %c = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %s = stablehlo.dot_general %b, %b, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      %p = stablehlo.dot_general %a, %s, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      stablehlo.return %j, %p, %b : tensor<i32>, tensor<8x8xf32>, tensor<8x8xf32>
+    }
+  return %0#1 : tensor<8x8xf32>
+}
+"""  # noqa: E501
+    program = shardlog.run(loop).partition(keep_shardings=True)
+    found = {item.op: item for item in program.cost().items}
+    assert [each.executions for each in program.collectives if each.kind == "all-gather"] == [5]
+    assert (found["all-gather"].times, found["all-gather"].bytes) == (1, 4 * 8 * 4)
+    assert found["reduce-scatter"].times == 5
