@@ -20,7 +20,7 @@ def pinned_text(found: Pinned, *, full: bool = False) -> str:
         lines.append(f"{pin.value} pinned to {dims_text(pin.pinned)}, otherwise {chosen}")
         if pin.propagated != pin.chosen:
             lines[-1] += f" (propagation says {dims_text(pin.propagated)})"
-    return "\n".join([*lines, *_change(found.change, found.topology, "with it", full=full)])
+    return "\n".join([*lines, *_change(found.change, found.topology, "with it", "without it", full=full)])
 
 
 def chosen_text(found: Chosen, *, full: bool = False) -> str:
@@ -29,11 +29,10 @@ def chosen_text(found: Chosen, *, full: bool = False) -> str:
     lines = wrapped(
         "", f"{said}, and not {dims_text(found.propagated)} as propagation says: {_reason(found)}"
     )
-    lines += _change(found.otherwise, found.topology, "as propagation says", full=full)
+    lines += _change(found.otherwise, found.topology, "as propagation says", "as it is", full=full)
     for other in found.lost:
-        lines.append(
-            f"  lost: {_sharding(other.dims, other.partial)}: {round(other.more):+,} bytes, it alone"
-        )
+        more = f"{round(other.more):+,} bytes" if other.seconds is None else _more_time(other.seconds)
+        lines.append(f"  lost: {_sharding(other.dims, other.partial)}: {more}, if it alone were so")
     return "\n".join(lines)
 
 
@@ -51,20 +50,24 @@ def _sharding(dims: Sequence[str], partial: str) -> str:
     return f"{dims_text(dims)}{f', partial sums over {partial}' if partial else ''}"
 
 
-def _change(change: Change, topology: str, then: str, *, full: bool) -> list[str]:
+def _change(change: Change, topology: str, then: str, now: str, *, full: bool) -> list[str]:
     before, after = change.before, change.after
     more = after.bytes - before.bytes
     seconds = after.seconds - before.seconds
-    sign = "-" if seconds < 0 else "+"
     lines = [
         f"  sent by each device: {before.bytes:,} bytes, {after.bytes:,} {then}: {more:+,}",
         f"  time on {topology}: {time_text(before.seconds)}, {time_text(after.seconds)} {then}: "
-        f"{sign}{time_text(abs(seconds))}",
+        f"{_more_time(seconds)}",
         f"  memory: {bytes_text(before.memory)}, {bytes_text(after.memory)} {then}",
     ]
-    for moves, what in ((change.new, f"moves only {then}"), (change.gone, "moves otherwise")):
+    for moves, what in ((change.new, f"moves only {then}"), (change.gone, f"moves only {now}")):
         lines += _moves(moves, what, full=full)
     return lines
+
+
+def _more_time(seconds: float) -> str:
+    """A time with its sign."""
+    return f"{'-' if seconds < 0 else '+'}{time_text(abs(seconds))}"
 
 
 def _moves(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ...cost.machine import machine
 from ...errors import ShardlogError
 from ...importers.annotations import valid_sharding
 from ...program.shardings import Sharding
@@ -97,11 +98,12 @@ class Pinned:
 class Other:
     """A sharding that a value could have had, a text per dimension and the axes over which it would be
     partial sums, and what everything would cost more if it alone were so: in bytes that are sent, or, on a
-    machine, in as many bytes as could be sent in the time."""
+    machine, in as many bytes as could be sent in the time, and in ``seconds``."""
 
     dims: tuple[str, ...]
     partial: str
     more: float
+    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,8 @@ def pin(run: Run, texts: Sequence[str], topology: str | None) -> Pinned:
         )
         for value, (named, sharding) in given.items()
     )
-    machine = _machine(topology)
-    return Pinned(machine, pins, _change(before, after, machine))
+    counted = _machine(topology)
+    return Pinned(counted, pins, _change(before, after, counted))
 
 
 def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
@@ -169,8 +171,9 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
             continue
         kept = _sharding(result, value)
         bound = result.partition(keep_shardings=False, topology=topology, pins={value: kept})
+        speed = None if topology is None else machine(topology).link.bandwidth
         lost = (
-            Other(_dims(program.axes, other), _partial(program.axes, other), more)
+            Other(_dims(program.axes, other), _partial(program.axes, other), more, speed and more / speed)
             for other, more in program.found.others.get(value, ())[:_MOST_OTHERS]
         )
         change, others = _change(program, bound, _machine(topology)), tuple(lost)

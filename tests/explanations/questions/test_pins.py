@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import shardlog
 from shardlog.cli import main
+from shardlog.cost.machine import machine
 from shardlog.errors import ShardlogError
 from shardlog.explanations.questions.pins import Total
 
@@ -80,7 +81,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", str(file), "%0", "--no-keep-shardings"]) == 0
     said = capsys.readouterr().out
     assert "%0 is sharded [{}, {}], partial sums over x, and not [{}, {}] as propagation says" in said
-    assert f"lost: [{{}}, {{}}]: +{ONCE + EACH:,} bytes, it alone" in said
+    assert f"lost: [{{}}, {{}}]: +{ONCE + EACH:,} bytes, if it alone were so" in said
     for value, said in (
         ("%2", "the choice has it as propagation says"),
         ("%arg0", "only results of ops are chosen"),
@@ -161,6 +162,15 @@ def test_pins_and_the_choice_are_about_the_same_program() -> None:
         assert pinned.change.before.bytes == sum(c.total for c in program.collectives)
         for found in result.chosen("%0", topology):
             assert found.otherwise == pinned.change
+
+
+def test_what_lost_by_time_has_a_time() -> None:
+    (by_bytes,), (by_time,) = (shardlog.run(SUMS).chosen("%0", topology) for topology in (None, "v5e"))
+    assert all(other.seconds is None for other in by_bytes.lost)
+    for other in by_time.lost:
+        assert other.seconds == pytest.approx(other.more / machine("v5e").link.bandwidth)
+    assert "bytes, if it alone were so" in str(by_bytes)
+    assert "us, if it alone were so" in str(by_time)
 
 
 def test_what_does_not_cost_less_in_all_is_not_said_to() -> None:
