@@ -60,6 +60,10 @@ class Layouts:
             self._known[op] = _ordering(self._platform, told)
         return self._known[op]
 
+    def wanted(self, op: Any, number: int) -> Form:
+        """The form that an op wants of an operand."""
+        return self.of(op).forms.get(number, _OWN)
+
     def form(self, value: Any) -> Form:
         """How a value lies in memory; what is computed for one op alone as that wants it."""
         if isinstance(value.owner, ir.Block):
@@ -100,7 +104,7 @@ class Layouts:
         known, any_order = self.of(op), _asked(self._platform, op.name)[1]
         for number, operand in enumerate(op.operands):
             value = self.storing.memory_of(operand)
-            has, wanted = self.form(value), known.forms.get(number, _OWN)
+            has, wanted = self.form(value), self.wanted(op, number)
             computed = not isinstance(value.owner, ir.Block) and self.storing.of(value).loop
             if computed and self._only_use(value):
                 continue  # as it is wanted

@@ -14,6 +14,7 @@ from ..program.elements import size_of
 from ..rulebook.book import family, touching
 from ..rulebook.shipped import shipped
 from ..runs.executing.collectives import Collective
+from .layouts import Layouts
 from .machine import Link, Machine
 from .storing import Storing
 
@@ -42,6 +43,7 @@ class Pricing:
         self._solver = shipped("cost/cost").solver(shared)
         self._known: dict[Any, Price] = {}
         self._storing = Storing(machine.allocation)
+        self._layouts = Layouts(self._storing)
 
     def of_op(self, op: Any) -> Price:
         """The price of an op; what is not stored it neither reads nor writes."""
@@ -76,11 +78,12 @@ class Pricing:
         return self._known[key]
 
     def of_collective(self, made: Collective, op: Any) -> Price:
-        """The price of a collective."""
+        """The price of a collective, in which elements are as wide as the machine sends them."""
         link = self.machine.link_of(made.axes, groups_of(op))
-        key = made.kind, made.group, made.bytes, link
+        amount = made.bytes * self._layouts.wanted(op, 0).wide
+        key = made.kind, made.group, amount, link
         if key not in self._known:
-            self._known[key] = self.sent(made.kind, made.group, made.bytes, link)
+            self._known[key] = self.sent(made.kind, made.group, amount, link)
         return self._known[key]
 
     def sent(self, kind: str, group: int, amount: int, link: Link) -> Price:

@@ -270,3 +270,14 @@ func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
     assert [each.executions for each in program.collectives if each.kind == "all-gather"] == [5]
     assert (found["all-gather"].times, found["all-gather"].bytes) == (1, 4 * 8 * 4)
     assert found["reduce-scatter"].times == 5
+
+
+def test_a_cpu_sends_narrow_elements_in_32_bits() -> None:
+    gathered = """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<8x8xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  return %x : tensor<8x8xbf16>
+}
+"""  # noqa: E501
+    program = shardlog.run(gathered).partition()
+    assert (program.cost().sent, program.cost("cpu").sent) == (4 * 8 * 2, 4 * 8 * 4)
