@@ -27,7 +27,7 @@ from jaxlib.mlir import ir
 
 from ..importers.listing import listing_of
 from ..program.elements import bits_of, dtype_of, size_of
-from ..program.mlir.modules import children
+from ..program.mlir.modules import children, ops_in
 from ..rulebook.book import lowerings
 from .building import PAIRS, dense, disjoint, element_of, pairs_of
 from .neutral import zero
@@ -51,6 +51,25 @@ def permute_at_once(module: ir.Module, apart: Collection[Any] = ()) -> None:
     """Makes one of the permutations of a module in which no device sends twice, and none receives, but for
     those that stay ``apart``."""
     _join(module, apart, _permuted, disjoint, partial(_permute, _devices(module)))
+
+
+def send_rows(module: ir.Module) -> None:
+    """Writes gathers and scatters of a module as those of rows where their parts are not one behind the other
+    in memory: XLA for CPUs would turn all of the tensor, element by element, so that they are."""
+    with module.context, ir.Location.unknown():
+        for op in [each.operation for each in ops_in(module)]:
+            if len(op.operands) == 1 and _lies_apart(op):
+                _combine([op], op)
+                op.erase()
+
+
+def _lies_apart(op: Any) -> bool:
+    """Whether the parts of what is scattered or gathered are several pieces of memory each."""
+    if (op.name in _TO_EACH) == (op.name in _FROM_EACH):  # who sends to each and gets of each sends pieces
+        return False
+    scatters = op.name in _TO_EACH
+    whole, name = (op.operands[0], _TO_EACH[op.name]) if scatters else (op.results[0], _FROM_EACH[op.name])
+    return prod(_shape(whole)[: _dimension(op, name)]) > 1
 
 
 def _join(
@@ -497,12 +516,16 @@ class _Writer:
         return self._one("stablehlo.transpose", [value], self.type([shape[d] for d in order], value), given)
 
     def concatenated(self, values: Sequence[Any]) -> Any:
+        if len(values) == 1:
+            return values[0]
         width = sum(_shape(value)[1] for value in values)
         made = self.type([_shape(values[0])[0], width], values[0])
         return self._one("stablehlo.concatenate", list(values), made, {"dimension": _integer(1)})
 
     def columns(self, value: Any, start: int, end: int) -> Any:
-        rows = _shape(value)[0]
+        rows, width = _shape(value)
+        if end - start == width:
+            return value
         given = {
             "start_indices": ir.DenseI64ArrayAttr.get([0, start]),
             "limit_indices": ir.DenseI64ArrayAttr.get([rows, end]),

@@ -21,7 +21,7 @@ from .calls import Unshared, put_in_place_of_calls, unshared
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
 from .collective_matmul import Window, write
-from .combining import combine, permute_at_once
+from .combining import combine, permute_at_once, send_rows
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes, Layout
@@ -68,14 +68,17 @@ class DeviceProgram:
         """The module as it is compiled for "cpu", "tpu" or others: XLA for accelerators combines collectives
         itself, without putting side by side what they send."""
         if platform == "cpu":
-            return self._copying_less
+            return self._for_cpus
         made, windows = self._with_windows()
         self._permute_at_once(made, windows)
         return made
 
     @cached_property
-    def _copying_less(self) -> ir.Module:
-        copy_less(made := copy_of(self.combined))
+    def _for_cpus(self) -> ir.Module:
+        """The module as it is written, with what XLA for CPUs would copy at length in another order."""
+        made = copy_of(self.combined)
+        send_rows(made)
+        copy_less(made)
         return made
 
     def _permute_at_once(self, made: ir.Module, windows: set[Any]) -> None:

@@ -244,3 +244,34 @@ def test_permutations_of_other_devices_are_one_and_give_zeros_elsewhere() -> Non
     assert written(program) == written(program, "tpu") == ["collective_permute"] * 2
     for got, expected in zip(program.compile()(*values), f(*values), strict=True):
         np.testing.assert_array_equal(got, expected)
+
+
+COLUMNS = """\
+sdy.mesh @mesh = <["x"=4]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+func.func @main(%a: tensor<8x512xf32> {sdy.sharding = #columns},
+                %b: tensor<512x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %c: tensor<8x16xf32> {sdy.sharding = #columns})
+    -> (tensor<8x16xf32> {sdy.sharding = #columns}, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x512xf32>, tensor<512x16xf32>) -> tensor<8x16xf32>
+  %1 = stablehlo.negate %c : tensor<8x16xf32>
+  return %0, %1 : tensor<8x16xf32>, tensor<8x16xf32>
+}
+"""  # noqa: E501
+
+
+def test_columns_are_sent_as_rows_by_cpus() -> None:
+    program = shardlog.run(COLUMNS).partition(keep_shardings=True)
+    assert sorted(c.kind for c in program.collectives) == ["all-gather", "reduce-scatter"]
+    for platform, first in (("cpu", True), ("tpu", False)):
+        module = program.module_for(platform)
+        with module.context:
+            ops = {op.operation.name.partition(".")[2]: op.operation for op in ops_in(module)}
+            along = ("all_gather", "all_gather_dim"), ("reduce_scatter", "scatter_dimension")
+            dims = [ir.IntegerAttr(ops[kind].attributes[name]).value for kind, name in along]
+        assert dims == ([0, 0] if first else [1, 1])
+    rng, shapes = np.random.default_rng(0), ((8, 512), (512, 16), (8, 16))
+    a, b, c = (rng.integers(-9, 9, shape).astype(np.float32) for shape in shapes)
+    got = program.compile()(a, b, c)
+    np.testing.assert_array_equal(got[0], a @ b)
+    np.testing.assert_array_equal(got[1], -c)
