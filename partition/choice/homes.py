@@ -29,7 +29,7 @@ from .knowledge import Knowledge
 from .least import bound_of, improve, lower_bound, pass_messages
 from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 
-_MOST_LAYOUTS, _BY_TIME = 11, 14  # of a value; what takes least time is worth to look further
+_MOST_LAYOUTS = 11  # of a value
 _OF_A_SMALL_ONE = 24  # of a value of a small program
 _SMALL = 450  # ops of one, of which those that are alike count once
 _MOST_COPIES = 6
@@ -272,8 +272,7 @@ class Homes:
 
     def _widen(self, numbers: Iterable[int]) -> None:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
-        most = _MOST_LAYOUTS if self.planner.prices.collective is None else _BY_TIME
-        most = _OF_A_SMALL_ONE if len(self.spots) <= _SMALL else most
+        most = _OF_A_SMALL_ONE if len(self.spots) <= _SMALL else _MOST_LAYOUTS
         for number in numbers:
             slots = self.slots[number]
             roles = self.spots[number].known.roles
