@@ -8,7 +8,7 @@ A collective can stand anywhere from where its operand is made to where its resu
 block are put in another order, such that collectives of one kind, over the same groups, that do not need each
 other stand together, and these are written as one op, up to a size: each step of a collective takes time,
 whatever it carries. What they send is put side by side, for XLA's partitioner takes no collectives of several
-tensors.
+tensors. One by itself is written so, too, where it is of columns and runs on CPUs (``send_rows``).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class DeviceProgram:
 
     def module_for(self, platform: str) -> ir.Module:
         """The module as it is compiled for "cpu", "tpu" or others: XLA for accelerators combines collectives
-        itself, without putting side by side what they send."""
+        itself, without putting side by side what they send, and that for CPUs copies what it need not."""
         if platform == "cpu":
             return self._for_cpus
         made, windows = self._with_windows()
@@ -75,7 +75,7 @@ class DeviceProgram:
 
     @cached_property
     def _for_cpus(self) -> ir.Module:
-        """The module as it is written, with what XLA for CPUs would copy at length in another order."""
+        """The module as it is written, but for what XLA for CPUs would copy at length."""
         made = copy_of(self.combined)
         send_rows(made)
         copy_less(made)
