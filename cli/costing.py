@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..runs.options import TOPOLOGY
+from ..runs.options import TOPOLOGY, machine_of_costs
 from .colours import show
 from .partitioning import FORMS, add_choice, add_matmul, program_of
 from .running import add_json, print_json, result_of
@@ -38,7 +38,7 @@ def _cost(options: argparse.Namespace) -> None:
     from ..cost.machine import machine
     from ..cost.text import cost_text
 
-    topology = TOPOLOGY if options.topology is None else options.topology
+    topology = machine_of_costs(options.topology)
     machine(topology)  # what is wrong with it is said before anything runs
     found = program_of(options, result_of(options)).cost(topology)
     if options.json:

@@ -214,17 +214,10 @@ class _Account:
             seconds, causes = price.seconds * times, each.causes
             found.append(
                 Item(
-                    each.kind,
-                    each.where,
-                    times,
-                    seconds,
-                    0.0,
-                    total,
-                    "links",
-                    0.0,
-                    each.op,
-                    causes,
-                    (number,),
+                    *(each.kind, each.where, times, seconds, 0.0, total, "links"),
+                    serves=each.op,
+                    causes=causes,
+                    numbers=(number,),
                 )
             )
         for key, (often, took, flops, moved) in self._done.items():

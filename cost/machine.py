@@ -311,15 +311,23 @@ def _allocation(given: _Table) -> Allocation:
     )
 
 
+def sizes_of(shape: str) -> tuple[int, ...]:
+    """The sizes of a shape such as 4x4x8; none where it is no shape."""
+    sizes = shape.split("x")
+    if not all(size.isascii() and size.isdecimal() and int(size) for size in sizes):
+        return ()
+    return tuple(map(int, sizes))
+
+
 def _torus(found: Machine, name: str, shape: str) -> Torus:
     where = f"--topology {name}"
     if found.torus is None:
         raise ShardlogError(f"{found.name} has no shape", where=where, hint=f"say {name.partition(':')[0]}")
-    sizes = shape.split("x")
-    if not all(size.isascii() and size.isdecimal() and int(size) for size in sizes):
+    dims = sizes_of(shape)
+    if not dims:
         said = f"there is no shape {shape}" if shape else "there is no shape behind the colon"
         raise ShardlogError(said, where=where, hint="expected as in 4x4x8")
-    return Torus(tuple(map(int, sizes)), found.torus.closes)
+    return Torus(dims, found.torus.closes)
 
 
 def _link(table: _Table) -> Link:

@@ -45,16 +45,15 @@ class Storing:
         self._told = Told()
         self._known: dict[Any, Stored] = {}
         self._readers: dict[Any, dict[Any, set[Any]]] = {}  # of a value: in a loop the ops that say where
-        self._times: dict[
-            tuple[Any, Any], int
-        ] = {}  # that a loop computes an op for an element that it makes
+        self._users_of: dict[Any, dict[Any, None]] = {}
+        self._times: dict[tuple[Any, Any], int] = {}  # that a loop computes an op for an element
 
     def of(self, value: Any) -> Stored:
         """How a value that an op makes is stored."""
         left = [value]
         while left:  # what becomes of a value depends on what uses it
             last = left[-1]
-            results = () if last in self._known else (r for user in _users(last) for r in user.results)
+            results = () if last in self._known else (r for user in self._users(last) for r in user.results)
             waiting = [result for result in results if result not in self._known]
             left += waiting
             if not waiting:
@@ -91,7 +90,7 @@ class Storing:
                     left += operand.owner.operands
 
     def _of(self, value: Any) -> Stored:
-        maker, used = value.owner, _users(value)
+        maker, used = value.owner, self._users(value)
         uses = {use.owner.operation for use in value.uses}
         if lowerings().get(maker.name) == "loop" and _unchanged(maker, value.result_number):
             return Stored(True, value.result_number, False)
@@ -115,6 +114,18 @@ class Storing:
             facts["elements_taken"] = ((max(prod(_shape(operand)) for operand in maker.operands),),)
         return _storing(tuple(facts.items()))
 
+    def _users(self, value: Any) -> dict[Any, None]:
+        """The ops in the block of a value that use it, or whose regions do."""
+        if value not in self._users_of:
+            block, found = value.owner.operation.block, dict[Any, None]()
+            for use in value.uses:
+                user = use.owner.operation
+                while user.block != block:
+                    user = user.parent.operation
+                found[user] = None
+            self._users_of[value] = found
+        return self._users_of[value]
+
     def _called(self, user: Any) -> str:
         """What uses a value: the name of an op, or of what it runs as."""
         return (user.results and self._known[user.results[0]].runs_as) or _called(user)
@@ -123,7 +134,7 @@ class Storing:
         """At how many places a value is read for an element of what a loop makes, if it is not stored: ops of
         one shape read it at one place, and each of others at one of its own."""
         shape, type_, found = _shape(value), value.type, defaultdict[Any, set[Any]](set)
-        for user in _users(value):
+        for user in self._users(value):
             for result in user.results:
                 how = self._known[result]
                 here = how.where or result.type == type_ or _shape(result) == shape
@@ -133,17 +144,6 @@ class Storing:
         for loop, ops in found.items():
             self._times[loop, value.owner] = sum(self._times.get((loop, op), 1) for op in ops)
         return max((self._times[loop, value.owner] for loop in found), default=0)
-
-
-def _users(value: Any) -> dict[Any, None]:
-    """The ops in the block of a value that use it, or whose regions do."""
-    block, found = value.owner.operation.block, dict[Any, None]()
-    for use in value.uses:
-        user = use.owner.operation
-        while user.block != block:
-            user = user.parent.operation
-        found[user] = None
-    return found
 
 
 def _shape(value: Any) -> list[int]:

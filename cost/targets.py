@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ShardlogError, closest
-from .machine import machine, names
+from .machine import machine, names, sizes_of
 
 GPUS = Path(__file__).parent / "gpus"
 _NODE = 8  # GPUs
@@ -64,8 +64,7 @@ def read_target(text: str) -> Target:
         written = [f"{platform}:{each}".removesuffix(":") for each in known[platform]]
         hint = closest(f"{platform}:{name}", written) if name else f"there are: {', '.join(written)}"
         raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
-    sizes = shape.split("x")
-    if platform == "tpu" and not all(n.isascii() and n.isdecimal() and int(n) for n in sizes):
+    if platform == "tpu" and not sizes_of(shape):
         hint = f"say how many chips, as in {platform}:{name}:2x4"
         message = f"{shape} is no shape of a slice" if shape else "a slice has a shape"
         raise ShardlogError(message, where=where, hint=hint)

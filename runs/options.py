@@ -20,6 +20,11 @@ TOPOLOGY = "v5e"  # the machine of costs, where none is named
 STRATEGIES = ("basic", "aggressive", "basic-then-aggressive", "op-priority", "user-priority")
 
 
+def machine_of_costs(topology: str | None) -> str:
+    """The machine on which costs are counted: the one that is named, or the usual one."""
+    return TOPOLOGY if topology is None else topology
+
+
 @dataclass(frozen=True)
 class Described:
     """The description of an option for the help of Python and of the command line."""

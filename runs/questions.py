@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..errors import ShardlogError
-from .options import TOPOLOGY
+from .options import machine_of_costs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,7 +132,7 @@ class Questions:
         meshes = result.program.shardings.meshes.meshes
         axes = {name for mesh in meshes for name, _ in mesh.axes}
         devices = max((prod(size for _, size in mesh.axes) for mesh in meshes), default=1)
-        known = machine(TOPOLOGY if topology is None else topology, sorted(axes), devices)
+        known = machine(machine_of_costs(topology), sorted(axes), devices)
         given = Prices() if topology is None else prices(known)
         return Aim(move, given, memory, lambda m: peak_memory(inlined(m), known.allocation), seconds)
 

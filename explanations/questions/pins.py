@@ -15,7 +15,7 @@ from ...cost.machine import machine
 from ...errors import ShardlogError
 from ...importers.annotations import valid_sharding
 from ...program.shardings import Sharding
-from ...runs.options import TOPOLOGY
+from ...runs.options import machine_of_costs
 from ...runs.records.record import Run, Value, in_memory
 from ...runs.table import plural
 from .values import Values
@@ -155,7 +155,7 @@ def pin(run: Run, texts: Sequence[str], topology: str | None) -> Pinned:
         )
         for value, (named, sharding) in given.items()
     )
-    counted = _machine(topology)
+    counted = machine_of_costs(topology)
     return Pinned(counted, pins, _change(before, after, counted))
 
 
@@ -164,23 +164,23 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
     sharded as least moves, or as takes least time on a machine; those that are not are left out."""
     result = in_memory(run)
     program = result.partition(keep_shardings=False, topology=topology)
-    found = []
+    found, counted = [], machine_of_costs(topology)
+    speed = None if topology is None else machine(topology).link.bandwidth
     for named in Values(result.record).find(name):
         value = _computed(result, named)
         if value is None or program.found is None or value not in program.homes:
             continue
         kept = _sharding(result, value)
         bound = result.partition(keep_shardings=False, topology=topology, pins={value: kept})
-        speed = None if topology is None else machine(topology).link.bandwidth
         lost = (
             Other(_dims(program.axes, other), _partial(program.axes, other), more, speed and more / speed)
             for other, more in program.found.others.get(value, ())[:_MOST_OTHERS]
         )
-        change, others = _change(program, bound, _machine(topology)), tuple(lost)
+        change, others = _change(program, bound, counted), tuple(lost)
         found += [
             Chosen(
                 named.name,
-                _machine(topology),
+                counted,
                 "bytes" if topology is None else "time",
                 _dims(program.axes, home),
                 _partial(program.axes, home),
@@ -197,11 +197,6 @@ def is_computed(run: Run, name: str) -> bool:
     """Whether a value of this name is the result of an op: others are as the boundary or a loop has them."""
     result = in_memory(run)
     return any(_computed(result, named) is not None for named in Values(result.record).find(name))
-
-
-def _machine(topology: str | None) -> str:
-    """The machine on which times are counted."""
-    return TOPOLOGY if topology is None else topology
 
 
 # ---- Values -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...cost.cost import Cost, Item
 from ...errors import ShardlogError
-from ...runs.options import TOPOLOGY
+from ...runs.options import machine_of_costs
 
 if TYPE_CHECKING:
     from ...runs.result import Result
@@ -24,7 +24,7 @@ def cost_or_none(run: Result, topology: str | None) -> dict[str, Any] | None:
         kept = run.partition(topology=topology, keep_shardings=True, refuse=False) if topology else run.asked
     except ShardlogError:
         return None
-    machine = topology or TOPOLOGY
+    machine = machine_of_costs(topology)
     told = f"shardlog cost --topology {topology}" if topology else "shardlog cost"
     return {**_page(program.cost(machine)), "kept": kept.cost(machine).seconds, "command": told}
 

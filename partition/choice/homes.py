@@ -282,13 +282,13 @@ class Homes:
                     continue
                 if roles[t] == "operand" and self.kinds[n].shared:
                     self.copies[n].update(dict.fromkeys(layout.complete for layout in layouts))
-                if n not in self.pinned and self.kinds[n].made:
-                    domain = self._domains[self.domain_of[n]]
+                domain = self._domains[self.domain_of[n]]
+                room = most - len(domain)
+                if room > 0 and n not in self.pinned and self.kinds[n].made:
                     new = [(layout,) for layout in layouts if (layout,) not in domain]
-                    room = max(most - len(domain), 0)
                     if len(new) > room:
                         new.sort(key=_summed_as_whole)
-                    if new[:room]:
+                    if new:
                         self.domain_of[n] = self._domains.number((*domain, *new[:room]))
 
     def _share(self) -> None:

@@ -8,6 +8,7 @@ from shardlog.errors import ShardlogError
 
 from ...support import models
 from ...support.mlp import MLP
+from ...support.sums import SUMS
 
 
 def test_a_sum_is_followed_back_to_the_annotation_of_a_weight() -> None:
@@ -114,23 +115,6 @@ func.func @main(%a: tensor<1x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
 def test_what_is_moved_is_named(text: str, expected: set[tuple[str, str]]) -> None:
     program = shardlog.run(text).partition()
     assert {(each.slot, each.value) for each in program.collectives} == expected
-
-
-SUMS = """\
-sdy.mesh @mesh = <["x"=4]>
-#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
-#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
-func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #columns}, %b: tensor<16x8xf32> {sdy.sharding = #rows},
-                %c: tensor<8x16xf32> {sdy.sharding = #columns}, %d: tensor<16x8xf32> {sdy.sharding = #rows})
-    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
-  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
-     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  %1 = stablehlo.dot_general %c, %d, contracting_dims = [1] x [0]
-     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  %2 = stablehlo.subtract %0, %1 : tensor<8x8xf32>
-  return %2 : tensor<8x8xf32>
-}
-"""
 
 
 def test_partial_sums_that_are_handed_on_are_followed_to_where_they_begin() -> None:
