@@ -86,10 +86,6 @@ class Moves:
         pieces, used = self.pieces_of(self.mesh_of(layout, goal)), set(layout.pieces)
         for d, held in enumerate(layout.dims):
             yield from self._cuts(shape, layout, d, ((*held, p) for p in pieces if p not in used))
-        masks = tuple(p for p in goal.partial if p not in used)
-        if masks and (not layout.partial or layout.combine == goal.combine):
-            after = Layout(layout.dims, tuple(sorted((*layout.partial, *masks))), goal.combine)
-            yield Step("mask", masks, after, 0.0)
 
     def cuts_at_once(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
         """Cuts by several pieces that a goal has, where these do not nest: where nothing is padded, they can

@@ -58,7 +58,8 @@ class Planner:
         pieces."""
         key = shape, start, goal, taken
         if (plan := self._plans.get(key)) is None:
-            plan = self._same(shape, start, goal) or self._straight(shape, start, goal)
+            plan = self._masked(shape, start, goal, taken) or self._same(shape, start, goal)
+            plan = plan or self._straight(shape, start, goal)
             plan = self._plans[key] = plan or self._searched(shape, start, goal, taken)
         return plan
 
@@ -163,8 +164,19 @@ class Planner:
             kinds.setdefault((size, self.price("all_gather", (p,)).byte), len(kinds)) for p, size in pieces
         ]
 
+    def _masked(self, shape: Shape, start: Layout, goal: Layout, taken: Taken) -> Plan | None:
+        """The plan to what is to be a sum where devices have the same of it: all but the first of them give
+        what changes no sum, which sends nothing and is done last."""
+        summed = start.partial if start.combine == goal.combine else ()
+        masked = tuple(p for p in goal.partial if p not in summed)
+        if not masked:
+            return None
+        rest = tuple(p for p in goal.partial if p in summed)
+        before = Layout(goal.dims, rest, goal.combine if rest else "")
+        return _joined(self.plan(shape, start, before, taken), Plan.of((Step("mask", masked, goal, 0.0),)))
+
     def _same(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
-        if start == goal or (start.dims == goal.dims and not goal.partial and not start.partial):
+        if start.dims == goal.dims and start.partial == goal.partial:
             return Plan.of(())
         pieces = self.axes.pieces
         if self.moves.several and len({pieces[p].mesh for p in (*start.pieces, *goal.pieces)}) > 1:
@@ -201,8 +213,6 @@ class Planner:
         steps there: the cheapest of these ways, or by the whole."""
         middle = Layout(((),) * len(shape))
         best = _joined(self.plan(shape, start, middle), self.plan(shape, middle, goal))
-        if goal.partial:
-            return best
         left = _ALIKE
         for counts in self._crossings(shape, start, goal):
             held, wanted = self._in_parts(start, counts), self._in_parts(goal, counts)

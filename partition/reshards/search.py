@@ -181,7 +181,4 @@ def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:
         if wanted != layout.dims[d]:
             layout = layout._replace(dims=with_pieces(layout.dims, d, wanted))
             steps.append(Step("slice", wanted, layout, 0.0, d))
-    if layout != goal:
-        masked = tuple(p for p in goal.partial if p not in layout.partial)
-        steps.append(Step("mask", masked, goal, 0.0))
     return Plan.of(steps)
