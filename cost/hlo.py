@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from math import prod
 from typing import NamedTuple
 
 from ..program.elements import bits_of
+from .turns import Computation, turns
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
@@ -72,22 +74,33 @@ def _executed(text: str) -> Iterator[tuple[str, int]]:
         elif name:
             lines[name].append(line)
 
+    @cache
+    def read(name: str) -> Computation:
+        return Computation(lines.get(name, ()))
+
     def of(computation: str, times: int) -> Iterator[tuple[str, int]]:
         for line in lines[computation]:
             yield line, times
-            for called, turns in _calls(line):
-                if called in lines:
-                    yield from of(called, times * turns)
+            for name in _called(line):
+                if name in lines:
+                    yield from of(name, times * _turns(line, computation, read))
 
     return of(entry, 1) if entry else iter(())
 
 
-def _calls(line: str) -> list[tuple[str, int]]:
-    turns = int(found[1]) if (found := _TURNS.search(line)) else 1
+def _called(line: str) -> list[str]:
     branches = re.search(r"branch_computations=\{(.*?)\}", line)
     names = re.findall(r"%?([\w.\-]+)", branches[1]) if branches else []
     names += re.findall(r"(?:true|false)_computation=%?([\w.\-]+)", line)
-    return [(name, turns) for name in (*_CALLED.findall(line), *names)]
+    return [*_CALLED.findall(line), *names]
+
+
+def _turns(line: str, inside: str, read: Callable[[str], Computation]) -> int:
+    """How often an op runs what it calls: as XLA says, or as a loop counts; once where nobody knows."""
+    if found := _TURNS.search(line):
+        return int(found[1])
+    counted = turns(line, read(inside), read) if " while(" in line else None
+    return 1 if counted is None else counted
 
 
 def _sent(line: str) -> Sends | None:

@@ -79,7 +79,18 @@ def _turns(loop: Any) -> int | None:
         return None
     start, end = _constant(loop.operands[counter]), _constant(right, loop)
     step = _step(_returned(body)[counter], counter, body)
-    if start is None or end is None or not step:
+    if start is None or end is None or step is None:
+        return None
+    return trip_count((start, step), (end, 0), direction)
+
+
+def trip_count(left: tuple[int, int], right: tuple[int, int], direction: str) -> int | None:
+    """The turns of a loop that goes on while the left compares so with the right: what each is at first, and
+    what every turn adds. None where neither or both are counters, and where the loop does not end."""
+    (start, step), (end, further) = left, right
+    if further:
+        start, step, end, further, direction = end, further, start, step, _MIRRORED[direction]
+    if further or not step:
         return None
     if direction in ("GT", "GE"):
         start, end, step, direction = -start, -end, -step, _MIRRORED[direction]

@@ -34,6 +34,32 @@ def test_for_tpu() -> None:
 
 
 @pytest.mark.tpu
+def test_turns_of_loops_for_tpu() -> None:
+    scanned = """
+      sdy.mesh @mesh = <["x"=8]>
+      func.func @main(%x: tensor<64x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                      %w: tensor<1024x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+          -> tensor<64x1024xf32> {
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<64x1024xf32> cond {
+          %end = stablehlo.constant dense<5> : tensor<i32>
+          %1 = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %1 : tensor<i1>
+        } do {
+          %one = stablehlo.constant dense<1> : tensor<i32>
+          %1 = stablehlo.add %i, %one : tensor<i32>
+          %2 = stablehlo.dot_general %y, %w, contracting_dims = [1] x [0]
+              : (tensor<64x1024xf32>, tensor<1024x1024xf32>) -> tensor<64x1024xf32>
+          %3 = stablehlo.tanh %2 : tensor<64x1024xf32>
+          stablehlo.return %1, %3 : tensor<i32>, tensor<64x1024xf32>
+        }
+        return %0#1 : tensor<64x1024xf32>
+      }"""
+    kept = shardlog.run(scanned).partition().compile_ahead("tpu:v5e:2x4").collectives
+    assert sum(each.compiled_count for each in kept) == sum(each.count for each in kept) == 5
+
+
+@pytest.mark.tpu
 def test_collective_matmul_for_tpu() -> None:
     sharded = "{{sdy.sharding = #sdy.sharding<@mesh, [{}]>}}"
     rows, columns = (sharded.format(dims) for dims in ('{"x"}, {}', '{}, {"x"}'))
@@ -80,6 +106,36 @@ def test_cycles_of_loops_count_their_turns() -> None:
     loop = f"  %w = f32[8]{{0}} while(%x), condition=%cond, body=%body, {turns}"
     lines = ["%body (p: f32[8]) -> f32[8] {", body, "}", "ENTRY %main () -> f32[8] {", body, loop, "}"]
     assert hlo_cycles("\n".join(lines)) == 4 * 20
+
+
+@pytest.mark.parametrize(
+    ("condition", "start", "step", "turns"),
+    [
+        ("compare(%i, %end), direction=LT", 0, "add(%i, %by)", 3),
+        ("compare(%end, %i), direction=GE", 0, "add(%by, %i)", 4),
+        ("compare(%i, %end), direction=GT", 19, "subtract(%i, %by)", 4),
+        ("compare(%i, %end), direction=NE", 0, "add(%i, %by)", 3),
+        ("compare(%i, %i), direction=LT", 0, "add(%i, %by)", 1),  # nobody knows
+        ("compare(%i, %end), direction=LT", 0, "add(%i, %i)", 1),
+        ("compare(%i, %end), direction=LT", 0, "multiply(%i, %by)", 1),
+    ],
+)
+def test_turns_are_counted_where_xla_does_not_say_them(
+    condition: str, start: int, step: str, turns: int
+) -> None:
+    taken = ["  %p = (s32[]{:T(128)}, f32[8]{0}) parameter(0)"]
+    taken += ["  %i = s32[]{:T(128)} get-tuple-element(%p), index=0"]
+    lines = ["%cond (p: (s32[], f32[8])) -> pred[] {", *taken, "  %end = s32[]{:T(128)} constant(9)"]
+    lines += [f"  ROOT %lt = pred[]{{:T(512)}} {condition}", "}"]
+    lines += ["%body (p: (s32[], f32[8])) -> (s32[], f32[8]) {", *taken, "  %by = s32[] constant(3)"]
+    lines += ["  %x = f32[8]{0} get-tuple-element(%p), index=1", f"  %next = s32[]{{:T(128)}} {step}"]
+    lines += ["  %sum = f32[8]{0} all-reduce(%x), replica_groups={{0,1}}, to_apply=%add"]
+    lines += ["  ROOT %both = (s32[], f32[8]{0}) tuple(%next, /*index=1*/%sum)", "}"]
+    lines += ["ENTRY %main (y: f32[8]) -> (s32[], f32[8]) {", f"  %zero = s32[] constant({start})"]
+    lines += ["  %first = s32[]{:T(128)} copy(%zero)", "  %y = f32[8]{0} parameter(0)"]
+    lines += ["  %given = (s32[], f32[8]{0}) tuple(%first, %y)"]
+    lines += ["  ROOT %loop = (s32[], f32[8]{0}) while(%given), condition=%cond, body=%body", "}"]
+    assert hlo_collectives("\n".join(lines)) == {"all-reduce": (turns, 32 * turns)}
 
 
 def test_collectives_that_start_and_end() -> None:

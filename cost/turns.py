@@ -1,0 +1,105 @@
+"""How many turns the loops of a compiled program take, as their counters say: XLA for TPUs does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..partition.executions import trip_count
+
+_OP = re.compile(r"^ +(ROOT )?%?([\w.\-]+) = .*? ([a-z][\w\-]*)\(([^()]*)\)(.*)$")
+_NAME = re.compile(r"%([\w.\-]+)")
+_SAME = frozenset({"bitcast", "convert", "copy", "copy-done", "copy-start", "reshape"})  # of a counter
+
+
+class _Op(NamedTuple):
+    """What an op does, what it takes, and its attributes."""
+
+    kind: str = ""
+    given: str = ""
+    attributes: str = ""
+
+    @property
+    def operands(self) -> list[str]:
+        return _NAME.findall(self.given)
+
+    def said(self, name: str) -> str:
+        """An attribute of one word."""
+        found = re.search(rf"\b{name}=%?([\w.\-]+)", self.attributes)
+        return found[1] if found else ""
+
+
+_NONE = _Op()
+
+
+class Computation:
+    """The ops of a computation by their names, and the one that it gives."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.ops: dict[str, _Op] = {}
+        self.root = _NONE
+        for line in lines:
+            if found := _OP.match(line):
+                op = self.ops[found[2]] = _Op(*found.groups()[2:])
+                self.root = op if found[1] else self.root
+
+
+class _Sum(NamedTuple):
+    """A number: an element of what a computation is given (None: nothing), and what is added to it."""
+
+    element: int | None
+    plus: int
+
+
+def turns(loop: str, inside: Computation, read: Callable[[str], Computation]) -> int | None:
+    """The turns of a loop, given by the line that has it, the computation in which it stands, and what reads
+    others; None where its condition does not compare a counter with a constant."""
+    (here,) = Computation([loop]).ops.values()
+    condition, body = (read(here.said(name)) for name in ("condition", "body"))
+    first = inside.ops.get(here.operands[0], _NONE)
+    if (condition.root.kind, first.kind, body.root.kind) != ("compare", "tuple", "tuple"):
+        return None
+    sides = list[tuple[int, int]]()  # what each is at first, and what every turn adds
+    for name in condition.root.operands:
+        side = _sum(condition, name)
+        if side is None:
+            return None
+        start, step = side, 0
+        if side.element is not None:
+            begins = _sum(inside, first.operands[side.element])
+            goes_on = _sum(body, body.root.operands[side.element])
+            if begins is None or goes_on is None or goes_on.element != side.element:
+                return None
+            start, step = _Sum(begins.element, begins.plus + side.plus), goes_on.plus
+        if start.element is not None:
+            return None
+        sides.append((start.plus, step))
+    left, right = sides
+    return trip_count(left, right, condition.root.said("direction"))
+
+
+def _sum(computation: Computation, name: str) -> _Sum | None:
+    """What is known of a number that a computation has."""
+    op = computation.ops.get(name)
+    if op is None:
+        return None
+    if op.kind == "constant":
+        return _Sum(None, int(op.given)) if re.fullmatch(r"-?\d+", op.given) else None
+    if op.kind in _SAME:
+        return _sum(computation, op.operands[0])
+    if op.kind == "get-tuple-element":
+        whole, element = computation.ops.get(op.operands[0]), int(op.said("index"))
+        if whole is not None and whole.kind == "tuple":
+            return _sum(computation, whole.operands[element])
+        return _Sum(element, 0) if whole is not None and whole.kind == "parameter" else None
+    if op.kind not in ("add", "subtract"):
+        return None
+    left, right = (_sum(computation, operand) for operand in op.operands)
+    if left is None or right is None:
+        return None
+    if op.kind == "subtract":
+        return _Sum(left.element, left.plus - right.plus) if right.element is None else None
+    if left.element is not None and right.element is not None:
+        return None
+    return _Sum(left.element if right.element is None else right.element, left.plus + right.plus)
