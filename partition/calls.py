@@ -123,14 +123,13 @@ class Unshared:
 
     def found(self, found: Found) -> Found:
         """What was found for the module, of values of that which it was made of: for the first of its copies,
-        where a value has several."""
+        where a value has several. The ways to compute ops are those of the copies, and not in it."""
         if not self.originals:
             return found
-        homes, others, ways = map(self._of_originals, (found.homes, found.others, found.ways))
-        return replace(found, homes=homes, others=others, ways=ways)
-
-    def _of_originals(self, given: Mapping[Any, Any]) -> dict[Any, Any]:
-        return {self.original(value): given[value] for value in reversed(list(given))}
+        originals = {self.original(value): value for value in reversed(list(found.homes))}
+        homes = {value: found.homes[copy] for value, copy in originals.items()}
+        others = {value: found.others[copy] for value, copy in originals.items()}
+        return replace(found, homes=homes, others=others, ways={})
 
     def name(self, purpose: Purpose) -> None:
         """Has the purpose of a collective say an op and values of the module that this one was made of."""

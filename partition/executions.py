@@ -20,6 +20,7 @@ class Executions:
         self._main = main_function(symbols(module, "func.func"))
         self._functions: dict[str, int | None] = {}
         self._turns: dict[Any, int | None] = {}
+        self._blocks: dict[Any, int | None] = {}
 
     @cached_property
     def _callers(self) -> dict[str, list[Any]]:
@@ -34,18 +35,21 @@ class Executions:
 
     def of(self, op: Any) -> int | None:
         """How often an op runs; None where the trip count of a loop around it is unknown."""
-        count, inner = 1, op.operation
-        while True:
-            outer = inner.parent.operation
-            if outer.name == "func.func":
-                calls = self._called(ir.StringAttr(outer.attributes["sym_name"]).value)
-                return None if calls is None else count * calls
-            if lowerings().get(outer.name) == "loop":
-                turns = self.turns(outer)
-                if turns is None:
-                    return None
-                count *= turns + (inner.block == outer.regions[0].blocks[0])  # asked once more at the end
-            inner = outer
+        block = op.operation.block
+        if block not in self._blocks:
+            self._blocks[block] = self._inside(block)
+        return self._blocks[block]
+
+    def _inside(self, block: Any) -> int | None:
+        """How often the ops of a block run."""
+        outer = block.owner.operation
+        if outer.name == "func.func":
+            return self._called(ir.StringAttr(outer.attributes["sym_name"]).value)
+        count = self.of(outer)
+        if count is None or lowerings().get(outer.name) != "loop":
+            return count
+        turns = self.turns(outer)  # the condition is asked once more at the end
+        return None if turns is None else count * (turns + (block == outer.regions[0].blocks[0]))
 
     def _called(self, name: str) -> int | None:
         if name == self._main:

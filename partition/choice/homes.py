@@ -228,15 +228,18 @@ class Homes:
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * self.size[:, None]  # in bytes, however late
         homes, others = {}, {}
-        for value, n in zip(self.values, self.of.tolist(), strict=True):
-            home = domains[n][best[n]][0]
-            if home != domains[n][0][0]:
-                homes[value] = home
+        changed: dict[int, tuple[tuple[Layout, float], ...]] = {}
+        for n, domain in enumerate(domains):
+            home = domain[best[n]][0]
+            if home != domain[0][0]:
                 rest: dict[Layout, float] = {}
-                for i, (other, *_) in enumerate(domains[n]):
+                for (other, *_), price in zip(domain, more[n].tolist(), strict=False):
                     if other != home:
-                        rest[other] = min(rest.get(other, inf), float(more[n, i]))
-                others[value] = tuple(sorted(rest.items(), key=lambda pair: pair[1]))
+                        rest[other] = min(rest.get(other, inf), price)
+                changed[n] = tuple(sorted(rest.items(), key=lambda pair: pair[1]))
+        for value, n in zip(self.values, self.of.tolist(), strict=True):
+            if n in changed:
+                homes[value], others[value] = domains[n][best[n]][0], changed[n]
         taken = [total.taken(n, best) for n in range(len(terms))]
         return Found(homes, least, lowest, others, self._taken(taken))
 
