@@ -101,7 +101,8 @@ class Chooser:
         self._shared = shared  # what choices start from: in the facts of each, for proofs
         self._choices: dict[Any, Choice] = planner.kept.choices
         self._work: dict[Any, float] = {}
-        self._ways: dict[Any, tuple[list[Way], int]] = planner.kept.ways
+        self._ways: dict[Any, list[Way]] = planner.kept.ways
+        self._parts_if_stays: dict[Any, int] = planner.kept.parts_if_stays
         self._alike: dict[Any, int] = planner.kept.alike
         self._facts_of: dict[Knowledge, tuple[int, dict[str, Rows]]] = {}
 
@@ -132,21 +133,20 @@ class Chooser:
     ) -> tuple[Choice, float]:
         """The choice, of those with spare axes if something ``moves``, and its price with what each
         collective costs besides its bytes. What there is ``also`` is taken."""
-        ways, parts_if_stays = self.ways(known, held, moves)
+        ways = self.ways(known, held, moves)
         if also is not None and also not in ways:
             ways = [*ways, also]
         candidates = [self._candidate(known, held, free, way) for way in ways]
         counts = [count for _, count in candidates]
-        found = self._cheapest(known, [c for c, _ in candidates], counts, parts_if_stays)
+        found = self._cheapest(known, held, [c for c, _ in candidates], counts)
         if also is not None:
             found = replace(found, taken=next(c for c in found.candidates if c.factors == also))
         number = found.candidates.index(found.taken)
         return found, found.costs[number] + self.planner.prices.once * counts[number]
 
-    def ways(self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False) -> tuple[list[Way], int]:
-        """The ways to compute an op whose slots have these layouts: the pieces that each factor is split
-        on. And in how many parts it would be computed if every tensor stayed as it is. With ``moves``, as
-        something must be sent, also the ways on axes that are to spare."""
+    def ways(self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False) -> list[Way]:
+        """The ways to compute an op whose slots have these layouts: the pieces that each factor is split on.
+        With ``moves``, as something must be sent, also the ways on axes that are to spare."""
         number, facts = self._splitting(known)
         if not moves:  # what is handed on as a sum to be made is whole to ops that do not
             passing = known.passing
@@ -157,6 +157,18 @@ class Chooser:
         if key not in self._ways:
             self._ways[key] = self._find_ways(known, facts, held, moves)
         return self._ways[key]
+
+    def parts_if_stays(self, known: Knowledge, held: tuple[Layout, ...]) -> int:
+        """In how many parts an op would be computed if every tensor stayed as it is."""
+        number, facts = self._splitting(known)
+        key = number, held
+        if key not in self._parts_if_stays:
+            sharded = _sharded(held)
+            found = (
+                self._candidates.solve({**facts, "sharded": sharded}, ["stays"])["stays"] if sharded else []
+            )
+            self._parts_if_stays[key] = self.axes.product(piece for _, _, piece in found)
+        return self._parts_if_stays[key]
 
     def computed_as(self, known: Knowledge) -> int:
         """A number that is the same for ops that can be computed in the same ways."""
@@ -177,13 +189,8 @@ class Chooser:
 
     def _find_ways(
         self, known: Knowledge, about: Mapping[str, Rows], held: tuple[Layout, ...], moves: bool
-    ) -> tuple[list[Way], int]:
-        sharded = [
-            (t, d, position, piece)
-            for t, layout in enumerate(held)
-            for d, pieces in enumerate(layout.dims)
-            for position, piece in enumerate(pieces)
-        ]
+    ) -> list[Way]:
+        sharded = _sharded(held)
         held_partial = [
             (t, position, piece)
             for t, layout in enumerate(held)
@@ -191,19 +198,18 @@ class Chooser:
             for position, piece in enumerate(layout.partial)
         ]
         if not ((sharded and (known.splits or known.picks)) or (held_partial and known.passes)):
-            return [()], 1
+            return [()]
         facts = {
             **about,
             "sharded": sharded,
             "held_partial": held_partial,
             "moves": [()] if moves else [],
         }
-        found = self._candidates.solve(facts)
+        found = self._candidates.solve(facts, ["option_axis", "candidate"])
         axes: dict[tuple[int, int], Pieces] = {}
         for factor, option, _, piece in found["option_axis"]:
             axes[factor, option] = (*axes.get((factor, option), ()), piece)
-        ways = list(dict.fromkeys(_factors(choice, axes) for (choice,) in found["candidate"])) or [()]
-        return ways, self.axes.product(piece for _, _, piece in found["stays"])
+        return list(dict.fromkeys(_factors(choice, axes) for (choice,) in found["candidate"])) or [()]
 
     def layouts(
         self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], factors: Way
@@ -318,7 +324,7 @@ class Chooser:
     ) -> npt.NDArray[np.float64]:
         """The price of work in bytes, for each way to compute an op where all ops are chosen together: of a
         product, and with a machine of every op, all of it, and else what is redundant."""
-        facts = self._facts(known, ways, self.ways(known, held)[1])
+        facts = self._facts(known, ways, self.parts_if_stays(known, held))
         found: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
         return np.asarray([found[n] for n in range(len(ways))])
 
@@ -354,12 +360,16 @@ class Chooser:
         return tuple(sorted(chain.from_iterable(pieces)))
 
     def _cheapest(
-        self, known: Knowledge, candidates: list[Candidate], counts: list[int], parts_if_stays: int
+        self,
+        known: Knowledge,
+        held: tuple[Layout, ...],
+        candidates: list[Candidate],
+        counts: list[int],
     ) -> Choice:
         if len(candidates) == 1:
             return Choice(candidates[0], tuple(candidates), (sum(candidates[0].sends),))
-        numbers = range(len(candidates))
-        facts = self._facts(known, [candidate.factors for candidate in candidates], parts_if_stays)
+        numbers, ways = range(len(candidates)), [candidate.factors for candidate in candidates]
+        facts = self._facts(known, ways, self.parts_if_stays(known, held))
         facts["sends"] = [(n, t, cost) for n in numbers for t, cost in enumerate(candidates[n].sends)]
         facts["collectives"] = [(n, counts[n]) for n in numbers]
         found = self._choice.solve(facts, ["costs", "cheapest"])
@@ -382,6 +392,16 @@ class Chooser:
             "touched": [(float(known.touched),)],
             "multiplied": [] if known.multiplications is None else [(float(known.multiplications),)],
         }
+
+
+def _sharded(held: Sequence[Layout]) -> list[tuple[int, int, int, int]]:
+    """The pieces that dimensions of slots are split on, as the rules take them."""
+    return [
+        (t, d, position, piece)
+        for t, layout in enumerate(held)
+        for d, pieces in enumerate(layout.dims)
+        for position, piece in enumerate(pieces)
+    ]
 
 
 def _factors(choice: Any, axes: Mapping[tuple[int, int], Pieces]) -> Way:

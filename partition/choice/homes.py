@@ -335,12 +335,12 @@ class Homes:
         key = self._kind[number], self._around(number)
         if key not in self._ways:
             spot = self.spots[number]
-            found = dict.fromkeys(self.chooser.ways(spot.known, spot.held)[0])
+            found = dict.fromkeys(self.chooser.ways(spot.known, spot.held))
             for t, domain in enumerate(key[1]):
                 for home in self._domains.homes(domain):
                     found.update(self._ways_with(number, t, home))
             if any(self.chooser.choose(spot.known, spot.held, spot.free).taken.sends):
-                found.update(dict.fromkeys(self.chooser.ways(spot.known, spot.held, True)[0]))
+                found.update(dict.fromkeys(self.chooser.ways(spot.known, spot.held, True)))
             self._ways[key] = tuple(found)[:_MOST_WAYS]
         return self._ways[key]
 
@@ -350,7 +350,7 @@ class Homes:
         if key not in self._ways_held:
             spot = self.spots[number]
             held = *spot.held[:t], self._domains.layout(home), *spot.held[t + 1 :]
-            self._ways_held[key] = dict.fromkeys(self.chooser.ways(spot.known, held)[0])
+            self._ways_held[key] = dict.fromkeys(self.chooser.ways(spot.known, held))
         return self._ways_held[key]
 
     def _layouts_by(self, number: int, way: Way) -> list[Layout]:

@@ -32,6 +32,7 @@ class Kept:
     searches: dict[tuple[Shape, Pieces], Search] = field(default_factory=dict)
     choices: dict[Any, Any] = field(default_factory=dict)
     ways: dict[Any, Any] = field(default_factory=dict)
+    parts_if_stays: dict[Any, int] = field(default_factory=dict)
     alike: dict[Any, int] = field(default_factory=dict)
 
 
