@@ -30,11 +30,12 @@ from ..program.elements import bits_of, dtype_of, size_of
 from ..program.mlir.modules import children, ops_in
 from ..rulebook.book import lowerings
 from .building import PAIRS, dense, disjoint, element_of, pairs_of
-from .neutral import zero
+from .neutral import neutral, zero
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
 NUMBER = "shardlog.number"  # the attribute of a collective that says which one of a program it is
 _OWN = frozenset({"channel_handle", NUMBER})  # attributes of a collective that say nothing of what it does
+_LANES = 128  # elements in a row of a tile of a TPU's memory
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
 _HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
     f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")
@@ -61,6 +62,64 @@ def send_rows(module: ir.Module) -> None:
             if len(op.operands) == 1 and _lies_apart(op):
                 _combine([op], op)
                 op.erase()
+
+
+def suit_tiles(module: ir.Module) -> None:
+    """Writes what XLA for TPUs would send twice, or does not know, as what it sends once: gathers of vectors
+    that fill no tiles as those of rows, and scattered sums of numbers in two parts as exchanges and sums."""
+    with module.context, ir.Location.unknown():
+        for op in [each.operation for each in ops_in(module)]:
+            if len(op.operands) == 1 and op.name == "stablehlo.all_gather" and _is_loose(op):
+                _gather_row(op)
+            elif len(op.operands) == 1 and op.name == "stablehlo.reduce_scatter" and _has_two_parts(op):
+                _exchange_and_combine(op)
+
+
+def _is_loose(gather: Any) -> bool:
+    """Whether parts that are gathered one behind the other are vectors that end inside of a row of a tile."""
+    shape = _shape(gather.operands[0])
+    behind = prod(shape[: _dimension(gather, _FROM_EACH[gather.name])]) == 1
+    return behind and prod(shape) == max(shape, default=1) > 1 and prod(shape) % _LANES != 0
+
+
+def _gather_row(op: Any) -> None:
+    """Writes a gather of a vector as that of a row. The barrier keeps XLA from taking it for one again."""
+    write, value = _Writer(op, op.location), op.operands[0]
+    row = write.reshaped(value, [1, prod(_shape(value))])
+    row = write.one("stablehlo.optimization_barrier", [row], row.type, {})
+    attributes = {a: _integer(0) if a in _DIMENSIONS else v for a, v in op.attributes.items()}
+    made = write.one(op.name, [row], write.type([_count(op), *_shape(row)[1:]], row), attributes)
+    op.results[0].replace_all_uses_with(write.reshaped(made, _shape(op.results[0])))
+    op.erase()
+
+
+def _has_two_parts(op: Any) -> bool:
+    """Whether elements are complex, or so wide that TPUs have them as two numbers."""
+    element = element_of(op.operands[0])
+    return isinstance(element, ir.ComplexType | ir.F64Type)
+
+
+def _exchange_and_combine(op: Any) -> None:
+    """Writes a reduce-scatter as an all-to-all, and what combines the parts that a device gets."""
+    write, value = _Writer(op, op.location), op.operands[0]
+    d, n, shape = _dimension(op, _TO_EACH[op.name]), _count(op), _shape(value)
+    along = {"split_dimension": _integer(d), "concat_dimension": _integer(d), "split_count": _integer(n)}
+    kept = {a: op.attributes[a] for a in ("channel_handle", "replica_groups") if a in op.attributes}
+    parts = write.one("stablehlo.all_to_all", [value], value.type, along | kept)
+    parts = write.reshaped(parts, [*shape[:d], n, shape[d] // n, *shape[d + 1 :]])
+    start = write.neutral(children(op)[0].name, element_of(value))
+    made = ir.Operation.create(
+        "stablehlo.reduce",
+        results=[op.results[0].type],
+        operands=[parts, start],
+        attributes={"dimensions": ir.DenseI64ArrayAttr.get([d])},
+        regions=1,
+        loc=op.location,
+        ip=ir.InsertionPoint(op),
+    )
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    op.results[0].replace_all_uses_with(made.results[0])
+    op.erase()
 
 
 def _lies_apart(op: Any) -> bool:
@@ -503,24 +562,24 @@ class _Writer:
         if element_of(value) == element:
             return value
         type_ = ir.RankedTensorType.get(_shape(value), element)
-        return self._one("stablehlo.bitcast_convert", [value], type_, {})
+        return self.one("stablehlo.bitcast_convert", [value], type_, {})
 
     def reshaped(self, value: Any, shape: Sequence[int]) -> Any:
         same = _shape(value) == list(shape)
-        return value if same else self._one("stablehlo.reshape", [value], self.type(shape, value), {})
+        return value if same else self.one("stablehlo.reshape", [value], self.type(shape, value), {})
 
     def transposed(self, value: Any, order: Sequence[int]) -> Any:
         if list(order) == list(range(len(order))):
             return value
         shape, given = _shape(value), {"permutation": ir.DenseI64ArrayAttr.get(list(order))}
-        return self._one("stablehlo.transpose", [value], self.type([shape[d] for d in order], value), given)
+        return self.one("stablehlo.transpose", [value], self.type([shape[d] for d in order], value), given)
 
     def concatenated(self, values: Sequence[Any]) -> Any:
         if len(values) == 1:
             return values[0]
         width = sum(_shape(value)[1] for value in values)
         made = self.type([_shape(values[0])[0], width], values[0])
-        return self._one("stablehlo.concatenate", list(values), made, {"dimension": _integer(1)})
+        return self.one("stablehlo.concatenate", list(values), made, {"dimension": _integer(1)})
 
     def columns(self, value: Any, start: int, end: int) -> Any:
         rows, width = _shape(value)
@@ -531,7 +590,7 @@ class _Writer:
             "limit_indices": ir.DenseI64ArrayAttr.get([rows, end]),
             "strides": ir.DenseI64ArrayAttr.get([1, 1]),
         }
-        return self._one("stablehlo.slice", [value], self.type([rows, end - start], value), given)
+        return self.one("stablehlo.slice", [value], self.type([rows, end - start], value), given)
 
     def where(self, listed: npt.NDArray[np.bool_], device: str, value: Any, other: Any) -> Any:
         """A value on the devices that are listed, and another one elsewhere. ``device`` is the op that gives
@@ -540,21 +599,29 @@ class _Writer:
         scalar = ir.RankedTensorType.get([], i32)
         table = dense(listed.astype(np.int32))
         unsigned = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
-        place = self._one("stablehlo.convert", [self._one(device, [], unsigned, {})], scalar, {})
-        held = self._one("stablehlo.constant", [], table.type, {"value": table})
+        place = self.one("stablehlo.convert", [self.one(device, [], unsigned, {})], scalar, {})
+        held = self.one("stablehlo.constant", [], table.type, {"value": table})
         one = {"slice_sizes": ir.DenseI64ArrayAttr.get([1])}
-        found = self._one("stablehlo.dynamic_slice", [held, place], ir.RankedTensorType.get([1], i32), one)
+        found = self.one("stablehlo.dynamic_slice", [held, place], ir.RankedTensorType.get([1], i32), one)
         answer = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
-        here = self._one(
-            "stablehlo.convert", [self._one("stablehlo.reshape", [found], scalar, {})], answer, {}
-        )
-        return self._one("stablehlo.select", [here, value, other], value.type, {})
+        here = self.one("stablehlo.convert", [self.one("stablehlo.reshape", [found], scalar, {})], answer, {})
+        return self.one("stablehlo.select", [here, value, other], value.type, {})
 
     def zeros(self, type_: Any) -> Any:
-        value = ir.Attribute.parse(f"dense<{zero(type_.element_type)}> : {type_}")
-        return self._one("stablehlo.constant", [], type_, {"value": value})
+        return self.constant(zero(type_.element_type), type_)
 
-    def _one(self, name: str, operands: list[Any], type_: Any, attributes: dict[str, Any]) -> Any:
+    def neutral(self, combine: str, element: Any) -> Any:
+        type_ = ir.RankedTensorType.get([], element)
+        if not isinstance(element, ir.ComplexType):
+            return self.constant(neutral(combine, element), type_)
+        real = ir.RankedTensorType.get([], ir.ComplexType(element).element_type)
+        return self.one("stablehlo.convert", [self.constant(neutral(combine, element), real)], type_, {})
+
+    def constant(self, number: str, type_: Any) -> Any:
+        value = ir.Attribute.parse(f"dense<{number}> : {type_}")
+        return self.one("stablehlo.constant", [], type_, {"value": value})
+
+    def one(self, name: str, operands: list[Any], type_: Any, attributes: dict[str, Any]) -> Any:
         ip = ir.InsertionPoint(self.before)
         made = ir.Operation.create(name, [type_], operands, attributes, loc=self.loc, ip=ip)
         return made.results[0]

@@ -21,7 +21,7 @@ from .calls import Unshared, put_in_place_of_calls, unshared
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
 from .collective_matmul import Window, write
-from .combining import combine, permute_at_once, send_rows
+from .combining import combine, permute_at_once, send_rows, suit_tiles
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes, Layout
@@ -66,11 +66,14 @@ class DeviceProgram:
 
     def module_for(self, platform: str) -> ir.Module:
         """The module as it is compiled for "cpu", "tpu" or others: XLA for accelerators combines collectives
-        itself, without putting side by side what they send, and that for CPUs copies what it need not."""
+        itself, without putting side by side what they send; that for CPUs copies what it need not, and that
+        for TPUs sends some of it twice."""
         if platform == "cpu":
             return self._for_cpus
         made, windows = self._with_windows()
         self._permute_at_once(made, windows)
+        if platform == "tpu":
+            suit_tiles(made)
         return made
 
     @cached_property

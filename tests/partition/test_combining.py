@@ -275,3 +275,60 @@ def test_columns_are_sent_as_rows_by_cpus() -> None:
     got = program.compile()(a, b, c)
     np.testing.assert_array_equal(got[0], a @ b)
     np.testing.assert_array_equal(got[1], -c)
+
+
+VECTORS = """\
+sdy.mesh @mesh = <["x"=4]>
+#columns = #sdy.sharding<@mesh, [{}, {"x"}]>
+func.func @main(%a: tensor<8x512xTYPE> {sdy.sharding = #columns},
+                %b: tensor<512xTYPE> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},
+                %c: tensor<SIZExTYPE> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<8xTYPE> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},
+        tensor<SIZExTYPE> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x512xTYPE>, tensor<512xTYPE>) -> tensor<8xTYPE>
+  %1 = stablehlo.negate %c : tensor<SIZExTYPE>
+  return %0, %1 : tensor<8xTYPE>, tensor<SIZExTYPE>
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("type_", "size", "row", "sums"),
+    [
+        ("f32", 40, True, "reduce_scatter"),
+        ("f32", 512, False, "reduce_scatter"),
+        ("complex<f32>", 40, True, "all_to_all"),
+        ("f64", 40, True, "all_to_all"),
+    ],
+)
+def test_what_is_sent_suits_tiles_of_tpus(
+    type_: str, size: int, row: bool, sums: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dtype = {"f32": np.float32, "f64": np.float64}.get(type_, np.complex64)
+    text = VECTORS.replace("TYPE", type_).replace("SIZE", str(size))
+    program = shardlog.run(text).partition(keep_shardings=True)
+    assert sorted(c.kind for c in program.collectives) == ["all-gather", "reduce-scatter"]
+    assert sorted(written(program)) == ["all_gather", "reduce_scatter"]
+    assert sorted(written(program, "tpu")) == sorted(["all_gather", sums])
+    as_written = DeviceProgram.module_for
+    module = program.module_for("tpu")
+    with module.context:
+        (gather,) = (op.operation for op in ops_in(module) if op.operation.name == "stablehlo.all_gather")
+        assert list(ir.RankedTensorType(gather.results[0].type).shape) == ([4, size // 4] if row else [size])
+    # Elsewhere it gives the same.
+    monkeypatch.setattr(DeviceProgram, "module_for", lambda self, platform: as_written(self, "tpu"))
+    rng, shapes = np.random.default_rng(0), ((8, 512), (512,), (size,))
+    with jax.enable_x64(type_ == "f64"):
+        a, b, c = (rng.integers(-9, 9, shape).astype(dtype) for shape in shapes)
+        got = program.compile()(a, b, c)
+        np.testing.assert_array_equal(got[0], a @ b)
+        np.testing.assert_array_equal(got[1], -c)
+
+
+@pytest.mark.tpu
+@pytest.mark.parametrize("type_", ["f32", "complex<f32>", "f64"])
+def test_tpus_gather_vectors_and_scatter_sums_of_all_types(type_: str) -> None:
+    text = VECTORS.replace("TYPE", type_).replace("SIZE", "40")
+    program = shardlog.run(text).partition(keep_shardings=True)
+    kept = {each.kind: each for each in program.compile_ahead("tpu:v5e:2x4").collectives}
+    assert kept["all-gather"].compiled_bytes == kept["all-gather"].bytes
