@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
-from ..program.elements import size_of
 from ..program.signature import Told, describe
 from ..rulebook.shipped import shipped
 from .storing import Storing, used_once
@@ -87,7 +86,7 @@ class Layouts:
 
     def size(self, value: Any) -> int:
         """The bytes of a value as it lies in memory."""
-        return size_of(str(value.type)) * self.form(value).wide
+        return self.storing.allocation.size(str(value.type)) * self.form(value).wide
 
     def replaced(self, value: Any) -> Iterator[Any]:
         """The values of which one may be written over by what an op makes, if it has its size and is not read
@@ -110,7 +109,7 @@ class Layouts:
                 continue  # as it is wanted
             dims = has.dims if any_order else wanted.dims
             if has != (dims, wanted.wide) or (has.dims and value != operand) or known.pieces > 1:
-                yield value, size_of(str(value.type)) * wanted.wide
+                yield value, self.storing.allocation.size(str(value.type)) * wanted.wide
 
 
 @cache

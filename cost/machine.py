@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ShardlogError, closest
+from ..program.elements import size_of
+from .tiles import tiled_size
 
 MACHINES = Path(__file__).parent / "machines"
 _FUSES = 4.0  # by what XLA expects the ops of a train step to take on a TPU
@@ -59,12 +61,19 @@ class Allocation:
     """How the compiler of a machine allocates memory. ``platform`` is its name in rules, such as "cpu".
     Pieces of memory begin at multiples of ``alignment`` bytes; several values that belong together have an
     ``address`` each, of so many bytes. ``breadth_first``: ops run as soon as they can, instead of in the
-    order of the program."""
+    order of the program. Where a row of a tile has several ``lanes``, and a tile ``sublanes``, tensors take
+    whole tiles."""
 
     platform: str = ""
     alignment: int = 1
     address: int = 0
     breadth_first: bool = False
+    lanes: int = 1
+    sublanes: int = 1
+
+    def size(self, type_: str) -> int:
+        """The bytes of a tensor of a type."""
+        return tiled_size(type_, self.lanes, self.sublanes) if self.lanes > 1 else size_of(type_)
 
     def room(self, size: int) -> int:
         """The bytes that a piece of so many takes before the next one begins."""
@@ -175,7 +184,7 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
 
 _FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses")
 _KEYS = (*_FIGURES, "peaks", "links", "network", "torus", "allocation")
-_OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first")
+_OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first", "lanes", "sublanes")
 _OF_LINKS = ("bandwidth", "latency", "ring")
 _LEAST, _MOST = 1e-30, 1e30  # of numbers, so that what is computed of them is finite
 
@@ -308,6 +317,7 @@ def _allocation(given: _Table) -> Allocation:
         table.count("alignment", "bytes"),
         table.count("address", "bytes", zero=True),
         table.flag("breadth_first", otherwise=False),
+        *(table.count(key) if key in table.entries else 1 for key in ("lanes", "sublanes")),
     )
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.elements import size_of
 from ..program.mlir.modules import boundary_attributes, main_function, symbols
 from ..rulebook.book import lowerings
 from .layouts import Layouts
@@ -54,7 +53,7 @@ def peak(module: ir.Module, allocation: Allocation) -> Peak:
     if body.operation.name == "sdy.manual_computation":  # the parts of the arguments are in its block
         block = body.regions[0].blocks[0]
     *_, end = block.operations
-    taken, given = list(map(_size, block.arguments)), list(map(_size, end.operands))
+    taken, given = ([_size(v, allocation) for v in values] for values in (block.arguments, end.operands))
     donated = Counter(
         size for size, entry in zip(taken, entries, strict=True) if any(label in entry for label in _DONATED)
     )
@@ -190,25 +189,26 @@ def _beside(block: Any, layouts: Layouts) -> int:
         given = {storing.memory_of(value) for value in order.operations[-1].operands}
         lives = [life for life in lives if given.isdisjoint(life.values)]
     whole, _ = _peak(order, lives, layouts)
-    return max(whole - sum(storing.allocation.room(_size(value)) for value in block.arguments), 0)
+    allocation = storing.allocation
+    return max(whole - sum(allocation.room(_size(value, allocation)) for value in block.arguments), 0)
 
 
 def _lives(order: Order, layouts: Layouts, kept: Collection[Any] = ()) -> list[_Life]:
     """The memory that values of a block have, and copies of them; its arguments too, unless they are ``kept``
     throughout."""
-    storing = layouts.storing
+    storing, allocation = layouts.storing, layouts.storing.allocation
     copied = {op: dict(layouts.copied(op)) for op in order.operations}
     last = _last_reads(order, layouts, copied)
     found: dict[Any, _Life] = {}
     copies, kept = list[_Life](), set(kept)
     for argument in order.block.arguments:
         if argument not in kept:
-            found[argument] = _Life(_size(argument), -1, max(last[argument], 0), None, [argument])
+            found[argument] = _Life(_size(argument, allocation), -1, max(last[argument], 0), None, [argument])
     dying = Counter((life.end, life.size) for life in found.values())
     for n, op in enumerate(order.operations):
         time, known = 2 * n + 1, layouts.of(op)
-        first = 0 if storing.allocation.breadth_first else time - 1  # when arguments are copied
-        here, spent = _copies(op, (first, time), copied[op], known.pieces), list[_Life]()
+        first = 0 if allocation.breadth_first else time - 1  # when arguments are copied
+        here, spent = _copies(op, (first, time), copied[op], known.pieces, allocation), list[_Life]()
         copies += here
         dying.update((life.end, life.size) for life in here)
         for value in op.results:
@@ -258,7 +258,9 @@ def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any
     return last | {argument: read(argument, -1) for argument in order.block.arguments}
 
 
-def _copies(op: Any, times: tuple[int, int], copied: Mapping[Any, int], pieces: int) -> list[_Life]:
+def _copies(
+    op: Any, times: tuple[int, int], copied: Mapping[Any, int], pieces: int, allocation: Allocation
+) -> list[_Life]:
     """The memory of what an op copies, arguments at the first of two times, before it runs at the second; of
     one that takes and gives pieces also that of those that it gives, until they are put together."""
     first, time = times
@@ -266,9 +268,9 @@ def _copies(op: Any, times: tuple[int, int], copied: Mapping[Any, int], pieces: 
         starts = [first if isinstance(value.owner, ir.Block) else time - 1 for value in copied]
         return [_Life(size, at, time, op, []) for at, size in zip(starts, copied.values(), strict=True)]
     taken = [_Life(size // pieces, time - 1, time - 1, op, []) for size in copied.values()]
-    given = [_Life(_size(value) // pieces, time - 1, time, op, []) for value in op.results]
+    given = [_Life(_size(value, allocation) // pieces, time - 1, time, op, []) for value in op.results]
     return [replace(life) for life in taken + given for _ in range(pieces)]
 
 
-def _size(value: Any) -> int:
-    return size_of(str(value.type))
+def _size(value: Any, allocation: Allocation) -> int:
+    return allocation.size(str(value.type))

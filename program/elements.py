@@ -36,6 +36,12 @@ def size_of(type_: str) -> int:
     return prod(map(int, match[1].split("x")[:-1])) * -(-bits_of(match[2]) // 8)
 
 
+def shape_of_text(type_: str) -> tuple[int, ...]:
+    """The sizes of the dimensions of a tensor of static shape, as its type says them."""
+    match = _TENSOR.fullmatch(type_)
+    return tuple(map(int, match[1].split("x")[:-1])) if match else ()
+
+
 def bytes_text(n: int) -> str:
     """A number of bytes in the largest unit that it reaches: ``1.5 MiB``."""
     unit = min((n.bit_length() - 1) // 10, len(UNITS) - 1) if n else 0

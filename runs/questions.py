@@ -124,7 +124,7 @@ class Questions:
         """The aim of a partitioned program on a machine, and within bounds."""
         from ..cost.exchange import prices
         from ..cost.inlining import inlined
-        from ..cost.machine import machine
+        from ..cost.machine import Allocation, machine
         from ..cost.memory import peak_memory
         from ..partition.improving import Aim
         from ..partition.reshards.prices import Prices
@@ -133,8 +133,10 @@ class Questions:
         axes = {name for mesh in meshes for name, _ in mesh.axes}
         devices = max((prod(size for _, size in mesh.axes) for mesh in meshes), default=1)
         known = machine(machine_of_costs(topology), sorted(axes), devices)
-        given = Prices() if topology is None else prices(known)
-        return Aim(move, given, memory, lambda m: peak_memory(inlined(m), known.allocation), seconds)
+        given, allocation = Prices(), Allocation()
+        if topology is not None:
+            given, allocation = prices(known), known.allocation
+        return Aim(move, given, memory, lambda m: peak_memory(inlined(m), allocation), seconds)
 
     def windows_of(self, program: Partitioned, topology: str | None) -> list[tuple[Window, Beside]]:
         """The collectives of a partitioned program that go on beside products on a machine."""

@@ -154,7 +154,7 @@ func.func @main(%x: tensor<1024xf32>) -> (tensor<1024xf32>, tensor<f32>) {
   return %1, %2 : tensor<1024xf32>, tensor<f32>
 }
 """
-    peaks = [shardlog.run(twice.replace("{op}", op)).partition().cost("v5e").peak for op in ("abs", "tanh")]
+    peaks = [shardlog.run(twice.replace("{op}", op)).partition().cost("h100").peak for op in ("abs", "tanh")]
     assert peaks == [2 * 4096 + 4, 3 * 4096 + 4]
 
 
@@ -167,7 +167,7 @@ func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<8x8xf32> {
   return %1 : tensor<8x8xf32>
 }
 """
-    assert shardlog.run(product).partition().cost("v5e").peak == 4 * (2 * 8 * 16 + 8 * 8)
+    assert shardlog.run(product).partition().cost("h100").peak == 4 * (2 * 8 * 16 + 8 * 8)
 
 
 def test_a_convolution_multiplies_by_its_window() -> None:

@@ -11,7 +11,12 @@ import jax.numpy as jnp
 import pytest
 import shardlog
 from jax import lax
+from shardlog.cost.inlining import inlined
+from shardlog.cost.machine import machine
+from shardlog.cost.memory import peak as peak_of
+from shardlog.program.elements import size_of
 
+from ..support import models
 from ..support.programs import array
 
 KIB = 1024
@@ -26,7 +31,7 @@ def figures(function: Callable[..., Any], *arguments: Any) -> tuple[int, int]:
     return program.cost("cpu").peak - ends, said.temp_size_in_bytes
 
 
-def peak(text: str, topology: str = "v5e") -> float:
+def peak(text: str, topology: str = "h100") -> float:
     """The peak memory of a module, in KiB."""
     found: int = shardlog.run(text).partition().cost(topology).peak
     return found / KIB
@@ -202,3 +207,38 @@ func.func @main(%p: tensor<i1>, %x: tensor<16x16xf32>) -> tensor<16x16xf32> {
 }
 """  # noqa: E501
     assert peak(branches) == pytest.approx(3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("type_", "size"),
+    [
+        ("f32", 512),
+        ("16xf32", 512),
+        ("156xf32", 1024),
+        ("4100xf32", 5 * 4096),
+        ("4xi1", 512),
+        ("0x2xf32", 0),
+        ("8x128xf32", 4096),
+        ("3x2x16xf32", 3 * 1024),
+        ("3x5x16xf32", 5 * 4 * 512),  # rows of 5, each of 3 by 16
+        ("16x8xf32", 4096),  # of 8 rows
+        ("2x12x1x8xf32", 2 * 4096),
+        ("8x2xbf16", 512),
+        ("32x64xi1", 4096),
+        ("4x4xcomplex<f32>", 2 * 2048),
+    ],
+)
+def test_tensors_take_whole_tiles_on_tpus(type_: str, size: int) -> None:
+    assert machine("v5e").allocation.size(f"tensor<{type_}>") == size
+    assert machine("h100").allocation.size(f"tensor<{type_}>") == size_of(f"tensor<{type_}>")
+
+
+@pytest.mark.tpu
+@pytest.mark.parametrize("name", ["decode", "recommender", "lstm"])
+def test_arguments_and_results_are_as_large_as_on_tpus(name: str) -> None:
+    program = shardlog.run(models.text(name)).partition()
+    found = program.compile_ahead("tpu:v5e:2x4").memory
+    said = peak_of(inlined(program.module), machine("v5e").allocation)
+    assert (said.arguments, said.results) == pytest.approx(
+        (found.arguments, found.results - found.shared), abs=512
+    )
