@@ -20,6 +20,7 @@ _TURNS = re.compile(r'known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
 _CHAINED = re.compile(r'channel_id=(\d+),.*frontend_attributes=\{[^}]*chain_id="\d+"')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _START = "-start"
+_SCATTERS = "all-reduce-scatter"  # XLA for TPUs calls it so where a device keeps a part of a sum
 
 
 def hlo_bytes(text: str) -> float:
@@ -48,23 +49,26 @@ class Sends(NamedTuple):
 def hlo_sends(text: str) -> Iterator[tuple[Sends, int]]:
     """The collectives that a device takes part in, and how often each runs."""
     chained = set[str]()  # collectives that go on while a chain of fusions runs stand in each of them
-    for line, times in _executed(text):
+    for line, times, inside in _executed(text):
         if chain := _CHAINED.search(line):
             if chain[1] in chained:
                 continue
             chained.add(chain[1])
         if (found := _sent(line)) is not None:
+            if found.kind == "all-reduce" and inside.startswith(_SCATTERS):
+                found = Sends("reduce-scatter", found.group, found.bytes / 2)
             yield found, times
 
 
 def hlo_cycles(text: str) -> int:
     """The cycles that XLA for TPUs expects ops to take; of collectives it does not say it. Zero for what is
     compiled for other devices."""
-    return sum(int(n) * times for line, times in _executed(text) for n in _CYCLES.findall(line))
+    return sum(int(n) * times for line, times, _ in _executed(text) for n in _CYCLES.findall(line))
 
 
-def _executed(text: str) -> Iterator[tuple[str, int]]:
-    """The lines of a program that stand for ops, in the order in which they run, and how often each does."""
+def _executed(text: str) -> Iterator[tuple[str, int, str]]:
+    """The lines of a program that stand for ops, in the order in which they run, how often each does, and the
+    computations in which they stand."""
     lines, entry, name = dict[str, list[str]](), "", ""
     for line in text.splitlines():
         if found := _COMPUTATION.match(line):
@@ -78,9 +82,9 @@ def _executed(text: str) -> Iterator[tuple[str, int]]:
     def read(name: str) -> Computation:
         return Computation(lines.get(name, ()))
 
-    def of(computation: str, times: int) -> Iterator[tuple[str, int]]:
+    def of(computation: str, times: int) -> Iterator[tuple[str, int, str]]:
         for line in lines[computation]:
-            yield line, times
+            yield line, times, computation
             for name in _called(line):
                 if name in lines:
                     yield from of(name, times * _turns(line, computation, read))

@@ -162,3 +162,12 @@ def test_collectives_that_start_and_end() -> None:
         "all-to-all": (1, 8),
         "collective-permute": (1, 32),
     }
+
+
+def test_sums_of_which_each_keeps_a_part_are_scattered() -> None:
+    lines = ["%all-reduce-scatter.3.clone (p: f32[8]) -> f32[2] {"]
+    lines += ["  %a = f32[8]{0} all-reduce(%p), replica_groups={{0,1,2,3}}, to_apply=%add"]
+    lines += ["  ROOT %b = f32[2]{0} dynamic-slice(%a, %i), dynamic_slice_sizes={2}", "}"]
+    lines += ["ENTRY %main (x: f32[8]) -> f32[2] {"]
+    lines += ["  ROOT %c = f32[2]{0} fusion(%x), kind=kCustom, calls=%all-reduce-scatter.3.clone", "}"]
+    assert hlo_collectives("\n".join(lines)) == {"reduce-scatter": (1, 24)}
