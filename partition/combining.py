@@ -35,7 +35,7 @@ from .neutral import neutral, zero
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
 NUMBER = "shardlog.number"  # the attribute of a collective that says which one of a program it is
 _OWN = frozenset({"channel_handle", NUMBER})  # attributes of a collective that say nothing of what it does
-_LANES = 128  # elements in a row of a tile of a TPU's memory
+_LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and rows
 _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
 _HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
     f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")
@@ -66,13 +66,16 @@ def send_rows(module: ir.Module) -> None:
 
 def suit_tiles(module: ir.Module) -> None:
     """Writes what XLA for TPUs would send twice, or does not know, as what it sends once: gathers of vectors
-    that fill no tiles as those of rows, and scattered sums of numbers in two parts as exchanges and sums."""
+    that fill no tiles as those of rows, scatters of parts that end inside of tiles as those of whole
+    matrices, and scattered sums of numbers in two parts as exchanges and sums."""
     with module.context, ir.Location.unknown():
         for op in [each.operation for each in ops_in(module)]:
             if len(op.operands) == 1 and op.name == "stablehlo.all_gather" and _is_loose(op):
                 _gather_row(op)
             elif len(op.operands) == 1 and op.name == "stablehlo.reduce_scatter" and _has_two_parts(op):
                 _exchange_and_combine(op)
+            elif len(op.operands) == 1 and op.name == "stablehlo.reduce_scatter" and _ends_in_tile(op):
+                _scatter_matrices(op)
 
 
 def _is_loose(gather: Any) -> bool:
@@ -90,6 +93,47 @@ def _gather_row(op: Any) -> None:
     attributes = {a: _integer(0) if a in _DIMENSIONS else v for a, v in op.attributes.items()}
     made = write.one(op.name, [row], write.type([_count(op), *_shape(row)[1:]], row), attributes)
     op.results[0].replace_all_uses_with(write.reshaped(made, _shape(op.results[0])))
+    op.erase()
+
+
+def _ends_in_tile(scatter: Any) -> bool:
+    """Whether sums that TPUs scatter are so in parts that are larger than a tile and end inside of one."""
+    if not isinstance(element_of(scatter.operands[0]), ir.F32Type | ir.BF16Type):
+        return False
+    shape, d = _shape(scatter.results[0]), _dimension(scatter, _TO_EACH[scatter.name])
+    *others, rows, columns = _matrices(shape)
+    if prod(others) * rows * -(-columns // _LANES) <= _SUBLANES:
+        return False
+    if len(shape) == 1:  # of which it makes no matrix itself
+        return shape[0] % (_SUBLANES * _LANES) == 0
+    if d == len(others) + 1:
+        return columns % _LANES != 0
+    return d == len(others) and prod(others) == 1 and rows % _SUBLANES != 0  # else it lays it out otherwise
+
+
+def _matrices(shape: Sequence[int]) -> list[int]:
+    """The shape of what fills tiles as well: a vector as a matrix of their rows."""
+    return [prod(shape) // _LANES, _LANES] if len(shape) == 1 else list(shape)
+
+
+def _scatter_matrices(op: Any) -> None:
+    """Writes a scatter as one of matrices, as many to each device as are in its part."""
+    write, n = _Writer(op, op.location), _count(op)
+    *others, rows, columns = _matrices(_shape(op.results[0]))
+    part = [prod(others), rows, columns]
+    value = write.reshaped(_rows(write, op), [n * part[0], *part[1:]])
+    attributes = {a: _integer(0) if a in _DIMENSIONS else v for a, v in op.attributes.items()}
+    made = ir.Operation.create(
+        op.name,
+        results=[write.type(part, value)],
+        operands=[value],
+        attributes=attributes,
+        regions=1,
+        loc=op.location,
+        ip=ir.InsertionPoint(op),
+    )
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    op.results[0].replace_all_uses_with(write.reshaped(made.results[0], _shape(op.results[0])))
     op.erase()
 
 

@@ -15,6 +15,7 @@ from shardlog.partition.building import Form
 from shardlog.partition.combining import KINDS
 from shardlog.partition.device_program import DeviceProgram
 from shardlog.program.mlir.modules import ops_in
+from shardlog.runs.executing.partitioned import Partitioned
 
 from ..support.programs import PROGRAMS, lowered
 
@@ -332,3 +333,54 @@ def test_tpus_gather_vectors_and_scatter_sums_of_all_types(type_: str) -> None:
     program = shardlog.run(text).partition(keep_shardings=True)
     kept = {each.kind: each for each in program.compile_ahead("tpu:v5e:2x4").collectives}
     assert kept["all-gather"].compiled_bytes == kept["all-gather"].bytes
+
+
+MATRICES = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<ROWSx512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
+                %b: tensor<512xCOLUMNSxf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<ROWSxCOLUMNSxf32> {sdy.sharding = #sdy.sharding<@mesh, [WHERE]>}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<ROWSx512xf32>, tensor<512xCOLUMNSxf32>) -> tensor<ROWSxCOLUMNSxf32>
+  return %0 : tensor<ROWSxCOLUMNSxf32>
+}
+"""  # noqa: E501
+
+
+def scattered(rows: int, columns: int, dim: int) -> Partitioned:
+    """A product that is added up in parts of its rows or of its columns."""
+    text = MATRICES.replace("ROWS", str(rows)).replace("COLUMNS", str(columns))
+    where = ('{"x"}, {}', '{}, {"x"}')[dim]
+    program = shardlog.run(text.replace("WHERE", where)).partition(keep_shardings=True)
+    assert [c.kind for c in program.collectives] == ["reduce-scatter"]
+    return program
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "dim", "shape"),
+    [
+        (80, 128, 0, [4, 20, 128]),
+        (64, 160, 1, [4, 64, 40]),
+        (64, 128, 0, [64, 128]),  # whole tiles
+        (16, 128, 0, [16, 128]),  # less than one
+    ],
+)
+def test_sums_that_end_inside_of_tiles_are_scattered_as_matrices(
+    rows: int, columns: int, dim: int, shape: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, as_written = scattered(rows, columns, dim), DeviceProgram.module_for
+    module = program.module_for("tpu")
+    with module.context:
+        (op,) = (op.operation for op in ops_in(module) if op.operation.name == "stablehlo.reduce_scatter")
+        assert list(ir.RankedTensorType(op.operands[0].type).shape) == shape
+    # Elsewhere it gives the same.
+    monkeypatch.setattr(DeviceProgram, "module_for", lambda self, platform: as_written(self, "tpu"))
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((rows, 512), (512, columns)))
+    np.testing.assert_array_equal(program.compile()(a, b)[0], a @ b)
+
+
+@pytest.mark.tpu
+@pytest.mark.parametrize(("rows", "columns", "dim"), [(80, 256, 0), (40, 256, 0), (64, 128, 0)])
+def test_tpus_send_what_is_scattered_once(rows: int, columns: int, dim: int) -> None:
+    (kept,) = scattered(rows, columns, dim).compile_ahead("tpu:v5e:2x4").collectives
+    assert (kept.kind, kept.compiled_bytes) == ("reduce-scatter", kept.bytes)
