@@ -90,7 +90,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
     """Adds the bounds on what is chosen."""
-    about = "the memory that a device may need at most, as 16GiB or 500MiB"
+    about = "the memory that a device may need at most, as 16GiB or 500MiB; default: all that --topology has"
     parser.add_argument("--memory", type=_bytes, metavar="SIZE", help=about)
     about = "take the best shardings found after so long, and say how far from a lower bound they are"
     parser.add_argument("--seconds", type=_seconds, metavar="S", help=about)

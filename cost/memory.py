@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import boundary_attributes, main_function, symbols
+from ..program.mlir.modules import boundary_attributes, main_function, named_in, operations_in, symbols
 from ..rulebook.book import lowerings
 from .layouts import Layouts
 from .machine import Allocation
@@ -39,6 +39,25 @@ class Peak:
 def peak_memory(module: ir.Module, allocation: Allocation) -> int:
     """The most bytes that a device needs at once, as ``peak`` finds them."""
     return peak(module, allocation).bytes
+
+
+def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
+    """The bytes of all values at once and of a copy of each, those of a function for each of its calls: a
+    device hardly needs more."""
+    functions = symbols(module, "func.func")
+    known: dict[str, int] = {}
+
+    def of(name: str) -> int:
+        if name not in known:
+            known[name] = 0
+            for op in operations_in(functions[name]):
+                arguments = chain.from_iterable(b.arguments for region in op.regions for b in region)
+                values = chain(op.results, arguments)
+                called = named_in(op) & functions.keys() if not op.regions else ()
+                known[name] += 2 * sum(_size(value, allocation) for value in values) + sum(map(of, called))
+        return known[name]
+
+    return of(main_function(functions))
 
 
 def peak(module: ir.Module, allocation: Allocation) -> Peak:

@@ -32,12 +32,14 @@ _LARGEST = 3  # values that a message about memory names
 class Aim:
     """What a program is to be like. With ``move``, values that no constraint binds may get other homes than
     propagation chose, if it costs less by the ``prices``. ``memory`` are the bytes that a device may need at
-    most, as ``peak`` finds them for a module. After so many ``seconds`` the best homes so far are taken.
-    ``pins`` are homes that ops' results have whatever that costs."""
+    most, as ``peak`` finds them for a module; ``bound`` says that it must not be more, and else the program
+    that needs least is taken where none was found that is within. After so many ``seconds`` the best homes so
+    far are taken. ``pins`` are homes that ops' results have whatever that costs."""
 
     move: bool = False
     prices: Prices = field(default_factory=Prices)
     memory: int | None = None
+    bound: bool = True
     peak: Callable[[ir.Module], int] | None = None
     seconds: float | None = None
     pins: Mapping[Any, Sharding] = field(default_factory=dict)
@@ -91,6 +93,7 @@ class Improving:
         module, sent = first.run()
         self._check_pins(first)
         self.first = Program(module, sent, first)
+        self._peaks: dict[ir.Module, int] = {}
         self._until = None if aim.seconds is None else monotonic() + aim.seconds
 
     def _check_pins(self, first: Partitioner) -> None:
@@ -123,9 +126,12 @@ class Improving:
         for program in self._smaller(best, homes):
             tried.append(program)
         fitting = [program for program in tried if self._peak(program) <= aim.memory]
-        if not fitting:
-            raise self._too_large(min(tried, key=self._peak))
-        return min(fitting, key=lambda program: program.cost)
+        if fitting:
+            return min(fitting, key=lambda program: program.cost)
+        smallest = min(tried, key=self._peak)
+        if aim.bound:
+            raise self._too_large(smallest)
+        return smallest
 
     def _is_better(self, other: Program, than: Program) -> bool:
         """Whether a program costs less; without a machine, by which time counts, it sends no more either."""
@@ -157,27 +163,31 @@ class Improving:
     # ---- Memory -----------------------------------------------------------------------------------------
 
     def _smaller(self, best: Program, homes: Homes | None) -> Iterator[Program]:
-        """Programs that need less memory: what is gathered is not kept; and bytes that devices hold have a
-        price, the lowest by which the bound holds (bisected)."""
-        memory = self.aim.memory or 0
+        """Programs that need less memory: bytes that devices hold have a price, the lowest by which the bound
+        holds (bisected); and so where what is gathered is not kept."""
+        memory, known = self.aim.memory or 0, dict[float, Found]()
         yield (program := self._with(best.found or NOTHING, again=True))
-        if homes is None or self._peak(program) <= memory:
+        if homes is None:
             return
-        low, price, high = 0.0, 1.0 / 64, 0.0
-        for _ in range(_STEPS):
-            found, fits = homes.find(memory=price, stop=self._late), False
-            for again in (False, True):
-                if not fits:
-                    yield (program := self._with(found, again=again))
-                    fits = self._peak(program) <= memory
-            low, high = (low, price) if fits else (price, high)
-            price = (low + high) / 2 if high else price * 8
-            if self._late() or (not high and price > _DEAREST) or (high and high < low * 1.2):
-                return
+        for again in (False,) if self._peak(program) <= memory else (False, True):
+            low, price, high = 0.0, 1.0 / 64, 0.0
+            for _ in range(_STEPS):
+                if price not in known:
+                    known[price] = homes.find(memory=price, stop=self._late)
+                yield (program := self._with(known[price], again=again))
+                fits = self._peak(program) <= memory
+                low, high = (low, price) if fits else (price, high)
+                price = (low + high) / 2 if high else price * 8
+                if self._late():
+                    return
+                if (not high and price > _DEAREST) or (high and high < low * 1.2):
+                    break
 
     def _peak(self, program: Program) -> int:
         assert self.aim.peak is not None
-        return self.aim.peak(program.module)
+        if program.module not in self._peaks:
+            self._peaks[program.module] = self.aim.peak(program.module)
+        return self._peaks[program.module]
 
     def _too_large(self, program: Program) -> ShardlogError:
         """The error where no program was found that is small enough; ``program`` is the smallest."""

@@ -121,11 +121,12 @@ class Questions:
     def aim_of(
         result: Result, move: bool, topology: str | None, memory: int | None, seconds: float | None
     ) -> Aim:
-        """The aim of a partitioned program on a machine, and within bounds."""
+        """The aim of a partitioned program on a machine, and within bounds: if values may move, also those of
+        the machine's memory."""
         from ..cost.exchange import prices
         from ..cost.inlining import inlined
         from ..cost.machine import Allocation, machine
-        from ..cost.memory import peak_memory
+        from ..cost.memory import memory_of_all, peak_memory
         from ..partition.improving import Aim
         from ..partition.reshards.prices import Prices
 
@@ -133,10 +134,17 @@ class Questions:
         axes = {name for mesh in meshes for name, _ in mesh.axes}
         devices = max((prod(size for _, size in mesh.axes) for mesh in meshes), default=1)
         known = machine(machine_of_costs(topology), sorted(axes), devices)
-        given, allocation = Prices(), Allocation()
+        given, allocation, most = Prices(), Allocation(), memory
         if topology is not None:
             given, allocation = prices(known), known.allocation
-        return Aim(move, given, memory, lambda m: peak_memory(inlined(m), allocation), seconds)
+            most = known.memory if memory is None and move else memory
+
+        def peak(module: Any) -> int:
+            """The bytes that a device needs at most, or more where they are within the bound anyhow."""
+            every = memory_of_all(module, allocation)
+            return every if every <= (most or 0) else peak_memory(inlined(module), allocation)
+
+        return Aim(move, given, most, memory is not None, peak, seconds)
 
     def windows_of(self, program: Partitioned, topology: str | None) -> list[tuple[Window, Beside]]:
         """The collectives of a partitioned program that go on beside products on a machine."""

@@ -27,7 +27,7 @@ func.func @main(%a: tensor<64x256xf32> {sdy.sharding = #sdy.sharding<@mesh, [{},
 MACHINE = """\
 flops = {flops}
 memory_bandwidth = 1e12
-memory = 1
+memory = {memory}
 [links]
 bandwidth = {bandwidth}
 latency = {latency}
@@ -39,9 +39,9 @@ def lstm() -> Result:
     return shardlog.run(models.text("lstm"))
 
 
-def machine(folder: Path, **numbers: float) -> str:
+def machine(folder: Path, *, memory: float = 1.0, **numbers: float) -> str:
     file = folder / "machine.toml"
-    file.write_text(MACHINE.format(**numbers))
+    file.write_text(MACHINE.format(memory=memory, **numbers))
     return str(file)
 
 
@@ -67,6 +67,18 @@ def test_a_bound_on_memory_holds() -> None:
     assert peak_memory(inlined(smaller.module), Allocation()) <= bound
     moved = (sum(c.total for c in program.collectives) for program in (plain, smaller))
     assert next(moved) <= next(moved)
+
+
+def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path) -> None:
+    result = shardlog.run(models.text("transformer"))
+
+    def needs(memory: float) -> int:
+        given = machine(tmp_path, memory=memory / 2**30, flops=1e12, bandwidth=1e9, latency=1e-5)
+        return peak_memory(inlined(result.partition(topology=given).module), Allocation())
+
+    plain = needs(2.0**30)
+    assert needs(plain * 0.9) <= plain * 0.9
+    assert needs(1000) < plain  # in which nothing fits: what needs little is better than what needs more
 
 
 def test_a_bound_that_nothing_meets_names_the_largest_values(lstm: Result) -> None:
