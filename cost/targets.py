@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,10 @@ _QUIET = {
     "TPU_SKIP_MDS_QUERY": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
 }
+_UNKNOWN = re.compile(r"Custom emitter for .* not found|No FFI handler registered")
+_ELSEWHERE = (
+    "it may be lowered for other devices; from JAX: jit(f).trace(x).lower(lowering_platforms=('{}',))"
+)
 _MEMORY = ("argument", "output", "alias", "temp", "generated_code")
 
 
@@ -106,7 +111,11 @@ def compile_for(module: bytes, target: Target, devices: int, form: str) -> dict[
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         said = lines[-1] if lines and done.returncode > 0 else f"the compiler ends ({done.returncode})"
-        raise ShardlogError(f"XLA does not compile it: {said[:400]}", where=f"--target {target}")
+        raise ShardlogError(
+            f"XLA does not compile it: {said[:400]}",
+            where=f"--target {target}",
+            hint=_ELSEWHERE.format(target.platform) if _UNKNOWN.search(said) else "",
+        )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

@@ -33,6 +33,19 @@ def test_for_tpu() -> None:
     compiled("tpu:v5e:2x4")
 
 
+@pytest.mark.parametrize("target", ["cpu", pytest.param("tpu:v5e:2x4", marks=pytest.mark.tpu)])
+def test_calls_that_a_target_does_not_know(target: str) -> None:
+    module = """
+      func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = stablehlo.custom_call @lapack_of_others(%x) {api_version = 4 : i32}
+            : (tensor<8xf32>) -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }"""
+    with pytest.raises(ShardlogError, match="lapack_of_others") as error:
+        shardlog.run(module).partition().compile_ahead(target)
+    assert f"lowering_platforms=('{target.partition(':')[0]}',)" in error.value.hint
+
+
 @pytest.mark.tpu
 def test_turns_of_loops_for_tpu() -> None:
     scanned = """
