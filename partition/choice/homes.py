@@ -308,7 +308,7 @@ class Homes:
 
     def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[Layout, ...]) -> Domain:
         pairs = [(home, copy) for (home,) in domain for copy in copies]
-        return (*domain, *(pair for pair in pairs if self.planner.plan(shape, *pair).sends))
+        return (*domain, *(pair for pair in pairs if self.planner.likely(shape, *pair).sends))
 
     def _around(self, number: int) -> tuple[int, ...]:
         """The domains of the slots of an op."""

@@ -218,10 +218,12 @@ def _one_if_same(places: Places) -> Amount:
     return int(places[0]) if (places == places[0]).all() else places
 
 
-def straight(step: Step, layout: Layout, goal: Layout) -> bool:
-    """Whether a step brings pieces to where the goal has them."""
-    ends = zip(step.after.dims, layout.dims, goal.dims, strict=True)
-    return all(new == held or set(new) <= {*held, *wanted} for new, held, wanted in ends)
+def straight(after: Dims, dims: Dims, wanted: Dims) -> bool:
+    """Whether a step to other dimensions brings pieces to where they are wanted."""
+    for new, held, there in zip(after, dims, wanted, strict=True):
+        if new != held and not {*held, *there}.issuperset(new):
+            return False
+    return True
 
 
 def with_pieces(dims: Dims, d: int, pieces: Pieces) -> Dims:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from ..layouts import Axes, Layout, Pieces, Shape
-from .alike import Likeness
+from .alike import Alike, Likeness
 from .moves import Moves, Plan, Step, with_pieces
 from .prices import PLAIN, Price, Prices
 from .search import Search
@@ -19,6 +19,7 @@ from .search import Search
 Taken = frozenset[int]
 
 _PRIMES = 6  # pieces of prime sizes, with which reshards are looked for; with more of them it takes long
+_FEW = 4  # pieces with which all ways are looked at for each price
 _WIDTH = 4  # bytes of most elements
 _ALIKE = 300  # layouts that are tried for the way from one mesh to another
 _CROSSINGS = 1000  # ways to split dimensions there
@@ -29,6 +30,7 @@ class Kept:
     """What has been decided for some axes: plans, and how ops are computed."""
 
     plans: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
+    likely: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
     searches: dict[tuple[Shape, Pieces], Search] = field(default_factory=dict)
     choices: dict[Any, Any] = field(default_factory=dict)
     ways: dict[Any, Any] = field(default_factory=dict)
@@ -50,6 +52,7 @@ class Planner:
         self.moves = Moves(axes, range(len(axes.pieces)))
         self._among: dict[tuple[int, Pieces], tuple[Moves, Likeness]] = {}
         self._free: dict[Taken, tuple[Pieces, Pieces]] = {}  # that manual computations leave; of prime sizes
+        self._many = len(self._left(frozenset())[1]) > _FEW
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         kept = kept_for(axes.key) if self.prices == Prices() else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
@@ -59,10 +62,23 @@ class Planner:
         pieces."""
         key = shape, start, goal, taken
         if (plan := self._plans.get(key)) is None:
-            plan = self._masked(shape, start, goal, taken) or self._same(shape, start, goal)
-            plan = plan or self._straight(shape, start, goal)
-            plan = self._plans[key] = plan or self._searched(shape, start, goal, taken)
+            plan = self._plans[key] = self._found(shape, start, goal, taken, True)
         return plan
+
+    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Plan:
+        """The plan by which a reshard is priced while a program is chosen: that of ``plan``, or on a mesh of
+        many pieces one that is found sooner and costs no less."""
+        if not self._many:
+            return self.plan(shape, start, goal, taken)
+        key = shape, start, goal, taken
+        if (plan := self.kept.likely.get(key)) is None:
+            plan = self.kept.likely[key] = self._found(shape, start, goal, taken, False)
+        return plan
+
+    def _found(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Plan:
+        plan = self._masked(shape, start, goal, taken, every) or self._same(shape, start, goal)
+        plan = plan or self._straight(shape, start, goal)
+        return plan or self._searched(shape, start, goal, taken, every)
 
     def total(self, plan: Plan, width: int) -> float:
         """The price of a plan in bytes, by the prices of each collective."""
@@ -84,7 +100,7 @@ class Planner:
     def rates(self, shape: Shape, start: Layout, goal: Layout) -> tuple[float, float]:
         """The price of the cheapest plan, in bytes: what it costs to begin, and what for each byte of an
         element."""
-        plan = self.plan(shape, start, goal)
+        plan = self.likely(shape, start, goal)
         once, byte = self._rates(plan)
         return once + self.prices.once * plan.sends, byte
 
@@ -108,21 +124,29 @@ class Planner:
             self._known_prices[key] = self.prices.collective(name, group, self.axes.names(pieces), groups)
         return self._known_prices[key]
 
-    def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: Taken) -> Plan:
+    def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Plan:
         """The plan that is found by looking at steps: along the pieces that layouts are made of, and where
-        more is sent than devices lack, along those of prime sizes, if that costs less."""
+        more is sent than devices lack, along those of prime sizes, if that costs less. Not ``every`` way is
+        looked at, where there are many, for what is only priced."""
         axes, (pieces, primes) = self.axes, self._left(taken)
-        plan, lacking = self._by_way_of(pieces, shape, start, goal)
-        if start.partial or primes == pieces or len(primes) > _PRIMES:
+        search, least = self._alike(pieces, shape, start, goal)
+        find = search.plan if every or len(pieces) <= _FEW else search.straight
+        plan = least.plan(find(least.start, least.goal), len(shape))
+        if start.partial or primes == pieces or not every or len(primes) > _PRIMES:
             return plan
-        if plan.sends < 2 and plan.price <= lacking():
+        if plan.sends < 2 and plan.price <= search.lacking(least.start, least.goal) * least.times:
             return plan
         fine = [
             Layout(tuple(map(axes.finely, dims)), tuple(sorted(axes.finely(partial))), combine)
             for dims, partial, combine in (start, goal)
         ]
-        other, _ = self._by_way_of(primes, shape, *fine)
-        return min(plan, other, key=lambda p: self.total(p, _WIDTH) + self.prices.once * p.sends)
+        search, least = self._alike(primes, shape, *fine)
+        byte = self._rates(plan)[1]
+        other = search.cheaper(least.start, least.goal, byte / least.times, plan.sends)
+        if other is None:
+            return plan
+        plans = plan, least.plan(other, len(shape))
+        return min(plans, key=lambda p: self.total(p, _WIDTH) + self.prices.once * p.sends)
 
     def _left(self, taken: Taken) -> tuple[Pieces, Pieces]:
         """The pieces that manual computations leave, and those of prime sizes that these are made of."""
@@ -131,11 +155,9 @@ class Planner:
             self._free[taken] = free, self.axes.finely(free)
         return self._free[taken]
 
-    def _by_way_of(
-        self, pieces: Pieces, shape: Shape, start: Layout, goal: Layout
-    ) -> tuple[Plan, Callable[[], float]]:
-        """The plan along some pieces, found once for all reshards that are alike, and what says how much
-        devices lack at least."""
+    def _alike(self, pieces: Pieces, shape: Shape, start: Layout, goal: Layout) -> tuple[Search, Alike]:
+        """What looks for plans along some pieces, and the least of all reshards that are alike, for which it
+        is to look once."""
         mesh = self.moves.mesh_of(start, goal)
         if (mesh, pieces) not in self._among:
             moves = Moves(self.axes, pieces)
@@ -146,9 +168,7 @@ class Planner:
         if key not in self._searches:
             search = Search(moves, least.shape, lambda kind, on: self.price(kind, on).byte)
             self._searches[key] = search
-        search = self._searches[key]
-        plan = least.plan(search.plan(least.start, least.goal), len(shape))
-        return plan, lambda: search.lacking(least.start, least.goal) * least.times
+        return self._searches[key], least
 
     @cached_property
     def _scales(self) -> bool:
@@ -165,7 +185,7 @@ class Planner:
             kinds.setdefault((size, self.price("all_gather", (p,)).byte), len(kinds)) for p, size in pieces
         ]
 
-    def _masked(self, shape: Shape, start: Layout, goal: Layout, taken: Taken) -> Plan | None:
+    def _masked(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Plan | None:
         """The plan to what is to be a sum where devices have the same of it: all but the first of them give
         what changes no sum, which sends nothing and is done last."""
         summed = start.partial if start.combine == goal.combine else ()
@@ -174,7 +194,8 @@ class Planner:
             return None
         rest = tuple(p for p in goal.partial if p in summed)
         before = Layout(goal.dims, rest, goal.combine if rest else "")
-        return _joined(self.plan(shape, start, before, taken), Plan.of((Step("mask", masked, goal, 0.0),)))
+        plan = (self.plan if every else self.likely)(shape, start, before, taken)
+        return _joined(plan, Plan.of((Step("mask", masked, goal, 0.0),)))
 
     def _same(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
         if start.dims == goal.dims and start.partial == goal.partial:

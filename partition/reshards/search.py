@@ -26,6 +26,8 @@ class Search:
         self._moves, self._shape, self._rate = moves, shape, rate
         axes = moves.axes
         self._lowest = min((rate("all_gather", (p,)) for p in range(len(axes.every))), default=1.0)
+        self._elements = prod(shape)
+        self._evenly: dict[Dims, bool] = {}
         self._even = all(size % axes.count == 0 for size in shape)
         self._numbers: dict[Layout, int] = {}
         self._layouts: list[Layout] = []
@@ -35,6 +37,8 @@ class Search:
         self._to_come: dict[int, dict[int, float]] = {}  # by goal: at least so much
         self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
         self._plans: dict[tuple[int, int], Plan] = {}
+        self._straight: dict[tuple[int, int], Plan] = {}
+        self._better: dict[tuple[int, int, float], Plan | None] = {}
 
     def plan(self, start: Layout, goal: Layout) -> Plan:
         """The cheapest plan."""
@@ -44,21 +48,42 @@ class Search:
             self._plans[ends] = plan or by_the_whole(self._moves.axes, self._shape, start, goal)
         return self._plans[ends]
 
+    def straight(self, start: Layout, goal: Layout) -> Plan:
+        """The cheapest plan by steps that bring pieces to where they should be."""
+        ends = self._number(start), self._number(goal)
+        if ends not in self._straight:
+            plan = self._search(*ends, direct=True)
+            self._straight[ends] = plan or by_the_whole(self._moves.axes, self._shape, start, goal)
+        return self._straight[ends]
+
+    def cheaper(self, start: Layout, goal: Layout, price: float, sends: int) -> Plan | None:
+        """The cheapest plan, if it is found to cost less than one of this price with so many collectives."""
+        ends = self._number(start), self._number(goal)
+        below = price + _STEP * sends
+        key = *ends, round(below, 9)
+        if key not in self._better:
+            self._better[key] = self._search(*ends, below=below)
+        return self._better[key]
+
     def lacking(self, start: Layout, goal: Layout) -> float:
         """How many elements some device must be sent at least."""
         return self._at_least(self._number(start), self._number(goal)) / self._lowest
 
-    def _search(self, start: int, goal: int, *, direct: bool = False) -> Plan | None:
+    def _search(self, start: int, goal: int, *, direct: bool = False, below: float = inf) -> Plan | None:
         """A* search: a bound on the rest guides it.
 
-        ``direct``: only by steps that bring pieces to where they should be. None: it takes too long.
+        ``direct``: only by steps that bring pieces to where they should be. None: it takes too long, or none
+        costs less than ``below``.
         """
         best = {start: 0.0}
         came: dict[int, tuple[int, Step]] = {}
         queue = [(0.0, 0, start)]
         to_come = self._to_come.setdefault(goal, {})
         done: set[int] = set()
-        count, least = 0, inf  # of what is known to lead to the goal
+        permuted: dict[
+            int, float
+        ] = {}  # by the layouts that it leads to: what it costs to come to one of them
+        count, least = 0, below  # of what is known to lead to the goal
         while queue and len(done) < _MOST[direct]:
             number = heapq.heappop(queue)[-1]
             if number == goal:
@@ -67,7 +92,13 @@ class Search:
                 continue
             done.add(number)
             price = best[number]
-            edges = self._direct(number, goal) if direct else self._onwards(number, goal)
+            if direct:
+                edges: Iterable[Edge] = self._direct(number, goal)
+            else:
+                edges, others = self._onwards(number, goal), self._permuted(number)
+                if price < permuted.get(id(others), inf):
+                    permuted[id(others)] = price
+                    edges = chain(edges, others)
             for after, once, sent, step in edges:
                 total = price + once + sent
                 if total < best.get(after, least):
@@ -99,7 +130,7 @@ class Search:
         if key not in self._edges:
             self._edges[key] = self._edges_of(self._moves.steps(self._shape, layout, wanted))
         at_once = () if self._even else self._moves.cuts_at_once(self._shape, layout, wanted)
-        return chain(self._edges[key], self._permuted(number), self._edges_of(at_once))
+        return chain(self._edges[key], self._edges_of(at_once)) if at_once else self._edges[key]
 
     def _permuted(self, number: int) -> list[Edge]:
         """The steps to layouts in as many parts: the same for all of these."""
@@ -114,13 +145,9 @@ class Search:
 
     def _direct(self, number: int, goal: int) -> list[Edge]:
         """The steps that bring pieces to where the goal has them."""
-        layout, wanted = self._layouts[number], self._layouts[goal]
-        steps = [
-            *self._moves.steps(self._shape, layout, wanted),
-            *self._moves.permutes(self._shape, layout),
-            *self._moves.cuts_at_once(self._shape, layout, wanted),
-        ]
-        return self._edges_of(step for step in steps if straight(step, layout, wanted))
+        held, wanted, layouts = self._layouts[number].dims, self._layouts[goal].dims, self._layouts
+        edges = chain(self._onwards(number, goal), self._permuted(number))
+        return [edge for edge in edges if straight(layouts[edge[0]].dims, held, wanted)]
 
     def _edges_of(self, steps: Iterable[Step]) -> list[Edge]:
         return [
@@ -153,6 +180,8 @@ class Search:
 
     def _lacks(self, dims: Dims, wanted: Dims) -> int:
         """The most that any device lacks of its new part, in elements."""
+        if self._divided(dims) and self._divided(wanted) and not self._moves.several:
+            return self._lacks_evenly(dims, wanted)
         whole, part, common = 1, _ONE, _ONE
         for size, held, new in zip(self._shape, dims, wanted, strict=True):
             if held or new:
@@ -162,6 +191,31 @@ class Search:
                 whole *= size
         lacking = part - common
         return whole * (lacking if isinstance(lacking, int) else int(lacking.max()))
+
+    def _divided(self, dims: Dims) -> bool:
+        """Whether all parts are of one size."""
+        if dims not in self._evenly:
+            product = self._moves.axes.product
+            pairs = zip(self._shape, dims, strict=True)
+            self._evenly[dims] = self._even or all(size % product(held) == 0 for size, held in pairs)
+        return self._evenly[dims]
+
+    def _lacks_evenly(self, dims: Dims, wanted: Dims) -> int:
+        """The same where all parts are of one size: if a dimension is split on pieces of which none has all
+        of the other's, some device has the first part and needs the last."""
+        sizes = self._moves.axes.sizes
+        part = common = self._elements
+        for held, new in zip(dims, wanted, strict=True):
+            for p in new:
+                part //= sizes[p]
+            if common:
+                finer = new if held == new[: len(held)] else held if new == held[: len(new)] else None
+                if finer is None:
+                    common = 0
+                else:
+                    for p in finer:
+                        common //= sizes[p]
+        return part - common
 
 
 def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:

@@ -28,7 +28,7 @@ def axes_of(
     sizes: Sequence[int], cuts: Sequence[tuple[str, int, int]] = (), order: Sequence[int] = ()
 ) -> Axes:
     """The axes of a mesh a, b, ..., of which shardings use sub-axes: (axis, pre, size)."""
-    mesh = Mesh("mesh", tuple(zip("abc", sizes, strict=False)), tuple(order))
+    mesh = Mesh("mesh", tuple(zip("abcde", sizes, strict=False)), tuple(order))
     used = [Sharding(0, (Dimension((SubAxis(*cut),)),)) for cut in cuts]
     return Axes(Meshes([mesh]), used)
 
@@ -128,6 +128,20 @@ def test_no_reshard_moves_more_than_it_must(axes: Axes, count: int) -> None:
     ]
     assert len(among) == count
     assert dear == []
+
+
+@pytest.mark.parametrize("sizes", [(4, 4, 4), (2, 2, 8, 8, 2)], ids=["4x4x4", "2x2x8x8x2"])
+def test_prices_on_large_meshes_are_found_soon(sizes: Sequence[int]) -> None:
+    """Few layouts are looked at, and what is written is no dearer than its price."""
+    axes = axes_of(sizes)
+    planner, shape = Planner(axes), (1024, 1024, 1024)
+    ends = [layout for layout in layouts(axes, 3) if len(list(layout.pieces)) > 1]
+    pairs = [(ends[n * 7 % len(ends)], ends[n * 11 % len(ends)]) for n in range(1, 21)]
+    prices = [planner.rates(shape, *pair)[1] for pair in pairs]
+    looked_at = sum(len(search._layouts) for search in planner.kept.searches.values())
+    assert looked_at < 35 * len(pairs)
+    for pair, price in zip(pairs, prices, strict=True):
+        assert price >= planner.plan(shape, *pair).price
 
 
 def test_reshards_go_by_way_of_parts_of_axes() -> None:
