@@ -64,13 +64,15 @@ def send_rows(module: ir.Module) -> None:
                 op.erase()
 
 
-def suit_tiles(module: ir.Module) -> None:
+def suit_tiles(module: ir.Module, apart: Collection[Any] = ()) -> None:
     """Writes what XLA for TPUs would send twice, or does not know, as what it sends once: gathers of vectors
     that fill no tiles as those of rows, scatters of parts that end inside of tiles as those of whole
-    matrices, and scattered sums of numbers in two parts as exchanges and sums."""
+    matrices, and scattered sums of numbers in two parts as exchanges and sums. Gathers of such vectors are
+    combined, but for those that stay ``apart``: they are small, and sums XLA would combine."""
+    _join(module, apart, lambda op: _key(op) if _is_loose(op) else id(op), lambda group, op: True, _combine)
     with module.context, ir.Location.unknown():
         for op in [each.operation for each in ops_in(module)]:
-            if len(op.operands) == 1 and op.name == "stablehlo.all_gather" and _is_loose(op):
+            if _is_loose(op):
                 _gather_row(op)
             elif len(op.operands) == 1 and op.name == "stablehlo.reduce_scatter" and _has_two_parts(op):
                 _exchange_and_combine(op)
@@ -79,7 +81,9 @@ def suit_tiles(module: ir.Module) -> None:
 
 
 def _is_loose(gather: Any) -> bool:
-    """Whether parts that are gathered one behind the other are vectors that end inside of a row of a tile."""
+    """Whether parts are gathered one behind the other, and are vectors that end inside of a row of a tile."""
+    if gather.name != "stablehlo.all_gather" or len(gather.operands) != 1:
+        return False
     shape = _shape(gather.operands[0])
     behind = prod(shape[: _dimension(gather, _FROM_EACH[gather.name])]) == 1
     return behind and prod(shape) == max(shape, default=1) > 1 and prod(shape) % _LANES != 0

@@ -73,7 +73,7 @@ class DeviceProgram:
         made, windows = self._with_windows()
         self._permute_at_once(made, windows)
         if platform == "tpu":
-            suit_tiles(made)
+            suit_tiles(made, windows)
         return made
 
     @cached_property

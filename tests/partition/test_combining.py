@@ -335,6 +335,20 @@ def test_tpus_gather_vectors_and_scatter_sums_of_all_types(type_: str) -> None:
     assert kept["all-gather"].compiled_bytes == kept["all-gather"].bytes
 
 
+def test_gathers_of_vectors_are_one_op_for_tpus() -> None:
+    whole, parts = (f"{{sdy.sharding = #sdy.sharding<@mesh, [{{{axes}}}]>}}" for axes in ("", '"x"'))
+    text = f"""\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<40xf32> {parts}, %b: tensor<64xi32> {parts})
+    -> (tensor<40xf32> {whole}, tensor<64xi32> {whole}) {{
+  return %a, %b : tensor<40xf32>, tensor<64xi32>
+}}
+"""
+    program = shardlog.run(text).partition()
+    assert [c.kind for c in program.collectives] == ["all-gather", "all-gather"]
+    assert written(program, "tpu") == ["all_gather"]
+
+
 MATRICES = """\
 sdy.mesh @mesh = <["x"=4]>
 func.func @main(%a: tensor<ROWSx512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
