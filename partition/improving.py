@@ -122,7 +122,7 @@ class Improving:
             best = other if self._is_better(other, best) else replace(best, found=other.found)
         if aim.memory is None or self._peak(best) <= aim.memory:
             return best
-        tried = [best]
+        tried = [best, self.first]
         for program in self._smaller(best, homes):
             tried.append(program)
         fitting = [program for program in tried if self._peak(program) <= aim.memory]

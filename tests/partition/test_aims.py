@@ -8,6 +8,7 @@ import pytest
 import shardlog
 from shardlog.cost.inlining import inlined
 from shardlog.cost.machine import Allocation
+from shardlog.cost.machine import machine as known_machine
 from shardlog.cost.memory import peak_memory
 from shardlog.errors import ShardlogError
 from shardlog.runs.result import Result
@@ -79,6 +80,13 @@ def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path)
     plain = needs(2.0**30)
     assert needs(plain * 0.9) <= plain * 0.9
     assert needs(1000) < plain  # in which nothing fits: what needs little is better than what needs more
+
+
+def test_a_bound_that_the_shardings_of_propagation_meet_is_met() -> None:
+    result, allocation = shardlog.run(models.text("decode")), known_machine("v5e").allocation
+    least = peak_memory(inlined(result.partition(keep_shardings=True).module), allocation)
+    bound = result.partition(topology="v5e", memory=least)
+    assert peak_memory(inlined(bound.module), allocation) <= least
 
 
 def test_a_bound_that_nothing_meets_names_the_largest_values(lstm: Result) -> None:
