@@ -21,6 +21,7 @@ from .choice.homes import NOTHING, Found, Homes
 from .executions import Executions
 from .program import Partitioner
 from .reshards.prices import Prices
+from .rewrites import rewrite
 
 _TURNS = 8  # of a loop that does not say how many it takes
 _STEPS = 8  # of looking for the price of memory
@@ -186,6 +187,7 @@ class Improving:
     def _peak(self, program: Program) -> int:
         assert self.aim.peak is not None
         if program.module not in self._peaks:
+            rewrite(program.sent)  # as it is to be; once more changes nothing
             self._peaks[program.module] = self.aim.peak(program.module)
         return self._peaks[program.module]
 

@@ -82,9 +82,11 @@ def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path)
     assert needs(1000) < plain  # in which nothing fits: what needs little is better than what needs more
 
 
-def test_a_bound_that_the_shardings_of_propagation_meet_is_met() -> None:
-    result, allocation = shardlog.run(models.text("decode")), known_machine("v5e").allocation
-    least = peak_memory(inlined(result.partition(keep_shardings=True).module), allocation)
+@pytest.mark.parametrize("name", ["resnet", "recommender"])
+def test_a_bound_that_the_shardings_of_propagation_meet_is_met(name: str) -> None:
+    result, allocation = shardlog.run(models.text(name)), known_machine("v5e").allocation
+    kept = result.partition(topology="v5e", keep_shardings=True)
+    least = peak_memory(inlined(kept.module), allocation)
     bound = result.partition(topology="v5e", memory=least)
     assert peak_memory(inlined(bound.module), allocation) <= least
 
