@@ -108,7 +108,7 @@ class Values:
         """A value in a layout, resharded from the cheapest one in which it is available here."""
         builder = self.builder
         found = self.find(value, layout)
-        stale = self.again and found is not None and self._stale(value, layout)
+        stale = self.again and not (found is None or purpose is None) and self._stale(value, layout)
         if self.recording and purpose is not None and purpose.computed is None:
             self._record(value, layout, purpose)
         if found is not None and not stale:

@@ -80,9 +80,7 @@ class Search:
         queue = [(0.0, 0, start)]
         to_come = self._to_come.setdefault(goal, {})
         done: set[int] = set()
-        permuted: dict[
-            int, float
-        ] = {}  # by the layouts that it leads to: what it costs to come to one of them
+        permuted: dict[int, float] = {}  # by the layouts that it leads to: the least to come to one of them
         count, least = 0, below  # of what is known to lead to the goal
         while queue and len(done) < _MOST[direct]:
             number = heapq.heappop(queue)[-1]

@@ -60,8 +60,9 @@ def test_work_counts_as_the_machine_does_it(tmp_path: Path) -> None:
     assert kinds == ["all-reduce"] or kinds == ["all-gather", "all-gather"]
 
 
-def test_a_bound_on_memory_holds() -> None:
-    result = shardlog.run(models.text("transformer"))
+@pytest.mark.parametrize("name, scan", [("transformer", False), ("grouped_query", True)])
+def test_a_bound_on_memory_holds(name: str, scan: bool) -> None:
+    result = shardlog.run(models.text(name, scan=scan))
     plain = result.partition(keep_shardings=False)
     bound = int(peak_memory(inlined(plain.module), Allocation()) * 0.98)
     smaller = result.partition(keep_shardings=False, memory=bound)
