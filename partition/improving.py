@@ -33,9 +33,9 @@ _LARGEST = 3  # values that a message about memory names
 class Aim:
     """What a program is to be like. With ``move``, values that no constraint binds may get other homes than
     propagation chose, if it costs less by the ``prices``. ``memory`` are the bytes that a device may need at
-    most, as ``peak`` finds them for a module; ``bound`` says that it must not be more, and else the program
-    that needs least is taken where none was found that is within. After so many ``seconds`` the best homes so
-    far are taken. ``pins`` are homes that ops' results have whatever that costs."""
+    most, as ``peak`` finds them for a module; ``bound`` says that it must not be more; else it may be, where
+    it seems to be more whatever is done. After so many ``seconds`` the best homes so far are taken. ``pins``
+    are homes that ops' results have whatever that costs."""
 
     move: bool = False
     prices: Prices = field(default_factory=Prices)
@@ -124,15 +124,17 @@ class Improving:
         if aim.memory is None or self._peak(best) <= aim.memory:
             return best
         tried = [best, self.first]
+        if not aim.bound:
+            found = NOTHING if homes is None else homes.find(memory=_DEAREST, stop=self._late)
+            tried.append(self._with(found, again=True))
+            if all(self._peak(program) > aim.memory for program in tried):
+                return best
         for program in self._smaller(best, homes):
             tried.append(program)
         fitting = [program for program in tried if self._peak(program) <= aim.memory]
-        if fitting:
-            return min(fitting, key=lambda program: program.cost)
-        smallest = min(tried, key=self._peak)
-        if aim.bound:
-            raise self._too_large(smallest)
-        return smallest
+        if not fitting:
+            raise self._too_large(min(tried, key=self._peak))
+        return min(fitting, key=lambda program: program.cost)
 
     def _is_better(self, other: Program, than: Program) -> bool:
         """Whether a program costs less; without a machine, by which time counts, it sends no more either."""

@@ -80,7 +80,7 @@ def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path)
 
     plain = needs(2.0**30)
     assert needs(plain * 0.9) <= plain * 0.9
-    assert needs(1000) < plain  # in which nothing fits: what needs little is better than what needs more
+    assert needs(1000) == plain  # nothing fits in so little
 
 
 @pytest.mark.parametrize("name", ["resnet", "recommender"])
