@@ -91,11 +91,11 @@ class Improving:
 
     def __init__(self, first: Partitioner, write: Callable[..., Partitioner], aim: Aim) -> None:
         self.write, self.aim = write, aim
+        self._until = None if aim.seconds is None else monotonic() + aim.seconds
         module, sent = first.run()
         self._check_pins(first)
         self.first = Program(module, sent, first)
         self._peaks: dict[ir.Module, int] = {}
-        self._until = None if aim.seconds is None else monotonic() + aim.seconds
 
     def _check_pins(self, first: Partitioner) -> None:
         """Raises ShardlogError for pins of values that are not chosen."""
@@ -119,8 +119,9 @@ class Improving:
         homes: Homes | None = None
         if aim.move:
             homes = self._homes()
-            other = self._with(homes.find(bound=aim.seconds is not None, stop=self._late))
-            best = other if self._is_better(other, best) else replace(best, found=other.found)
+            found = homes.find(bound=aim.seconds is not None, stop=self._late)
+            other = self._with(found) if found is not NOTHING else best
+            best = other if self._is_better(other, best) else replace(best, found=found)
         if aim.memory is None or self._peak(best) <= aim.memory:
             return best
         tried = [best, self.first]

@@ -197,9 +197,12 @@ class Homes:
         zero."""
         if self._terms is None:
             for number in range(_ROUNDS):
-                self._widen(range(len(self.spots)) if number % 2 == 0 else range(len(self.spots))[::-1])
-            self._share()
-            self._terms = self._made()
+                self._widen(range(len(self.spots)) if number % 2 == 0 else range(len(self.spots))[::-1], stop)
+            if not stop():
+                self._share()
+            self._terms = self._made(stop)
+        if self._terms is None:
+            return NOTHING
         terms, late = self._terms, self._late()
         alone = self._alone(memory) + late
         total = sum_of(terms, alone, self.size)
@@ -273,10 +276,12 @@ class Homes:
 
     # ---- Layouts that a value may have ------------------------------------------------------------------
 
-    def _widen(self, numbers: Iterable[int]) -> None:
+    def _widen(self, numbers: Iterable[int], stop: Callable[[], bool]) -> None:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
         most = _OF_A_SMALL_ONE if len(self.spots) <= _SMALL else _MOST_LAYOUTS
         for number in numbers:
+            if stop():
+                return
             slots = self.slots[number]
             roles = self.spots[number].known.roles
             for t, layouts in self._wanted_by(number):
@@ -362,8 +367,8 @@ class Homes:
 
     # ---- Costs ------------------------------------------------------------------------------------------
 
-    def _made(self) -> list[Terms]:
-        """The terms of the sum: ops with equal costs together."""
+    def _made(self, stop: Callable[[], bool]) -> list[Terms] | None:
+        """The terms of the sum: ops with equal costs together. None if it is to stop before all are made."""
         found: dict[Any, tuple[Floats, list[Floats]]] = {}
         rows: dict[Any, list[tuple[tuple[int, ...], int]]] = {}
         for number, (spot, variables) in enumerate(zip(self.spots, self.slots, strict=True)):
@@ -372,6 +377,8 @@ class Homes:
             same = tuple([first.get(n, -1) for n in variables])
             key = self._kind[number], domains, spot.weight, same
             if key not in found:
+                if stop():
+                    return None
                 found[key] = self._term(number, domains, same)
             slots = sorted(set(same) - {-1})
             rows.setdefault(key, []).append((tuple([variables[t] for t in slots]), number))

@@ -11,6 +11,7 @@ from shardlog.cost.machine import Allocation
 from shardlog.cost.machine import machine as known_machine
 from shardlog.cost.memory import peak_memory
 from shardlog.errors import ShardlogError
+from shardlog.partition.choice.homes import Homes
 from shardlog.runs.result import Result
 
 from ..support import models
@@ -103,6 +104,14 @@ def test_the_choice_is_as_good_as_the_bound_says() -> None:
     assert found is not None
     assert 0 < found.bound <= found.cost
     assert found.bound == pytest.approx(found.cost, rel=2e-2)
+
+
+def test_without_time_nothing_is_priced(lstm: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    def price(*_: object) -> None:
+        raise AssertionError("on large meshes this takes most of the time")
+
+    monkeypatch.setattr(Homes, "_term", price)
+    lstm.partition(seconds=0)
 
 
 def test_without_time_the_shardings_are_those_of_propagation(lstm: Result) -> None:
