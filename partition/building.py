@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from math import prod
@@ -249,13 +249,22 @@ class Builder:
         sizes[dim] = count
         return self.cut(value, starts, sizes)
 
-    def fenced(self, value: Any) -> Any:
+    def fenced(self, value: Any, cut: Collection[int] | None = None) -> Any:
         """A value, before an op looks up places in it, or before what was looked up is sliced. XLA takes a
-        slice of a slice for a single one, and forgets that the place in the first was clamped."""
-        sliced = not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.dynamic_slice"
-        if not sliced and value not in self.looked_up:
-            return value
+        slice of a slice for a single one, and forgets that the place in the first was clamped. That does not
+        matter to a slice of other dimensions, if only those that it cuts are looked up (``cut``)."""
+        if value not in self.looked_up:
+            if not self.is_slice(value):
+                return value
+            sizes = zip(shape_of(value.owner.operands[0]), shape_of(value), strict=True)
+            if cut is not None and all(n == part or d not in cut for d, (n, part) in enumerate(sizes)):
+                return value
         return self.barrier(value)
+
+    @staticmethod
+    def is_slice(value: Any) -> bool:
+        """Whether a value is a slice that begins at a place that is computed."""
+        return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.dynamic_slice"
 
     def barrier(self, value: Any) -> Any:
         """A value that XLA keeps apart from what it is made of, and takes for no other one."""

@@ -537,7 +537,7 @@ class Partitioner(Values):
     def _lowered(self, about: Any, recipe: Recipe, values: list[Any]) -> list[Any]:
         """The results of an op by its lowering."""
         builder, op, known = self.builder, about[0], recipe.known
-        if known.looks_up:
+        if known.looks_up and known.lowering != "dynamic_slice":
             values[0] = builder.fenced(values[0])
         builder.loc = op.location
         builder.purpose = about, len(op.operands)

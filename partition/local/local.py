@@ -334,8 +334,13 @@ def own(site: Site, value: Any, dim: int, begin: Any, size: int) -> Any:
 def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
     """What a device has of the slice, with zeros for what others have."""
     builder, (value, *starts) = site.builder, operands
-    starts = list(starts)
-    for d in picked_dims(site):
+    picked = picked_dims(site)
+    cut = [d for d in range(len(starts)) if site.size(0, d) != site.size(len(operands), d)]
+    fenced = builder.fenced(value, None if picked else cut)
+    if fenced == value and builder.is_slice(value):  # what is not cut begins at zero, wherever it is said to
+        starts = [start if d in cut else builder.zero(element_of(start)) for d, start in enumerate(starts)]
+    value = fenced
+    for d in picked:
         size, rows = site.size(0, d), site.size(len(operands), d)
         place = _clamped(builder, _wide(builder, starts[d]), size - rows)
         value = own(site, value, d, _relative(builder, place, size, site.pieces(0, d)), rows)

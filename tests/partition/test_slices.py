@@ -26,6 +26,16 @@ DYNAMIC = """func.func @main(%x: tensor<22x6xf32> {sdy.sharding = #sdy.sharding<
 """  # noqa: E501
 
 
+CACHE = """func.func @main(%x: tensor<6x8x5x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {}, {"b"}]>},
+    %layer: tensor<i32>, %rest: tensor<i32>)
+    -> (tensor<1x8x5x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}, {}, {"b"}]>}) {
+  %0 = stablehlo.dynamic_slice %x, %layer, %rest, %rest, %rest, sizes = [1, 8, 5, 4] :
+    (tensor<6x8x5x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x5x4xf32>
+  return %0 : tensor<1x8x5x4xf32>
+}
+"""
+
+
 def kinds(program: Partitioned) -> set[str]:
     return {each.kind for each in program.collectives}
 
@@ -82,3 +92,17 @@ def test_a_call_is_no_work() -> None:
     }}""")
     (sent,) = result.partition().collectives
     assert (sent.kind, sent.bytes) == ("all-gather", 8 * 16 * 4 // 2)
+
+
+@pytest.mark.parametrize("layer", [-3, 0, 4, 9])
+@pytest.mark.parametrize("rest", [-5, 0, 7])
+def test_a_part_of_what_is_looked_up_is_not_cut_out_of_all_first(layer: int, rest: int) -> None:
+    """As keys of one layer, for a part of the batch: XLA may take both slices for one."""
+    result = shardlog.run(f"{HEAD}{CACHE}")
+    program = result.partition("replica")
+    assert "optimization_barrier" not in program.text()
+    assert program.text().count("stablehlo.dynamic_slice") == 2
+    cache = np.arange(6 * 8 * 5 * 4, dtype=np.float32).reshape(6, 8, 5, 4)
+    (got,) = run_partitioned(result, program, [cache, np.array(layer, np.int32), np.array(rest, np.int32)])
+    place = min(max(layer, 0), 5)
+    np.testing.assert_array_equal(got, cache[place : place + 1])
