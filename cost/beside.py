@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..engine.provenance.proof import Derivations
-from ..partition.collective_matmul import Product, Window, windows
+from ..partition.finishing.collective_matmul import Product, Window, windows
 from ..rulebook.shipped import shipped
 from .pricing import Pricing, groups_of
 

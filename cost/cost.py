@@ -11,8 +11,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..partition.choice.knowledge import Reader
-from ..partition.combining import NUMBER, permute_at_once
 from ..partition.executions import Executions
+from ..partition.finishing.combining import NUMBER, permute_at_once
 from ..program.function import location
 from ..program.mlir.modules import main_function, ops_in, symbols
 from ..program.mlir.places import source_location

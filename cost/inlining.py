@@ -8,7 +8,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
-from ..partition.combining import NUMBER, has_effect, permute_at_once
+from ..partition.finishing.combining import NUMBER, has_effect, permute_at_once
 from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
 from ..rulebook.book import lowerings
 from .storing import worth_moving

@@ -9,6 +9,6 @@ is the cheapest. Here it is carried out: ``choice/`` asks the rules and finds wh
 ``reshards/`` gets a tensor from one layout to another, ``local/`` writes an op for one device.
 ``layouts.py`` has how a tensor lies on the devices, ``building.py`` writes ops and collectives, and
 ``reading.py`` has what the module says of values. ``program.py`` walks over the module, and ``values.py``
-has what has become of its values; ``improving.py`` walks again with better homes, and ``combining.py`` makes
-one collective of several. ``executions.py`` says how often ops run.
+has what has become of its values; ``improving.py`` walks again with better homes. ``executions.py`` says how
+often ops run. ``finishing/`` makes of what is written what suits the compilers that run it.
 """

@@ -23,7 +23,7 @@ from ..program.mlir.modules import (
 from ..rulebook.book import lowerings
 from .choice.homes import Found
 from .choice.purposes import Purpose
-from .combining import KINDS
+from .finishing.collectives import KINDS
 from .layouts import Layout
 
 _SMALL = 128  # ops of a function: larger ones, as layers, have little in common with what is around them

@@ -20,15 +20,15 @@ from .building import Form, Sent
 from .calls import Unshared, put_in_place_of_calls, unshared
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
-from .collective_matmul import Window, write
-from .combining import combine, permute_at_once, send_rows, suit_tiles
+from .finishing.collective_matmul import Window, write
+from .finishing.combining import combine, permute_at_once
+from .finishing.cpus import suit_cpus
+from .finishing.tpus import suit_tpus
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes, Layout
-from .products import copy_less
 from .program import Partitioner
 from .reshards.planning import Planner
-from .rewrites import rewrite
 
 
 class DeviceProgram:
@@ -73,15 +73,14 @@ class DeviceProgram:
         made, windows = self._with_windows()
         self._permute_at_once(made, windows)
         if platform == "tpu":
-            suit_tiles(made, windows)
+            suit_tpus(made, windows)
         return made
 
     @cached_property
     def _for_cpus(self) -> ir.Module:
         """The module as it is written, but for what XLA for CPUs would copy at length."""
         made = copy_of(self.combined)
-        send_rows(made)
-        copy_less(made)
+        suit_cpus(made)
         return made
 
     def _permute_at_once(self, made: ir.Module, windows: set[Any]) -> None:
@@ -167,8 +166,7 @@ def partition(
             return walk
 
         best = Improving(write(recording=aim.move), write, replace(aim, pins=pins)).best()
-        made = best.module
-        rewrite(best.sent)
+        made = best.finished
         made.operation.verify()
         homes = own.homes(best.walk.moved)
         for sent in best.sent:

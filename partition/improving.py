@@ -19,9 +19,9 @@ from ..program.shardings import Sharding
 from .building import Sent, bytes_of, disjoint, element_of
 from .choice.homes import NOTHING, Found, Homes
 from .executions import Executions
+from .finishing.rewrites import rewrite
 from .program import Partitioner
 from .reshards.prices import Prices
-from .rewrites import rewrite
 
 _TURNS = 8  # of a loop that does not say how many it takes
 _STEPS = 8  # of looking for the price of memory
@@ -55,6 +55,12 @@ class Program:
     sent: list[Sent]
     walk: Partitioner
     found: Found | None = None
+
+    @cached_property
+    def finished(self) -> ir.Module:
+        """The module as it is to be: rewritten around its collectives."""
+        rewrite(self.sent)
+        return self.module
 
     @cached_property
     def sending(self) -> list[tuple[Sent, float]]:
@@ -190,8 +196,7 @@ class Improving:
     def _peak(self, program: Program) -> int:
         assert self.aim.peak is not None
         if program.module not in self._peaks:
-            rewrite(program.sent)  # as it is to be; once more changes nothing
-            self._peaks[program.module] = self.aim.peak(program.module)
+            self._peaks[program.module] = self.aim.peak(program.finished)
         return self._peaks[program.module]
 
     def _too_large(self, program: Program) -> ShardlogError:

@@ -33,13 +33,18 @@ def size_of(type_: str) -> int:
     match = _TENSOR.fullmatch(type_)
     if match is None or match[2].startswith(("?", "*")):
         return 0
-    return prod(map(int, match[1].split("x")[:-1])) * -(-bits_of(match[2]) // 8)
+    return prod(_sizes(match)) * -(-bits_of(match[2]) // 8)
 
 
 def shape_of_text(type_: str) -> tuple[int, ...]:
     """The sizes of the dimensions of a tensor of static shape, as its type says them."""
     match = _TENSOR.fullmatch(type_)
-    return tuple(map(int, match[1].split("x")[:-1])) if match else ()
+    return _sizes(match) if match else ()
+
+
+def _sizes(match: re.Match[str]) -> tuple[int, ...]:
+    """The sizes in a type of a tensor."""
+    return tuple(map(int, match[1].split("x")[:-1]))
 
 
 def bytes_text(n: int) -> str:

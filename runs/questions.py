@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..explanations.questions.pins import Chosen, Pinned
     from ..explanations.questions.what_if import WhatIf
     from ..explanations.questions.why import Explainer
-    from ..partition.collective_matmul import Window
+    from ..partition.finishing.collective_matmul import Window
     from ..partition.improving import Aim
     from .executing.partitioned import Partitioned
     from .query import Rows

@@ -48,10 +48,12 @@ ELSEWHERE = {  # ops that are written in another way somewhere
     },
     "notations/tuples.py": {"stablehlo.tuple", "stablehlo.get_tuple_element"},
     "notations/xla_loops.py": {"stablehlo.while"},
-    "partition/combining.py": {  # collectives that the partitioner has written
+    # collectives that the partitioner has written
+    "partition/finishing/collectives.py": {
         f"stablehlo.{n}"
         for n in ("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "bitcast_convert")
     },
+    "partition/finishing/tpus.py": {f"stablehlo.{n}" for n in ("all_gather", "all_to_all", "reduce_scatter")},
 }
 
 

@@ -44,8 +44,7 @@ class Search:
         """The cheapest plan."""
         ends = self._number(start), self._number(goal)
         if ends not in self._plans:
-            plan = self._search(*ends) or self._search(*ends, direct=True)
-            self._plans[ends] = plan or by_the_whole(self._moves.axes, self._shape, start, goal)
+            self._plans[ends] = self._search(*ends) or self.straight(start, goal)
         return self._plans[ends]
 
     def straight(self, start: Layout, goal: Layout) -> Plan:

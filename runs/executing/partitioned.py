@@ -12,7 +12,7 @@ from ..options import TOPOLOGY
 from .collectives import Collective, OpNames, collectives
 
 if TYPE_CHECKING:
-    from ...partition.collective_matmul import Window
+    from ...partition.finishing.collective_matmul import Window
     from ..result import Result
     from .executable import Executable
 

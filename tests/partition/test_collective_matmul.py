@@ -14,8 +14,8 @@ from jaxlib.mlir import ir
 from shardlog.errors import ShardlogError
 from shardlog.partition.building import FORMS
 from shardlog.partition.choice.knowledge import Reader
-from shardlog.partition.collective_matmul import windows
 from shardlog.partition.device_program import DeviceProgram
+from shardlog.partition.finishing.collective_matmul import windows
 from shardlog.program.mlir.modules import ops_in
 
 # On this machine the products of a part take as long as handing it on.

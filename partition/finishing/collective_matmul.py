@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from .building import OUTSIDE, Builder, Form, Scope, Sent, element_of, shape_of
-from .choice.choosing import SUM
-from .choice.knowledge import Knowledge, Reader
-from .layouts import Axes
+from ..building import OUTSIDE, Builder, Form, Scope, Sent, element_of, shape_of
+from ..choice.choosing import SUM
+from ..choice.knowledge import Knowledge, Reader
+from ..layouts import Axes
 
 
 @dataclass(frozen=True, eq=False)

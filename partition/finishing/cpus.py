@@ -1,10 +1,10 @@
-"""Products with their operands exchanged: they give the same, with its dimensions in another order.
+"""What XLA for CPUs would copy, written so that it copies less.
 
-XLA for CPUs takes the left operand of a product with the dimensions that are summed behind the others, and
-copies what has them elsewhere into this order, the right one as it is. If what it copies is computed
-elementwise, it computes it as it copies, across memory, which takes about three times as long. Gradients of
-weights sum over the first dimensions of both operands, so one of them is copied: XLA takes the one on the
-left, however large it is.
+Of a collective of columns it turns all of the tensor, so it is written as one of rows. Of a product it takes
+the left operand with the dimensions that are summed behind the others, and copies what has them elsewhere
+into this order, the right one as it is. If what it copies is computed elementwise, it computes it as it
+copies, across memory, which takes about three times as long. Gradients of weights sum over the first
+dimensions of both operands, so one of them is copied: XLA takes the one on the left, however large it is.
 """
 
 from __future__ import annotations
@@ -15,52 +15,48 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from ..program.mlir.modules import ops_in
-from ..rulebook.book import family
-from .building import element_of, shape_of
+from ...program.mlir.modules import ops_in
+from ...rulebook.book import family
+from ..building import element_of, shape_of
+from .collectives import FROM_EACH, TO_EACH, dimension
+from .combining import write_as_one
+from .products import exchange, exchangeable, exchanged_order
 
 _COMPUTED = 3.0  # what it takes to copy an element across memory that is computed so, for one that lies there
 
 
-def exchangeable(op: Any) -> bool:
-    """Whether an op is a product whose operands may be exchanged."""
-    return op.name in family("exchanges_operands") and "algorithm" not in op.attributes
-
-
-def exchanged_order(product: Any) -> list[int]:
-    """The dimensions of what a product gives, in the order in which it gives them with its operands
-    exchanged."""
-    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
-    batch, rank = len(numbers.lhs_batching_dimensions), len(shape_of(product.results[0]))
-    left = len(shape_of(product.operands[0])) - len(numbers.lhs_contracting_dimensions)
-    return [*range(batch), *range(left, rank), *range(batch, left)]
-
-
-def exchange(product: Any) -> None:
-    """Exchanges the operands of a product. The type of its result stays as it is."""
-    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
-    product.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
-        lhs_batching_dimensions=numbers.rhs_batching_dimensions,
-        rhs_batching_dimensions=numbers.lhs_batching_dimensions,
-        lhs_contracting_dimensions=numbers.rhs_contracting_dimensions,
-        rhs_contracting_dimensions=numbers.lhs_contracting_dimensions,
-    )
-    if "precision_config" in product.attributes:
-        each = list(ir.ArrayAttr(product.attributes["precision_config"]))
-        product.attributes["precision_config"] = ir.ArrayAttr.get(each[::-1])
-    left, right = product.operands
-    product.operands[0], product.operands[1] = right, left
-
-
-# ---- For CPUs --------------------------------------------------------------------------------------------
-
-
-def copy_less(module: ir.Module) -> None:
-    """Writes the products of a module so that XLA for CPUs copies as little as it can."""
+def suit_cpus(module: ir.Module) -> None:
+    """Writes the collectives and products of a module so that XLA for CPUs copies as little as it can."""
+    _send_rows(module)
     with module.context, ir.Location.unknown():
         for op in list(ops_in(module)):
             if exchangeable(op.operation):
                 _copy_less(op.operation)
+
+
+# ---- Collectives -----------------------------------------------------------------------------------------
+
+
+def _send_rows(module: ir.Module) -> None:
+    """Writes gathers and scatters of a module as those of rows where their parts are not one behind the other
+    in memory: XLA for CPUs would turn all of the tensor, element by element, so that they are."""
+    with module.context, ir.Location.unknown():
+        for op in [each.operation for each in ops_in(module)]:
+            if len(op.operands) == 1 and _lies_apart(op):
+                write_as_one([op], op)
+                op.erase()
+
+
+def _lies_apart(op: Any) -> bool:
+    """Whether the parts of what is scattered or gathered are several pieces of memory each."""
+    if (op.name in TO_EACH) == (op.name in FROM_EACH):  # who sends to each and gets of each sends pieces
+        return False
+    scatters = op.name in TO_EACH
+    whole, name = (op.operands[0], TO_EACH[op.name]) if scatters else (op.results[0], FROM_EACH[op.name])
+    return prod(shape_of(whole)[: dimension(op, name)]) > 1
+
+
+# ---- Products --------------------------------------------------------------------------------------------
 
 
 def _copy_less(product: Any) -> None:

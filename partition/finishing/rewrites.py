@@ -16,15 +16,12 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..rulebook.book import family
-from .building import Sent, element_of, shape_of
-from .choice.choosing import SUM
-from .neutral import zero
+from ...rulebook.book import family
+from ..building import Sent, element_of, shape_of
+from ..choice.choosing import SUM
+from ..neutral import zero
+from .collectives import DIMENSIONS, KINDS
 from .products import exchange, exchangeable, exchanged_order
-
-_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
-_COLLECTIVES = frozenset(f"stablehlo.{kind}" for kind in _KINDS)
-_DIMENSIONS = ("all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension")
 
 
 def rewrite(sent: Iterable[Sent]) -> None:
@@ -40,29 +37,31 @@ def rewrite(sent: Iterable[Sent]) -> None:
 # ---- Transposes ------------------------------------------------------------------------------------------
 
 
-def _turn_product(first: Any) -> None:
+def _turn_product(first: Any) -> bool:
     """Turns the product that only this collective takes, and those behind it, where a transpose behind them
-    gives what the product would give with its operands exchanged."""
+    gives what the product would give with its operands exchanged. Returns whether one does."""
     product = first.operands[0].owner
     if isinstance(product, ir.Block) or not exchangeable(product):
-        return
+        return False
     users, order = _users(product), exchanged_order(product)
     if not users or users[-1].name not in family("reorders_dims"):
-        return
-    if list(users[-1].attributes["permutation"]) == order:
-        *collectives, last = users
-        exchange(product)
-        for op in (product, *collectives):
-            _reorder(op, order)
-        last.results[0].replace_all_uses_with(collectives[-1].results[0])
-        last.erase()
+        return False
+    *collectives, last = users
+    if list(last.attributes["permutation"]) != order:
+        return False
+    exchange(product)
+    for op in (product, *collectives):
+        _reorder(op, order)
+    last.results[0].replace_all_uses_with(collectives[-1].results[0])
+    last.erase()
+    return True
 
 
 def _users(op: Any) -> list[Any]:
     """The collectives that take what an op gives, one after the other, as long as nothing else does; and
     what comes then, or the last of these."""
     found = [op]
-    while found[-1] == op or found[-1].name in _COLLECTIVES:
+    while found[-1] == op or found[-1].name in KINDS:
         uses = list(found[-1].results[0].uses)
         if len(uses) != 1 or len(found[-1].results) != 1:
             break
@@ -74,7 +73,7 @@ def _reorder(op: Any, order: list[int]) -> None:
     """Gives the result of an op, and what its attributes say of it, another order of dimensions."""
     (result,) = op.results
     shape = shape_of(result)
-    for name in _DIMENSIONS:
+    for name in DIMENSIONS:
         if name in op.attributes:
             held: Any = ir.IntegerAttr(op.attributes[name])
             op.attributes[name] = ir.IntegerAttr.get(held.type, order.index(held.value))

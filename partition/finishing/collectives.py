@@ -1,0 +1,163 @@
+"""Collectives of a device program, read and written otherwise: what each device sends as rows, one for each
+device that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+
+from ...program.elements import bits_of
+from ..building import dense, element_of, shape_of
+from ..neutral import neutral, zero
+
+HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
+    f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")
+)
+KINDS = HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
+# The dimension along which there is a part for each device, and that along which there is one from each.
+TO_EACH = {"stablehlo.reduce_scatter": "scatter_dimension", "stablehlo.all_to_all": "split_dimension"}
+FROM_EACH = {"stablehlo.all_gather": "all_gather_dim", "stablehlo.all_to_all": "concat_dimension"}
+DIMENSIONS = frozenset({*TO_EACH.values(), *FROM_EACH.values()})
+
+
+def integer(value: int) -> Any:
+    """An attribute of a number of 64 bits."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def count(op: Any) -> int:
+    """The devices of a group."""
+    found: int = ir.ShapedType(op.attributes["replica_groups"].type).shape[1]
+    return found
+
+
+def dimension(op: Any, name: str) -> int:
+    """The dimension that an attribute of a collective names."""
+    found: int = ir.IntegerAttr(op.attributes[name]).value
+    return found
+
+
+@dataclass
+class Writer:
+    """Writes ops before another one."""
+
+    before: Any
+    loc: Any
+
+    def rows(self, op: Any) -> Any:
+        """What a device sends in a collective: a row for each device that it is for."""
+        value = op.operands[0]
+        if op.name not in TO_EACH:
+            return self.reshaped(value, [1, prod(shape_of(value))])
+        d, n, shape = dimension(op, TO_EACH[op.name]), count(op), shape_of(value)
+        split = self.reshaped(value, [*shape[:d], n, shape[d] // n, *shape[d + 1 :]])
+        order = [d, *(e for e in range(len(shape) + 1) if e != d)]
+        return self.reshaped(self.transposed(split, order), [n, prod(shape) // n])
+
+    def unfolded(self, op: Any, part: Any) -> Any:
+        """The result of a collective, of what came in rows, one from each device."""
+        shape = shape_of(op.results[0])
+        part = self.as_type(part, element_of(op.results[0]))
+        if op.name not in FROM_EACH:
+            return self.reshaped(part, shape)
+        d, n = dimension(op, FROM_EACH[op.name]), count(op)
+        split = self.reshaped(part, [n, *shape[:d], shape[d] // n, *shape[d + 1 :]])
+        order = [*range(1, d + 1), 0, *range(d + 1, len(shape) + 1)]
+        return self.reshaped(self.transposed(split, order), shape)
+
+    def along_first(self, op: Any, value: Any, type_: Any) -> Any:
+        """What a collective gives that does to rows of a value what another one does to a dimension of its
+        own. It takes over how that combines."""
+        attributes = {a: integer(0) if a in DIMENSIONS else v for a, v in op.attributes.items()}
+        return self.one(op.name, [value], type_, attributes, op)
+
+    def type(self, shape: Sequence[int], like: Any) -> Any:
+        return ir.RankedTensorType.get(list(shape), element_of(like))
+
+    def of_one_type(self, values: Sequence[Any]) -> list[Any]:
+        """Values whose elements have as many bits, with elements of one type."""
+        elements = {element_of(value) for value in values}
+        if len(elements) == 1:
+            return list(values)
+        bits = ir.IntegerType.get_unsigned(bits_of(str(elements.pop())))
+        return [self.as_type(value, bits) for value in values]
+
+    def as_type(self, value: Any, element: Any) -> Any:
+        """The bits of a value, as elements of another type."""
+        if element_of(value) == element:
+            return value
+        type_ = ir.RankedTensorType.get(shape_of(value), element)
+        return self.one("stablehlo.bitcast_convert", [value], type_, {})
+
+    def reshaped(self, value: Any, shape: Sequence[int]) -> Any:
+        same = shape_of(value) == list(shape)
+        return value if same else self.one("stablehlo.reshape", [value], self.type(shape, value), {})
+
+    def transposed(self, value: Any, order: Sequence[int]) -> Any:
+        if list(order) == list(range(len(order))):
+            return value
+        shape, given = shape_of(value), {"permutation": ir.DenseI64ArrayAttr.get(list(order))}
+        return self.one("stablehlo.transpose", [value], self.type([shape[d] for d in order], value), given)
+
+    def concatenated(self, values: Sequence[Any]) -> Any:
+        if len(values) == 1:
+            return values[0]
+        width = sum(shape_of(value)[1] for value in values)
+        made = self.type([shape_of(values[0])[0], width], values[0])
+        return self.one("stablehlo.concatenate", list(values), made, {"dimension": integer(1)})
+
+    def columns(self, value: Any, start: int, end: int) -> Any:
+        rows, width = shape_of(value)
+        if end - start == width:
+            return value
+        given = {
+            "start_indices": ir.DenseI64ArrayAttr.get([0, start]),
+            "limit_indices": ir.DenseI64ArrayAttr.get([rows, end]),
+            "strides": ir.DenseI64ArrayAttr.get([1, 1]),
+        }
+        return self.one("stablehlo.slice", [value], self.type([rows, end - start], value), given)
+
+    def where(self, listed: npt.NDArray[np.bool_], device: str, value: Any, other: Any) -> Any:
+        """A value on the devices that are listed, and another one elsewhere. ``device`` is the op that gives
+        a device's number."""
+        i32 = ir.IntegerType.get_signless(32)
+        scalar = ir.RankedTensorType.get([], i32)
+        table = dense(listed.astype(np.int32))
+        unsigned = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
+        place = self.one("stablehlo.convert", [self.one(device, [], unsigned, {})], scalar, {})
+        held = self.one("stablehlo.constant", [], table.type, {"value": table})
+        one = {"slice_sizes": ir.DenseI64ArrayAttr.get([1])}
+        found = self.one("stablehlo.dynamic_slice", [held, place], ir.RankedTensorType.get([1], i32), one)
+        answer = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
+        here = self.one("stablehlo.convert", [self.one("stablehlo.reshape", [found], scalar, {})], answer, {})
+        return self.one("stablehlo.select", [here, value, other], value.type, {})
+
+    def zeros(self, type_: Any) -> Any:
+        return self.constant(zero(type_.element_type), type_)
+
+    def neutral(self, combine: str, element: Any) -> Any:
+        type_ = ir.RankedTensorType.get([], element)
+        if not isinstance(element, ir.ComplexType):
+            return self.constant(neutral(combine, element), type_)
+        real = ir.RankedTensorType.get([], ir.ComplexType(element).element_type)
+        return self.one("stablehlo.convert", [self.constant(neutral(combine, element), real)], type_, {})
+
+    def constant(self, number: str, type_: Any) -> Any:
+        value = ir.Attribute.parse(f"dense<{number}> : {type_}")
+        return self.one("stablehlo.constant", [], type_, {"value": value})
+
+    def one(
+        self, name: str, operands: list[Any], type_: Any, attributes: dict[str, Any], body: Any = None
+    ) -> Any:
+        """What an op gives. It takes over the region of ``body``, if that has one."""
+        regions, ip = 0 if body is None else len(body.regions), ir.InsertionPoint(self.before)
+        made = ir.Operation.create(name, [type_], operands, attributes, None, regions, loc=self.loc, ip=ip)
+        if regions:
+            body.regions[0].blocks[0].append_to(made.regions[0])
+        return made.results[0]

@@ -1,0 +1,41 @@
+"""Products with their operands exchanged: they give the same, with its dimensions in another order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from ...rulebook.book import family
+from ..building import shape_of
+
+
+def exchangeable(op: Any) -> bool:
+    """Whether an op is a product whose operands may be exchanged."""
+    return op.name in family("exchanges_operands") and "algorithm" not in op.attributes
+
+
+def exchanged_order(product: Any) -> list[int]:
+    """The dimensions of what a product gives, in the order in which it gives them with its operands
+    exchanged."""
+    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+    batch, rank = len(numbers.lhs_batching_dimensions), len(shape_of(product.results[0]))
+    left = len(shape_of(product.operands[0])) - len(numbers.lhs_contracting_dimensions)
+    return [*range(batch), *range(left, rank), *range(batch, left)]
+
+
+def exchange(product: Any) -> None:
+    """Exchanges the operands of a product. The type of its result stays as it is."""
+    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+    product.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
+        lhs_batching_dimensions=numbers.rhs_batching_dimensions,
+        rhs_batching_dimensions=numbers.lhs_batching_dimensions,
+        lhs_contracting_dimensions=numbers.rhs_contracting_dimensions,
+        rhs_contracting_dimensions=numbers.lhs_contracting_dimensions,
+    )
+    if "precision_config" in product.attributes:
+        each = list(ir.ArrayAttr(product.attributes["precision_config"]))
+        product.attributes["precision_config"] = ir.ArrayAttr.get(each[::-1])
+    left, right = product.operands
+    product.operands[0], product.operands[1] = right, left

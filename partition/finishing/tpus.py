@@ -1,0 +1,103 @@
+"""What XLA for TPUs would send twice, or does not know, written as what it sends once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ...program.mlir.modules import children, ops_in
+from ..building import element_of, shape_of
+from .collectives import FROM_EACH, TO_EACH, Writer, count, dimension, integer
+from .combining import combine
+
+_LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and rows
+
+
+def suit_tpus(module: ir.Module, apart: Collection[Any] = ()) -> None:
+    """Writes what XLA for TPUs would send twice, or does not know, as what it sends once: gathers of vectors
+    that fill no tiles as those of rows, scatters of parts that end inside of tiles as those of whole
+    matrices, and scattered sums of numbers in two parts as exchanges and sums. Gathers of such vectors are
+    combined, but for those that stay ``apart``: they are small, and sums XLA would combine."""
+    combine(module, apart, _is_loose)
+    with module.context, ir.Location.unknown():
+        for op in [each.operation for each in ops_in(module)]:
+            if _is_loose(op):
+                _gather_row(op)
+            elif len(op.operands) == 1 and op.name == "stablehlo.reduce_scatter" and _has_two_parts(op):
+                _exchange_and_combine(op)
+            elif len(op.operands) == 1 and op.name == "stablehlo.reduce_scatter" and _ends_in_tile(op):
+                _scatter_matrices(op)
+
+
+def _is_loose(gather: Any) -> bool:
+    """Whether parts are gathered one behind the other, and are vectors that end inside of a row of a tile."""
+    if gather.name != "stablehlo.all_gather" or len(gather.operands) != 1:
+        return False
+    shape = shape_of(gather.operands[0])
+    behind = prod(shape[: dimension(gather, FROM_EACH[gather.name])]) == 1
+    return behind and prod(shape) == max(shape, default=1) > 1 and prod(shape) % _LANES != 0
+
+
+def _gather_row(op: Any) -> None:
+    """Writes a gather of a vector as that of a row. The barrier keeps XLA from taking it for one again."""
+    write, value = Writer(op, op.location), op.operands[0]
+    row = write.reshaped(value, [1, prod(shape_of(value))])
+    row = write.one("stablehlo.optimization_barrier", [row], row.type, {})
+    made = write.along_first(op, row, write.type([count(op), *shape_of(row)[1:]], row))
+    op.results[0].replace_all_uses_with(write.reshaped(made, shape_of(op.results[0])))
+    op.erase()
+
+
+def _ends_in_tile(scatter: Any) -> bool:
+    """Whether sums that TPUs scatter are so in parts that are larger than a tile and end inside of one."""
+    if not isinstance(element_of(scatter.operands[0]), ir.F32Type | ir.BF16Type):
+        return False
+    shape, d = shape_of(scatter.results[0]), dimension(scatter, TO_EACH[scatter.name])
+    *others, rows, columns = _matrices(shape)
+    if prod(others) * rows * -(-columns // _LANES) <= _SUBLANES:
+        return False
+    if len(shape) == 1:  # of which it makes no matrix itself
+        return shape[0] % (_SUBLANES * _LANES) == 0
+    if d == len(others) + 1:
+        return columns % _LANES != 0
+    return d == len(others) and prod(others) == 1 and rows % _SUBLANES != 0  # else it lays it out otherwise
+
+
+def _matrices(shape: Sequence[int]) -> list[int]:
+    """The shape of what fills tiles as well: a vector as a matrix of their rows."""
+    return [prod(shape) // _LANES, _LANES] if len(shape) == 1 else list(shape)
+
+
+def _scatter_matrices(op: Any) -> None:
+    """Writes a scatter as one of matrices, as many to each device as are in its part."""
+    write, n = Writer(op, op.location), count(op)
+    *others, rows, columns = _matrices(shape_of(op.results[0]))
+    part = [prod(others), rows, columns]
+    value = write.reshaped(write.rows(op), [n * part[0], *part[1:]])
+    made = write.along_first(op, value, write.type(part, value))
+    op.results[0].replace_all_uses_with(write.reshaped(made, shape_of(op.results[0])))
+    op.erase()
+
+
+def _has_two_parts(op: Any) -> bool:
+    """Whether elements are complex, or so wide that TPUs have them as two numbers."""
+    element = element_of(op.operands[0])
+    return isinstance(element, ir.ComplexType | ir.F64Type)
+
+
+def _exchange_and_combine(op: Any) -> None:
+    """Writes a reduce-scatter as an all-to-all, and what combines the parts that a device gets."""
+    write, value = Writer(op, op.location), op.operands[0]
+    d, n, shape = dimension(op, TO_EACH[op.name]), count(op), shape_of(value)
+    along = {"split_dimension": integer(d), "concat_dimension": integer(d), "split_count": integer(n)}
+    kept = {a: op.attributes[a] for a in ("channel_handle", "replica_groups") if a in op.attributes}
+    parts = write.one("stablehlo.all_to_all", [value], value.type, along | kept)
+    parts = write.reshaped(parts, [*shape[:d], n, shape[d] // n, *shape[d + 1 :]])
+    start = write.neutral(children(op)[0].name, element_of(value))
+    dims = {"dimensions": ir.DenseI64ArrayAttr.get([d])}
+    made = write.one("stablehlo.reduce", [parts, start], op.results[0].type, dims, op)
+    op.results[0].replace_all_uses_with(made)
+    op.erase()
