@@ -28,7 +28,8 @@ def rewrite(sent: Iterable[Sent]) -> None:
     """Rewrites a device program around its collectives."""
     collectives = [each.op for each in sent]
     for op in collectives:
-        _turn_product(op)
+        while _turn_product(op):  # once for each transpose behind it
+            pass
     for op in collectives:
         if len(op.operands) == 1 and len(op.regions) and _adds(op):
             _negate_behind(op)

@@ -36,6 +36,32 @@ def test_the_gradient_of_a_weight_is_not_transposed(wanted: str, kind: str) -> N
     np.testing.assert_array_equal(got, x.T @ g)
 
 
+# Turned once before it is gathered and once behind that.
+TWICE = """
+func.func @main(%x: tensor<8x6xf32> {sdy.sharding = #b}, %g: tensor<8x4xf32> {sdy.sharding = #b})
+    -> (tensor<4x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0]
+      : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %2 = sdy.sharding_constraint %1 <@mesh, [{"x"}, {}]> : tensor<6x4xf32>
+  %3 = sdy.sharding_constraint %2 <@mesh, [{}, {}]> : tensor<6x4xf32>
+  %4 = stablehlo.transpose %3, dims = [1, 0] : (tensor<6x4xf32>) -> tensor<4x6xf32>
+  return %4 : tensor<4x6xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_is_turned_twice_is_not_transposed(keep: bool) -> None:
+    program = shardlog.run(HEAD + TWICE).partition(keep_shardings=keep)
+    with program.module.context:
+        names = [op.operation.name for op in ops_in(program.module)]
+    assert "stablehlo.all_gather" in names and "stablehlo.transpose" not in names
+    x, g = np.arange(48.0).reshape(8, 6) % 7, np.arange(32.0).reshape(8, 4) % 5
+    (got,) = program.compile()(x.astype(np.float32), g.astype(np.float32))
+    np.testing.assert_array_equal(got, g.T @ x)
+
+
 # With a batch and several dimensions of each operand, and a gather behind the sum.
 LARGE = """
 func.func @main(%a: tensor<4x8x2x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}, {}, {}]>},
