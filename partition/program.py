@@ -15,9 +15,10 @@ from ..program.function import location
 from ..program.mlir.modules import boundary_attributes, children, entries_of, main_function, named_in, symbols
 from ..program.shardings import Shardings, manual_axes
 from .building import Builder, Form, Scope, Sent
+from .bypasses import Bypasses
 from .choice.choosing import Chooser, Way
 from .choice.homes import Spot
-from .choice.knowledge import Knowledge, inside, joins, only_read, reading_through, shifting, shifts
+from .choice.knowledge import Knowledge, inside
 from .choice.purposes import Purpose, purpose_of
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
@@ -38,16 +39,6 @@ class Ends(NamedTuple):
     takes: list[Layout]
     returned: list[Any]
     gives: list[Layout]
-
-
-class Cut(NamedTuple):
-    """What is read through: what is known of the op that cuts rows out of a value, or pads it, and that value
-    and its number. ``fill``: what it is padded with, where a function does it that an op calls."""
-
-    known: Knowledge
-    value: Any
-    number: int
-    fill: Any = None
 
 
 class Partitioner(Values):
@@ -76,10 +67,10 @@ class Partitioner(Values):
         self.ways = ways or {}  # to compute ops, by their first results
         self.pinned = pinned  # values that are used as they are at home
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
-        self.cuts: dict[int, Cut] = {}  # values that are read through
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
+        self.bypasses = Bypasses(kinds, chooser.reader, self.functions)
         self.written: dict[str, Any] = {}
         self.ends: dict[str, Ends] = {}  # of the other functions
         self._shardings: dict[Layout, Any] = {}
@@ -361,10 +352,10 @@ class Partitioner(Values):
         if self.builder.manual:
             known = inside(known, self.builder.manual)
         operands = kinds.operands(number)
-        if (known.reads or known.lowering == "call") and self._is_read_through(number, known):
+        if self.bypasses.take(number, known):
             return False
-        if self.cuts and not self.cuts.keys().isdisjoint(operands):
-            known, operands = self._reading_through(number, known)
+        if self.bypasses.touch(operands):
+            known, operands = self.bypasses.reading(number, known)
         chosen = self._chosen(kinds.ops[number]) if self.ways or self.moved else None
         recipe = self.recipes.find(kind, known, map(self.tensors.get, operands), chosen)
         if recipe is not None:
@@ -377,88 +368,6 @@ class Partitioner(Values):
         if (flow := FLOW.get(known.lowering)) is not None:
             return bool(flow(self, number, known))
         return self.computed(number, known, operands)
-
-    def _is_read_through(self, number: int, known: Knowledge) -> bool:
-        """Whether an op cuts rows out of its operand for one op alone, which puts them beside others, as in a
-        rotation, or pads it for ops that cut as much out of that, as in stencils: these read the operand
-        itself, and what is between is not computed."""
-        kinds, knowledge = self.kinds, self.chooser.reader.knowledge
-        if not self.cuts.keys().isdisjoint(kinds.operands(number)):
-            return False
-        cut: Cut | None
-        if read := only_read(known):
-            cut = Cut(known, kinds.ops[number].operands[0], kinds.operands(number)[0])
-        else:
-            cut = self._padded(number, known)
-        if cut is None:
-            return False
-        (result,) = kinds.results(number)
-        users = [(knowledge(kinds.ops[user]), slot) for user, slot in kinds.users(result)]
-        if read:
-            through = len(users) == 1 and joins(*users[0], read.dim)
-        else:
-            through = bool(users) and all(shifts(user, cut.known) for user, _ in users)
-        if through:
-            self.cuts[result] = cut
-        return through
-
-    def _padded(self, number: int, known: Knowledge) -> Cut | None:
-        """What an op pads, or the function that it calls, if that does nothing else; None for others."""
-        op, operands, knowledge = (
-            self.kinds.ops[number],
-            self.kinds.operands(number),
-            self.chooser.reader.knowledge,
-        )
-        if known.lowering == "pad":
-            return Cut(known, op.operands[0], operands[0])
-        if known.lowering != "call":
-            return None
-        func = self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
-        *before, last = [each.operation for each in func.regions[0].blocks[0].operations]
-        if not before or list(last.operands) != list(before[-1].results):
-            return None
-        *scalars, pads = before
-        padding = knowledge(pads)
-        if padding.lowering != "pad" or not isinstance(pads.operands[0].owner, ir.Block):
-            return None
-        if any(knowledge(each).lowering not in _COPIED or any(knowledge(each).shapes) for each in scalars):
-            return None
-        slot = ir.BlockArgument(pads.operands[0]).arg_number
-        return Cut(padding, op.operands[slot], operands[slot], pads.operands[1])
-
-    def _filling(self, number: int) -> Any:
-        """What stands around the value that an op shifts."""
-        (operand,) = self.kinds.operands(number)
-        padding, fill = self.kinds.operands(self.kinds.definer(operand)), self.cuts[operand].fill
-        return self._beside(fill, padding) if fill is not None else self.get(padding[1], replicated(0))
-
-    def _beside(self, value: Any, taken: Sequence[int]) -> Any:
-        """A scalar of a function beside a call of it that takes these values."""
-        if isinstance(value.owner, ir.Block):
-            return self.get(taken[ir.BlockArgument(value).arg_number], replicated(0))
-        operands = [self._beside(operand, taken) for operand in value.owner.operands]
-        made = self.builder.copy(value.owner)
-        for i, operand in enumerate(operands):
-            made.operands[i] = operand
-        return made.results[value.result_number]
-
-    def _reading_through(self, number: int, known: Knowledge) -> tuple[Knowledge, list[int]]:
-        """What is known of an op that reads through cuts, and what it reads."""
-        operands = self.kinds.operands(number)
-        cuts = [self.cuts.get(value) for value in operands]
-        read = [cut.number if cut else value for cut, value in zip(cuts, operands, strict=True)]
-        if (first := cuts[0]) and not only_read(first.known):
-            return shifting(known, first.known), read
-        made = (*(cut and cut.known for cut in cuts), *[None] * (len(known.roles) - len(operands)))
-        return reading_through(known, made), read
-
-    def _taken(self, number: int) -> list[Any]:
-        """What an op takes: its operands, or what they are cut out of."""
-        values: list[Any] = list(self.kinds.ops[number].operands)
-        if not self.cuts:
-            return values
-        pairs = zip(self.kinds.operands(number), values, strict=True)
-        return [self.cuts[n].value if n in self.cuts else value for n, value in pairs]
 
     def computed(self, number: int, known: Knowledge, operands: list[int] | None = None) -> bool:
         """Writes an op that is computed, in the cheapest way, and its results where they live; whether that
@@ -481,7 +390,7 @@ class Partitioner(Values):
         self._note(number, recipe)
         values = self._needed(number, recipe, about, operands) if recipe.needed else []
         if recipe.known.lowering == "shift":
-            values.append(self._filling(number))
+            values.append(self.bypasses.filling(number, self.builder, self.get))
         if recipe.kept:
             copy = self.copies[number]
             recipe.write(copy, kind.outside, values)
@@ -514,7 +423,7 @@ class Partitioner(Values):
         """Takes down how an op lies, where that is asked, and how it is computed, if that has a price."""
         op = self.kinds.ops[number]
         if self.recording:
-            values = *self._taken(number), *op.results
+            values = *self.bypasses.taken(number), *op.results
             self.spots.append((op, Spot(recipe.known, values, recipe.held, recipe.free)))
         if self.planner.prices.all_work or recipe.known.multiplies:
             self.computed_as.append((op, recipe.known, recipe.choice.taken.factors))
@@ -523,7 +432,7 @@ class Partitioner(Values):
         """The operands that an op needs besides those that its copy has."""
         values = list[Any]()
         self.builder.loc = self.kinds.ops[number].location
-        taken = self._taken(number)
+        taken = self.bypasses.taken(number)
         for slot, layout, home in recipe.needed:
             value = operands[slot]
             local = self.at_home(value) if home else None
@@ -537,8 +446,6 @@ class Partitioner(Values):
     def _lowered(self, about: Any, recipe: Recipe, values: list[Any]) -> list[Any]:
         """The results of an op by its lowering."""
         builder, op, known = self.builder, about[0], recipe.known
-        if known.looks_up and known.lowering != "dynamic_slice":
-            values[0] = builder.fenced(values[0])
         builder.loc = op.location
         builder.purpose = about, len(op.operands)
         results = _COMPUTED[known.lowering](
@@ -558,7 +465,6 @@ class Partitioner(Values):
 
 
 _COMPUTED = {**COMPUTED, **WINDOWS, "once": alone.once, "spread": alone.spread}
-_COPIED = ("parts", "constant")  # how scalars are made that are made once more
 _MADE = ("slice", "dynamic_slice", "pad", "select", "broadcast_in_dim", "constant", "iota", "convert")
 _PLACED = ("divide", "remainder", "multiply", "add", "compare", "reshape", "dynamic_update_slice")
 _PURE = frozenset(f"stablehlo.{name}" for name in (*_MADE, *_PLACED))

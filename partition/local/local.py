@@ -241,12 +241,12 @@ def _along(builder: Builder, value: Any, at: Any) -> Any:
 def gather(site: Site, operands: list[Any]) -> list[Any]:
     """A device looks up what lies in its part of the operand, and has zeros for indices outside of it."""
     builder, (operand, indices) = site.builder, operands
-    numbers = "dimension_numbers"
+    operand, numbers = builder.fenced(operand), "dimension_numbers"
     columns = site.items(f"{numbers}.start_index_map")
     shared = {f for f, _ in site.taken.factors if f in site.known.partial}
     dims = [d for d, factors in enumerate(site.known.maps[0]) if shared.intersection(factors)]
     if not dims:
-        return parts(site, operands)
+        return parts(site, [operand, indices])
     vector = _vector_dim(site, numbers)
     indices = _wide(builder, indices)
     local, insides = {}, []
@@ -301,7 +301,8 @@ def scatter(site: Site, operands: list[Any]) -> list[Any]:
     for d in padded:
         outside = builder.splat("-1", element_of(indices))
         indices = builder.mask(indices, site.size(slot, d), site.pieces(slot, d), d, outside)
-    return parts(site, [*operands[:slot], indices, *operands[slot + 1 :]])
+    first, *others = operands[:slot]
+    return parts(site, [builder.fenced(first), *others, indices, *operands[slot + 1 :]])
 
 
 def picked_dims(site: Site) -> list[int]:

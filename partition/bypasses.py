@@ -1,0 +1,117 @@
+"""Values that ops read past what cuts or pads them: what is between is not computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jaxlib.mlir import ir
+
+from .building import Builder
+from .choice.knowledge import Knowledge, Reader, joins, only_read, reading_through, shifting, shifts
+from .kinds import Kinds
+from .layouts import Layout, replicated
+
+_COPIED = ("parts", "constant")  # how scalars are made that are made once more
+
+
+class Cut(NamedTuple):
+    """What is read past: what is known of the op that cuts rows out of a value, or pads it, and that value
+    and its number. ``fill``: what it is padded with, where a function does it that an op calls."""
+
+    known: Knowledge
+    value: Any
+    number: int
+    fill: Any = None
+
+
+class Bypasses:
+    """The cuts of a module that those who use them read past. ``functions`` are those that ops may call."""
+
+    def __init__(self, kinds: Kinds, reader: Reader, functions: Mapping[str, Any]) -> None:
+        self._kinds, self._knowledge, self._functions = kinds, reader.knowledge, functions
+        self._cuts: dict[int, Cut] = {}
+
+    def take(self, number: int, known: Knowledge) -> bool:
+        """Whether an op cuts rows out of its operand for one op alone, which puts them beside others, as in a
+        rotation, or pads it for ops that cut as much out of that, as in stencils: these then read the operand
+        itself."""
+        kinds = self._kinds
+        if not (known.reads or known.lowering == "call") or self.touch(kinds.operands(number)):
+            return False
+        cut: Cut | None
+        if read := only_read(known):
+            cut = Cut(known, kinds.ops[number].operands[0], kinds.operands(number)[0])
+        else:
+            cut = self._padded(number, known)
+        if cut is None:
+            return False
+        (result,) = kinds.results(number)
+        users = [(self._knowledge(kinds.ops[user]), slot) for user, slot in kinds.users(result)]
+        if read:
+            through = len(users) == 1 and joins(*users[0], read.dim)
+        else:
+            through = bool(users) and all(shifts(user, cut.known) for user, _ in users)
+        if through:
+            self._cuts[result] = cut
+        return through
+
+    def _padded(self, number: int, known: Knowledge) -> Cut | None:
+        """What an op pads, or the function that it calls, if that does nothing else; None for others."""
+        op, operands = self._kinds.ops[number], self._kinds.operands(number)
+        if known.lowering == "pad":
+            return Cut(known, op.operands[0], operands[0])
+        if known.lowering != "call":
+            return None
+        func = self._functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        *before, last = [each.operation for each in func.regions[0].blocks[0].operations]
+        if not before or list(last.operands) != list(before[-1].results):
+            return None
+        *scalars, pads = before
+        padding = self._knowledge(pads)
+        if padding.lowering != "pad" or not isinstance(pads.operands[0].owner, ir.Block):
+            return None
+        made = map(self._knowledge, scalars)
+        if any(each.lowering not in _COPIED or any(each.shapes) for each in made):
+            return None
+        slot = ir.BlockArgument(pads.operands[0]).arg_number
+        return Cut(padding, op.operands[slot], operands[slot], pads.operands[1])
+
+    def touch(self, operands: Sequence[int]) -> bool:
+        """Whether any of these is read past."""
+        return bool(self._cuts) and not self._cuts.keys().isdisjoint(operands)
+
+    def reading(self, number: int, known: Knowledge) -> tuple[Knowledge, list[int]]:
+        """What is known of an op that reads past cuts, and what it reads."""
+        operands = self._kinds.operands(number)
+        cuts = [self._cuts.get(value) for value in operands]
+        read = [cut.number if cut else value for cut, value in zip(cuts, operands, strict=True)]
+        if (first := cuts[0]) and not only_read(first.known):
+            return shifting(known, first.known), read
+        made = (*(cut and cut.known for cut in cuts), *[None] * (len(known.roles) - len(operands)))
+        return reading_through(known, made), read
+
+    def taken(self, number: int) -> list[Any]:
+        """What an op takes: its operands, or what they are cut out of."""
+        values: list[Any] = list(self._kinds.ops[number].operands)
+        if not self._cuts:
+            return values
+        pairs = zip(self._kinds.operands(number), values, strict=True)
+        return [self._cuts[n].value if n in self._cuts else value for n, value in pairs]
+
+    def filling(self, number: int, builder: Builder, get: Callable[[int, Layout], Any]) -> Any:
+        """What stands around the value that an op shifts. ``get``: a value by its number, in a layout."""
+        (operand,) = self._kinds.operands(number)
+        padding, fill = self._kinds.operands(self._kinds.definer(operand)), self._cuts[operand].fill
+
+        def beside(value: Any) -> Any:
+            """A scalar of the function that is called, beside the call."""
+            if isinstance(value.owner, ir.Block):
+                return get(padding[ir.BlockArgument(value).arg_number], replicated(0))
+            operands = [beside(operand) for operand in value.owner.operands]
+            made = builder.copy(value.owner)
+            for i, operand in enumerate(operands):
+                made.operands[i] = operand
+            return made.results[value.result_number]
+
+        return get(padding[1], replicated(0)) if fill is None else beside(fill)
