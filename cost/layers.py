@@ -77,8 +77,10 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
             times = len(group.members) if repeats else 1
             limited = dict(zip(LIMITS, took.tolist(), strict=True))
             parts = read(inside, depth + 1, often * times)
-            if len(parts) == 1 and (parts[0].label, parts[0].times) == (group.label, 1):
-                parts = parts[0].parts  # it says nothing more
+            if [part.label for part in parts] == [group.label] and 1 in (times, parts[0].times):
+                (only,) = parts
+                if took.sum() - only.seconds < least:  # it says nothing more
+                    times, parts = times * only.times, only.parts
             found.append(Layer(group.label, times, limited, parts))
         return tuple(found)
 

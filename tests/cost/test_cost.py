@@ -226,6 +226,20 @@ def test_layers_that_repeat_are_one() -> None:
     assert part.seconds == pytest.approx(layer.seconds / 2)
 
 
+def test_layers_without_names_are_called_like_their_function() -> None:
+    def layer(x: Any, w: Any) -> Any:
+        return jax.numpy.sin(jax.numpy.tanh(x @ w) @ w) @ w + x
+
+    def step(ws: list[Any], x: Any) -> Any:
+        for w in ws:
+            x = layer(x, w)
+        return x
+
+    w = jax.ShapeDtypeStruct((64, 64), "float32")  # type: ignore[no-untyped-call]
+    found = shardlog.run(jax.jit(step).lower([w] * 6, w)).partition().cost("v5e")
+    assert [(each.label, each.times) for each in found.layers] == [("layer", 6)]
+
+
 def test_neighbours_that_send_to_each_other_do_so_at_once() -> None:
     neighbours = """\
 sdy.mesh @mesh = <["x"=2]>

@@ -603,6 +603,13 @@ def test_layers_of_the_forward_and_the_backward_pass(named: bool) -> None:
     )
 
 
+def test_layers_are_not_called_like_the_largest_part_of_one() -> None:
+    """All layers are in one scope, for they are called one after the other."""
+    scopes = [("net", "layer", *(("rope",) if n % 9 < 6 else ())) for n in range(9 * 5)]
+    (repeat,) = (group for group in fold(scopes, [*range(9)] * 5) if group.kind == REPEAT)
+    assert (repeat.label, len(repeat.members)) == ("layer", 5)
+
+
 def test_same_input_same_bytes(small: Path) -> None:
     again = small.with_name("again.html")
     assert main(["report", str(small.parent / "mlp.mlir"), "-o", str(again)]) == 0
