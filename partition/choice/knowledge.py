@@ -94,6 +94,11 @@ class Knowledge:
         return slots, factors, combined, *which
 
     @cached_property
+    def plain(self) -> bool:
+        """Whether no dimension is made of several factors."""
+        return all(len(factors) <= 1 for slot in self.maps for factors in slot)
+
+    @cached_property
     def passing(self) -> frozenset[int]:
         """The slots that may be partial sums which the op passes on."""
         operands = frozenset[int]().union(*self.passes.values())
