@@ -81,16 +81,27 @@ class Found:
 NOTHING = Found({}, 0.0, 0.0)  # as propagation said
 
 
-def _summed_as_whole(place: Place) -> bool:
+def _summed_as_whole(layout: Layout) -> bool:
     """Whether each device has a part of a sum that is as large as the sum. That is best seldom: where there
     is no room for all, a value gets other layouts first."""
-    layout = place[0]
     return bool(layout.partial) and not any(layout.dims)
 
 
 def never() -> bool:
     """False: nothing stops it."""
     return False
+
+
+Table = tuple[Integers, Floats]  # of a slot: the line of each way, and the costs, line by place
+
+
+def _add(tables: dict[int, Table], t: int, table: Table) -> None:
+    """Adds a table to that of a slot, if there is one."""
+    if t in tables:
+        pairs = np.stack([tables[t][0], table[0]])
+        each, lines = np.unique(pairs, axis=1, return_inverse=True)
+        table = lines.reshape(-1), tables[t][1][each[0]] + table[1][each[1]]
+    tables[t] = table
 
 
 class Kind(NamedTuple):
@@ -158,8 +169,9 @@ class Homes:
         first = np.unique(self.of, return_index=True)[1]
         self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
         self._domains = Domains(planner)
-        self.domain_of = [self._domains.number(((kind.home,),)) for kind in self.kinds]
-        self.copies: list[dict[Layout, None]] = [{} for _ in self.kinds]  # that uses of a value would like
+        self._layouts = layouts = self._domains.layouts
+        self.domain_of = [self._domains.of_homes([layouts.number(kind.home)]) for kind in self.kinds]
+        self.copies: list[dict[int, None]] = [{} for _ in self.kinds]  # that uses of a value would like
         found, self.often = np.unique(alike, return_index=True, return_counts=True)[1:]
         order = np.argsort(found, kind="stable")  # in the order of the program
         self.row_of = np.argsort(order)[alike]
@@ -170,7 +182,9 @@ class Homes:
         self._computed_as = [
             kind.setdefault((chooser.computed_as(s.known), s.held), len(kind)) for s in self.spots
         ]
-        self._fixed = [[self._domains.number(((layout,),)) for layout in s.held] for s in self.spots]
+        self._fixed = [
+            [self._domains.of_homes([layouts.number(layout)]) for layout in s.held] for s in self.spots
+        ]
         self._every = slots
         self.weights = [1.0] * len(self.kinds)  # how often the uses of a value run
         for spot, variables in zip(self.spots, self.slots, strict=True):
@@ -180,10 +194,12 @@ class Homes:
         self.results = [
             s.values[s.known.roles.index("result")] if "result" in s.known.roles else None for s in spots
         ]
-        self._ways: dict[Any, tuple[Way, ...]] = {}
-        self._ways_held: dict[Any, dict[Way, None]] = {}
-        self._layouts: dict[tuple[int, Way], list[Layout]] = {}
-        self._wanted: dict[Any, tuple[tuple[int, tuple[Layout, ...]], ...]] = {}
+        self._way_numbers: dict[Way, int] = {}
+        self._way: list[Way] = []
+        self._ways: dict[Any, tuple[int, ...]] = {}
+        self._ways_held: dict[Any, tuple[int, ...]] = {}
+        self._needed: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._wanted: dict[Any, tuple[tuple[int, tuple[int, ...]], ...]] = {}
         self._terms: list[Terms] | None = None
 
     @property
@@ -230,19 +246,20 @@ class Homes:
         lowest = min(self._bound(total, alone), least) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * self.size[:, None]  # in bytes, however late
-        homes, others = {}, {}
+        homes, others, layouts = {}, {}, self._layouts
         changed: dict[int, tuple[tuple[Layout, float], ...]] = {}
-        for n, domain in enumerate(domains):
-            home = domain[best[n]][0]
-            if home != domain[0][0]:
-                rest: dict[Layout, float] = {}
-                for (other, *_), price in zip(domain, more[n].tolist(), strict=False):
+        for n, (places, place) in enumerate(zip((d.places for d in domains), best.tolist(), strict=True)):
+            home = places[place].home
+            if home != places[0].home:
+                rest: dict[int, float] = {}
+                for (other, _), price in zip(places, more[n].tolist(), strict=False):
                     if other != home:
                         rest[other] = min(rest.get(other, inf), price)
-                changed[n] = tuple(sorted(rest.items(), key=lambda pair: pair[1]))
+                by_price = sorted(rest.items(), key=lambda pair: pair[1])
+                changed[n] = tuple((layouts[other], price) for other, price in by_price)
         for value, n in zip(self.values, self.of.tolist(), strict=True):
             if n in changed:
-                homes[value], others[value] = domains[n][best[n]][0], changed[n]
+                homes[value], others[value] = layouts[domains[n].places[best[n]].home], changed[n]
         taken = [total.taken(n, best) for n in range(len(terms))]
         return Found(homes, least, lowest, others, self._taken(taken))
 
@@ -261,14 +278,15 @@ class Homes:
 
     def _place_without(self, number: int, pieces: frozenset[int]) -> int:
         """The place in a domain that is the home that propagation gave, less some pieces; or that home."""
-        domain = self._domains[number]
-        wanted = (domain[0][0].without(pieces),)
-        return domain.index(wanted) if wanted in domain else 0
+        places = self._domains[number].places
+        home = self._layouts.number(self._layouts[places[0].home].without(pieces))
+        wanted = Place(home, home)
+        return places.index(wanted) if wanted in places else 0
 
     def _taken(self, taken: Sequence[Sequence[int]]) -> dict[Any, Way]:
         """The way to compute each op, by its first result; ``taken`` are those of the rows of terms."""
         ways = [
-            self._ways_of(row)[taken[number][place]] if number >= 0 else None
+            self._way[self._ways_of(row)[taken[number][place]]] if number >= 0 else None
             for row, (number, place, _) in enumerate(self._places)
         ]
         pairs = zip(self.results, self.row_of.tolist(), strict=True)
@@ -279,25 +297,26 @@ class Homes:
     def _widen(self, numbers: Iterable[int], stop: Callable[[], bool]) -> None:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
         most = _OF_A_SMALL_ONE if len(self.spots) <= _SMALL else _MOST_LAYOUTS
+        layouts = self._layouts
         for number in numbers:
             if stop():
                 return
             slots = self.slots[number]
             roles = self.spots[number].known.roles
-            for t, layouts in self._wanted_by(number):
+            for t, wanted in self._wanted_by(number):
                 n = slots[t]
                 if n < 0:
                     continue
                 if roles[t] == "operand" and self.kinds[n].shared:
-                    self.copies[n].update(dict.fromkeys(layout.complete for layout in layouts))
-                domain = self._domains[self.domain_of[n]]
-                room = most - len(domain)
+                    self.copies[n].update(dict.fromkeys(map(layouts.complete, wanted)))
+                homes = self._domains[self.domain_of[n]].homes
+                room = most - len(homes)
                 if room > 0 and n not in self.pinned and self.kinds[n].made:
-                    new = [(layout,) for layout in layouts if (layout,) not in domain]
+                    new = [layout for layout in wanted if layout not in homes]
                     if len(new) > room:
-                        new.sort(key=_summed_as_whole)
+                        new.sort(key=lambda layout: _summed_as_whole(layouts[layout]))
                     if new:
-                        self.domain_of[n] = self._domains.number((*domain, *new[:room]))
+                        self.domain_of[n] = self._domains.of_homes((*homes, *new[:room]))
 
     def _share(self) -> None:
         """Adds to the places of values those with a copy: what is resharded once serves all uses."""
@@ -311,65 +330,85 @@ class Homes:
                     known[key] = self._domains.number(self._with_copies(shape, domain, copies))
                 self.domain_of[n] = known[key]
 
-    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[Layout, ...]) -> Domain:
-        pairs = [(home, copy) for (home,) in domain for copy in copies]
-        return (*domain, *(pair for pair in pairs if self.planner.likely(shape, *pair).sends))
+    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[int, ...]) -> list[Place]:
+        found, layouts, likely = list(domain.places), self._layouts, self.planner.likely
+        for home in domain.homes:
+            for copy in copies:
+                if home != copy and likely(shape, layouts[home], layouts[copy]).sends:
+                    found.append(Place(home, copy))
+        return found
 
     def _around(self, number: int) -> tuple[int, ...]:
         """The domains of the slots of an op."""
         fixed = self._fixed[number]
         return tuple([self.domain_of[n] if n >= 0 else fixed[t] for t, n in enumerate(self.slots[number])])
 
-    def _wanted_by(self, number: int) -> tuple[tuple[int, tuple[Layout, ...]], ...]:
-        spot = self.spots[number]
+    def _wanted_by(self, number: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """For each slot of an op the layouts in which the ways to compute it would have it."""
         key = self._kind[number], self._around(number)
         if key not in self._wanted:
-            wanted: dict[int, dict[Layout, None]] = {}
-            for way in self._ways_of(number):
-                for t, layout in enumerate(self._layouts_by(number, way)):
-                    if spot.known.shapes[t]:
-                        wanted.setdefault(t, {})[layout.complete] = None
-                        if layout.combine in ("", SUM):
-                            wanted[t][layout] = None
-            self._wanted[key] = tuple((t, tuple(layouts)) for t, layouts in wanted.items())
+            layouts, shapes = self._layouts, self.spots[number].known.shapes
+            found = list[tuple[int, tuple[int, ...]]]()
+            needed = [self._layouts_by(number, way) for way in self._ways_of(number)]
+            for t, column in enumerate(zip(*needed, strict=True)):
+                if shapes[t]:
+                    wanted: dict[int, None] = {}
+                    for layout in dict.fromkeys(column):
+                        wanted[layouts.complete(layout)] = None
+                        if layouts[layout].combine in ("", SUM):
+                            wanted[layout] = None
+                    found.append((t, tuple(wanted)))
+            self._wanted[key] = tuple(found)
         return self._wanted[key]
 
-    def _ways_of(self, number: int) -> tuple[Way, ...]:
-        """The ways to compute an op with its slots as they are, and with each of them in one of its
-        layouts."""
+    def _ways_of(self, number: int) -> tuple[int, ...]:
+        """The ways to compute an op with its slots as they are, and with each of them in one of its layouts,
+        by number."""
         key = self._kind[number], self._around(number)
         if key not in self._ways:
             spot = self.spots[number]
-            found = dict.fromkeys(self.chooser.ways(spot.known, spot.held))
+            found = dict.fromkeys(self._numbered(self.chooser.ways(spot.known, spot.held)))
             for t, domain in enumerate(key[1]):
-                for home in self._domains.homes(domain):
-                    found.update(self._ways_with(number, t, home))
+                for home in self._domains[domain].homes:
+                    found.update(dict.fromkeys(self._ways_with(number, t, home)))
             if any(self.chooser.choose(spot.known, spot.held, spot.free).taken.sends):
-                found.update(dict.fromkeys(self.chooser.ways(spot.known, spot.held, True)))
+                found.update(dict.fromkeys(self._numbered(self.chooser.ways(spot.known, spot.held, True))))
             self._ways[key] = tuple(found)[:_MOST_WAYS]
         return self._ways[key]
 
-    def _ways_with(self, number: int, t: int, home: int) -> dict[Way, None]:
+    def _ways_with(self, number: int, t: int, home: int) -> tuple[int, ...]:
         """The ways to compute an op with a slot in the layout of a number."""
         key = self._computed_as[number], t, home
         if key not in self._ways_held:
             spot = self.spots[number]
-            held = *spot.held[:t], self._domains.layout(home), *spot.held[t + 1 :]
-            self._ways_held[key] = dict.fromkeys(self.chooser.ways(spot.known, held))
+            held = *spot.held[:t], self._layouts[home], *spot.held[t + 1 :]
+            self._ways_held[key] = self._numbered(self.chooser.ways(spot.known, held))
         return self._ways_held[key]
 
-    def _layouts_by(self, number: int, way: Way) -> list[Layout]:
+    def _numbered(self, ways: Sequence[Way]) -> tuple[int, ...]:
+        """Numbers of ways."""
+        numbers = list[int]()
+        for way in ways:
+            number = self._way_numbers.setdefault(way, len(self._way))
+            if number == len(self._way):
+                self._way.append(way)
+            numbers.append(number)
+        return tuple(numbers)
+
+    def _layouts_by(self, number: int, way: int) -> tuple[int, ...]:
         """The layouts of an op's slots in a way to compute it."""
-        spot, key = self.spots[number], (self._kind[number], way)
-        if key not in self._layouts:
-            self._layouts[key] = self.chooser.layouts(spot.known, spot.held, spot.free, way)
-        return self._layouts[key]
+        key = self._kind[number], way
+        if key not in self._needed:
+            spot = self.spots[number]
+            layouts = self.chooser.layouts(spot.known, spot.held, spot.free, self._way[way])
+            self._needed[key] = tuple(map(self._layouts.number, layouts))
+        return self._needed[key]
 
     # ---- Costs ------------------------------------------------------------------------------------------
 
     def _made(self, stop: Callable[[], bool]) -> list[Terms] | None:
         """The terms of the sum: ops with equal costs together. None if it is to stop before all are made."""
-        found: dict[Any, tuple[Floats, list[Floats]]] = {}
+        found: dict[Any, tuple[Floats, list[Table]]] = {}
         rows: dict[Any, list[tuple[tuple[int, ...], int]]] = {}
         for number, (spot, variables) in enumerate(zip(self.spots, self.slots, strict=True)):
             domains = self._around(number)
@@ -391,62 +430,76 @@ class Homes:
                 used = tuple(sorted(set(key[-1]) - {-1}))
                 for place, number in enumerate(numbers):
                     self._places[number] = len(terms), place, used
-                terms.append(Terms(base, tables, index, self.often[numbers].astype(np.float64)))
+                lines, costs = (list(each) for each in zip(*tables, strict=True))
+                terms.append(Terms(base, lines, costs, index, self.often[numbers].astype(np.float64)))
         return terms
 
     def _term(
         self, number: int, domains: tuple[int, ...], same: tuple[int, ...]
-    ) -> tuple[Floats, list[Floats]]:
+    ) -> tuple[Floats, list[Table]]:
+        """What each way to compute an op costs, and what it costs for each value that its slots have: those
+        that have the ``same`` together."""
         spot, ways = self.spots[number], self._ways_of(number)
-        known, once = spot.known, self.planner.prices.once
-        base = self.chooser.weighs(known, spot.held, ways)
-        widths = [len(self._domains[domain]) for domain in domains]
-        tables = {t: np.zeros((len(ways), widths[t])) for t in sorted(set(same) - {-1})}
+        known, once, layouts = spot.known, self.planner.prices.once, self._layouts
+        base = self.chooser.weighs(known, spot.held, [self._way[way] for way in ways])
         needed = [self._layouts_by(number, way) for way in ways]
-        exchanged = [self.chooser.exchanged(known, layouts) for layouts in needed] if known.reads else []
+        exchanged = [
+            self.chooser.exchanged(known, [layouts[n] for n in each]) if known.reads else {}
+            for each in needed
+        ]
+        tables: dict[int, Table] = {}
         for t, (shape, role) in enumerate(zip(known.shapes, known.roles, strict=True)):
             if shape is None or t in spot.free:
                 continue
             if same[t] >= 0 and any(read.slot == t for read in known.reads):
-                tables[same[t]] += [self._read(number, way, t, domains[t]) for way in ways]
+                read = np.asarray([self._read(number, way, t, domains[t]) for way in ways])
+                _add(tables, same[t], (np.arange(len(ways)), read))
                 continue
-            for w, each in enumerate(exchanged):
-                price, rounds = each.get(t, (0.0, 0.0))
-                base[w] += price + once * rounds
-            layouts = [each[t] for each in needed]
+            if known.reads:
+                for w, each in enumerate(exchanged):
+                    price, rounds = each.get(t, (0.0, 0.0))
+                    base[w] += price + once * rounds
+            column = [each[t] for each in needed]
             if role == "result" and known.combined_by_itself:
-                for w, layout in enumerate(layouts):
-                    gathered, count, layouts[w] = self.chooser.gathering(known, t, layout)
+                for w, layout in enumerate(column):
+                    gathered, count, behind = self.chooser.gathering(known, t, layouts[layout])
                     base[w] += gathered + once * count
-            width, to, made = known.widths[t], domains[t], role == "result"
-            prices = {
-                layout: self._domains.prices(shape, width, layout, to, made, at_home=known.at_home)
-                for layout in dict.fromkeys(layouts)
-            }
-            costs = np.asarray([prices[layout] for layout in layouts])
+                    column[w] = layouts.number(behind)
+            lines: dict[int, int] = {}
+            line = np.asarray([lines.setdefault(layout, len(lines)) for layout in column])
+            result, width = role == "result", known.widths[t]
+            table = self._domains.table(
+                shape, width, tuple(lines), domains[t], result=result, at_home=known.at_home
+            )
             if same[t] < 0:
-                base += costs[:, 0]
+                base += table[line, 0]
             else:
-                tables[same[t]] += costs
-        return base * spot.weight, [table * spot.weight for table in tables.values()]
+                _add(tables, same[t], (line, table))
+        slots = sorted(set(same) - {-1})
+        none = np.zeros(len(ways), np.int64)
+        for t in slots:
+            if t not in tables:  # it is made in any layout
+                tables[t] = none, np.zeros((1, len(self._domains[domains[t]].places)))
+        return base * spot.weight, [(tables[t][0], tables[t][1] * spot.weight) for t in slots]
 
-    def _read(self, number: int, way: Way, t: int, domain: int) -> Floats:
+    def _read(self, number: int, way: int, t: int, domain: int) -> Floats:
         """What each place of an operand costs an op that reads stretches of it: of what is whole they are cut
         out, and else exchanged."""
         known, _, held, free, _ = self.spots[number]
+        shape, width = known.shapes[t] or (), known.widths[t]
         dims = {read.dim for read in known.reads if read.slot == t}
         found: dict[frozenset[int], Floats] = {}
         costs = list[float]()
-        for place, (home, *_) in enumerate(self._domains[domain]):
+        for n, place in enumerate(self._domains[domain].places):
+            home = self._layouts[place.home]
             whole = frozenset(d for d in dims if not home.dims[d])
             if whole not in found:
-                needed = self.chooser.layouts(known, (*held[:t], home, *held[t + 1 :]), free, way)
+                with_it = *held[:t], home, *held[t + 1 :]
+                needed = self.chooser.layouts(known, with_it, free, self._way[way])
                 price, rounds = self.chooser.exchanged(known, needed).get(t, (0.0, 0.0))
-                prices = self._domains.prices(
-                    known.shapes[t] or (), known.widths[t], needed[t], domain, False
-                )
+                prices = self._domains.table(shape, width, (self._layouts.number(needed[t]),), domain)[0]
                 found[whole] = prices + price + self.planner.prices.once * rounds
-            costs.append(float(found[whole][place]))
+            costs.append(float(found[whole][n]))
         return np.asarray(costs)
 
     def _alone(self, memory: float) -> Floats:
@@ -454,13 +507,14 @@ class Homes:
         it takes. What a loop carries is there all the time: a byte more than propagation gave it, and than a
         tile has, costs a byte sent, so that what is gathered part by part is not gathered as a whole before.
         If nobody knows how many turns a loop has, what is sent before it may be sent for one turn only."""
-        domains, most = self._domains, max(map(len, self.domains), default=1)
-        found = np.full((len(self.kinds), most), FAR)
+        domains = self._domains
+        found = np.full((len(self.kinds), self._most_places), FAR)
         for n, (kind, number) in enumerate(zip(self.kinds, self.domain_of, strict=True)):
             shape, width, *_ = kind
             costs = domains.copying(shape, width, number) * self.weights[n]
             for (layout, weight), count in self.wanted[n].items():
-                costs = costs + domains.prices(shape, width, layout, number, False) * weight * count
+                wanted = (self._layouts.number(layout),)
+                costs = costs + domains.table(shape, width, wanted, number)[0] * weight * count
             homes, copies = domains.held(shape, width, number)
             if kind.carried is not None:
                 free = max(homes[0], _TILE) if kind.carried else homes[0]
@@ -471,10 +525,21 @@ class Homes:
     def _late(self) -> Floats:
         """What each layout of each value costs that leaves a sum for later: hardly anything, but where that
         saves nothing the sum is made at once. Sums that do not need each other can be sent as one."""
-        found = np.zeros((len(self.kinds), max(map(len, self.domains), default=1)))
-        for n, domain in enumerate(self.domains):
-            found[n, : len(domain)] = [_LATE * self.weights[n] * bool(home.partial) for home, *_ in domain]
+        found = np.zeros((len(self.kinds), self._most_places))
+        late = {
+            number: np.asarray(
+                [bool(self._layouts[home].partial) for home, _ in self._domains[number].places]
+            )
+            for number in set(self.domain_of)
+        }
+        for n, number in enumerate(self.domain_of):
+            found[n, : len(late[number])] = late[number] * (_LATE * self.weights[n])
         return found
+
+    @property
+    def _most_places(self) -> int:
+        """As many places as any value may have."""
+        return max((len(domain.places) for domain in self.domains), default=1)
 
     def _bound(self, total: Sum, alone: Floats) -> float:
         """A lower bound of the sum over all ops, whether layers are laid out alike or not."""

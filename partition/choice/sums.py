@@ -1,9 +1,10 @@
 """Sums of terms over variables with a few values each, and what terms tell variables.
 
 A term is the cost of an op: the cheapest of its ways, each of which costs something of its own and something
-for what each of the op's variables is. Terms with equal tables are computed together, as rows of arrays. Rows
-may stand for many ops, and variables for many values, of layers that are alike. The compiled core computes
-this (``engine/core/src/least.rs``); where it is not built, ``Reference`` does, and takes much longer.
+for what each of the op's variables is. Ways that want the same of a variable share a line of its table. Terms
+with equal tables are computed together, as rows of arrays. Rows may stand for many ops, and variables for
+many values, of layers that are alike. The compiled core computes this (``engine/core/src/least.rs``); where
+it is not built, ``Reference`` does, and takes much longer.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ _STEP = 0.5  # the part of a change that min-sum says at once: it may not settle
 
 
 class Terms(NamedTuple):
-    """Terms with equal tables: the cost of each way (``base``), for each slot the cost of each value of its
-    variable (``tables``, way by value), the variables of each row (``variables``), and how many terms a row
-    stands for (``counts``)."""
+    """Terms with equal tables: the cost of each way (``base``), for each slot the line of each way
+    (``lines``) and the cost of each value of its variable (``tables``, line by value), the variables of each
+    row (``variables``), and how many terms a row stands for (``counts``)."""
 
     base: Floats
+    lines: list[Integers]
     tables: list[Floats]
     variables: Integers
     counts: Floats
@@ -82,7 +84,9 @@ class Reference:
     """The sum by NumPy."""
 
     def __init__(self, terms: Sequence[Terms], alone: Floats, size: Floats) -> None:
-        self.terms, self.alone, self.size = terms, alone, size
+        self.alone, self.size = alone, size
+        by_way = ([t[n] for n, t in zip(term.lines, term.tables, strict=True)] for term in terms)
+        self.terms = [term._replace(tables=each) for term, each in zip(terms, by_way, strict=True)]
         self._said = [[np.zeros((len(t.variables), table.shape[1])) for table in t.tables] for t in terms]
 
     def _costs(self, term: Terms, chosen: Integers) -> Floats:

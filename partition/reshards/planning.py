@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from ..layouts import Axes, Layout, Pieces, Shape
@@ -36,6 +36,7 @@ class Kept:
     ways: dict[Any, Any] = field(default_factory=dict)
     parts_if_stays: dict[Any, int] = field(default_factory=dict)
     alike: dict[Any, int] = field(default_factory=dict)
+    rates: Any = None  # of rates.py
 
 
 @lru_cache(maxsize=8)
@@ -103,6 +104,19 @@ class Planner:
         plan = self.likely(shape, start, goal)
         once, byte = self._rates(plan)
         return once + self.prices.once * plan.sends, byte
+
+    def named(self, pieces: Iterable[int]) -> Pieces:
+        """The names of all pieces by which these come first, in this order; those of one kind change names
+        where one is as good as another: within one mesh, without a machine."""
+        names = list(range(len(self.axes.every)))
+        if self.moves.several or self.prices.collective is not None:
+            return tuple(names)
+        for kind in set(self._kinds):
+            every = [p for p in range(len(self.axes.pieces)) if self._kinds[p] == kind]
+            first = [p for p in dict.fromkeys(pieces) if self._kinds[p] == kind]
+            for name, piece in zip(every, [*first, *(p for p in every if p not in first)], strict=True):
+                names[piece] = name
+        return tuple(names)
 
     def like(self, shape: Shape) -> tuple[Shape, float]:
         """The least shape that is resharded as this one, and how many of its elements an element of that one
@@ -218,9 +232,11 @@ class Planner:
         if not gathers and any(wanted[: len(held)] != held for held, wanted in pairs):
             return None
         steps, layout = list[Step](), start
-        for d, (held, wanted) in enumerate(pairs):
-            if held == wanted:
-                continue
+        changed = [d for d, (held, wanted) in enumerate(pairs) if held != wanted]
+        if gathers and len(changed) > 1:
+            changed.sort(key=lambda d: self._growing(shape[d], *pairs[d]))
+        for d in changed:
+            held, wanted = pairs[d]
             more, fewer = (held, wanted) if gathers else (wanted, held)
             if not self.moves.fits(shape[d], more, fewer):
                 return None
@@ -229,6 +245,13 @@ class Planner:
             layout = Layout(with_pieces(layout.dims, d, wanted))
             steps.append(Step("all_gather" if gathers else "slice", moved, layout, float(price), d))
         return Plan.of(steps)
+
+    def _growing(self, size: int, held: Pieces, wanted: Pieces) -> float:
+        """What a gather sends, over what a part grows by it, which is less where padding goes: the sooner a
+        dimension is gathered the less this is, the less is sent in all."""
+        axes = self.axes
+        grown = axes.tile(size, wanted) / axes.tile(size, held) - 1
+        return (axes.product(held[len(wanted) :]) - 1) / grown if grown else inf
 
     def _between_meshes(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
         """Steps on the one mesh, parts permuted to the other where both have as many of each dimension, and

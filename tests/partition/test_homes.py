@@ -18,7 +18,7 @@ from shardlog.partition.device_program import _used
 from shardlog.partition.kinds import Kinds
 from shardlog.partition.layouts import Axes
 from shardlog.partition.program import Partitioner
-from shardlog.partition.reshards.planning import Planner
+from shardlog.partition.reshards.planning import Planner, kept_for
 from shardlog.runs.executing.partitioned import Partitioned
 
 from ..support import models
@@ -313,10 +313,22 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         found = homes.find(bound=True)
         assert homes._terms is not None
         total = sum_of(homes._terms, homes._alone(0.0) + homes._late(), homes.size)
-        every = itertools.product(*(range(len(domain)) for domain in homes.domains))
+        every = itertools.product(*(range(len(domain.places)) for domain in homes.domains))
         least = min(total.energy(np.asarray(choice)) for choice in every)
         assert found.cost == pytest.approx(least)
         assert found.bound == pytest.approx(least)
+
+
+@pytest.mark.parametrize("name", ["train step", "attention", "ragged_dot", "scan"])
+def test_ways_are_those_that_the_rules_give_each_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = shardlog.run(lowered(name, 3))
+    kept_for.cache_clear()
+    shared = result.partition().text()
+    assert result.partition().text() == shared
+    monkeypatch.setattr(Chooser, "_splits_alike", lambda self, known, held, moves: (held,))
+    kept_for.cache_clear()
+    assert result.partition().text() == shared
+    kept_for.cache_clear()
 
 
 def test_what_is_found_is_near_the_least() -> None:

@@ -20,6 +20,7 @@ from ..support.programs import lowered
 core: Any = pytest.importorskip("shardlog.engine._core", reason="the core is not built")
 
 SEEDS = st.integers(0, 2**32 - 1)
+FIRST = np.asarray([0])  # the line of a single way
 
 
 def never() -> bool:
@@ -41,10 +42,10 @@ def random_sum(seed: int, *, tree: bool = False) -> tuple[list[Terms], Floats]:
     terms = []
     for shape, each in alike.items():
         ways = int(rng.integers(1, 6))
-        tables = [rng.integers(0, 20, (ways, width)).astype(float) for width in shape]
-        terms.append(
-            Terms(rng.integers(0, 20, ways).astype(float), tables, np.asarray(each), np.ones(len(each)))
-        )
+        tables = [rng.integers(0, 20, (rng.integers(1, 6), width)).astype(float) for width in shape]
+        lines = [rng.integers(0, len(table), ways) for table in tables]
+        base = rng.integers(0, 20, ways).astype(float)
+        terms.append(Terms(base, lines, tables, np.asarray(each), np.ones(len(each))))
     alone = rng.integers(0, 20, (count, max(widths))).astype(float)
     alone[np.arange(max(widths)) >= np.asarray(widths)[:, None]] = FAR
     return terms, alone
@@ -55,9 +56,15 @@ def by_hand(terms: Sequence[Terms], alone: Floats, chosen: Sequence[int] | Integ
     found = float(sum(alone[n, value] for n, value in enumerate(chosen)))
     for term in terms:
         for row in term.variables:
-            ways = range(len(term.base))
-            tables = [table[:, chosen[n]] for table, n in zip(term.tables, row, strict=True)]
-            found += float(min(term.base[w] + sum(table[w] for table in tables) for w in ways))
+            found += float(costs(term, row.tolist(), chosen).min())
+    return found
+
+
+def costs(term: Terms, variables: Sequence[int], chosen: Sequence[int] | Integers) -> Floats:
+    """The cost of each way of a term with these variables."""
+    slots = zip(term.lines, term.tables, variables, strict=True)
+    each = [[table[line, chosen[n]] for line in lines] for lines, table, n in slots]
+    found: Floats = term.base + np.asarray(each).sum(axis=0)
     return found
 
 
@@ -89,8 +96,7 @@ def test_energies_gains_and_ways_are_those_of_every_choice(seed: int) -> None:
             assert np.isinf(gains[alone >= FAR]).all()
             for number, term in enumerate(terms):
                 for way, row in zip(total.taken(number, values), term.variables, strict=True):
-                    costs = term.base + sum(t[:, chosen[n]] for t, n in zip(term.tables, row, strict=True))
-                    assert way == costs.argmin()
+                    assert way == costs(term, row.tolist(), chosen).argmin()
 
 
 @given(SEEDS)
@@ -152,8 +158,8 @@ def test_without_the_core_the_same_is_chosen(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_first_of_equal_values_and_ways_is_taken() -> None:
-    costs = np.asarray([[3.0, 1.0, 1.0], [3.0, 1.0, 1.0]])
-    terms = [Terms(np.zeros(2), [costs], np.asarray([[0]]), np.ones(1))]
+    table = np.asarray([[3.0, 1.0, 1.0]])
+    terms = [Terms(np.zeros(2), [np.asarray([0, 0])], [table], np.asarray([[0]]), np.ones(1))]
     alone, size = np.zeros((1, 3)), np.ones(1)
     for total in (sum_of(terms, alone, size), Reference(terms, alone, size)):
         total.sweep(False, False, False)
@@ -162,7 +168,7 @@ def test_the_first_of_equal_values_and_ways_is_taken() -> None:
 
 
 def test_it_stops_when_it_is_told_to() -> None:
-    terms = [Terms(np.zeros(1), [np.asarray([[1.0, 0.0]])], np.asarray([[0]]), np.ones(1))]
+    terms = [Terms(np.zeros(1), [FIRST], [np.asarray([[1.0, 0.0]])], np.asarray([[0]]), np.ones(1))]
     total = sum_of(terms, np.zeros((1, 2)), np.ones(1))
     assert pass_messages(total, 9, shared=False, stop=lambda: True).tolist() == [0]
     assert pass_messages(total, 9, shared=False, stop=never).tolist() == [1]
@@ -174,19 +180,20 @@ def test_it_stops_when_it_is_told_to() -> None:
         ({"variables": np.asarray([[7]])}, "variables that there are not"),
         ({"variables": np.asarray([[-1]])}, "-1 is below 0"),
         ({"tables": [np.zeros((1, 9))]}, "values or variables that there are not"),
-        ({"tables": [np.zeros((3, 2))]}, "values or variables that there are not"),
+        ({"lines": [np.asarray([1])]}, "lines, values or variables that there are not"),
+        ({"lines": [np.asarray([0, 0])]}, "lines, values or variables that there are not"),
         ({"counts": np.ones(4)}, "a count for each row"),
         ({"base": np.zeros(0)}, "a term needs ways"),
     ],
 )
 def test_terms_that_do_not_fit_are_refused(change: dict[str, Any], error: str) -> None:
-    term = Terms(np.zeros(1), [np.zeros((1, 2))], np.asarray([[0]]), np.ones(1))
+    term = Terms(np.zeros(1), [FIRST], [np.zeros((1, 2))], np.asarray([[0]]), np.ones(1))
     with pytest.raises(EngineError, match=error):
         sum_of([term._replace(**change)], np.zeros((1, 2)), np.ones(1))
 
 
 def test_choices_that_do_not_fit_are_refused() -> None:
-    term = Terms(np.zeros(1), [np.zeros((1, 2))], np.asarray([[0]]), np.ones(1))
+    term = Terms(np.zeros(1), [FIRST], [np.zeros((1, 2))], np.asarray([[0]]), np.ones(1))
     total = sum_of([term], np.zeros((1, 2)), np.ones(1))
     wrong: list[Integers] = [np.asarray([2]), np.asarray([0, 0]), np.asarray([-1])]
     for chosen in wrong:

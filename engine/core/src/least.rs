@@ -1,12 +1,13 @@
 //! Sums of terms over variables with a few values each, and the messages by which what is least is looked for.
 //!
 //! A term is the cheapest of its ways, each of which costs something of its own and something for what each of
-//! the term's variables is. Terms with equal tables are computed together, as rows. A row may stand for many
-//! terms, and a variable for many, where these are alike.
+//! the term's variables is. Ways that want the same of a variable share a line of its table: lines are few, and
+//! most is computed once for each. Terms with equal tables are computed together, as rows. A row may stand for
+//! many terms, and a variable for many, where these are alike.
 
 use crate::error::Error;
 
-/// Ways are a multiple of so many, which a processor compares at once: those that are added cost infinity.
+/// Lines are a multiple of so many, which a processor compares at once: those that are added cost infinity.
 const LANES: usize = 4;
 /// What is said by many is said again in a sweep at most so often.
 const REPEATS: usize = 32;
@@ -29,20 +30,53 @@ impl<T> Rows<T> {
     }
 }
 
-/// Terms with equal tables as they are given: what each way costs (`base`), for each slot what each value of
-/// its variable costs (way by value), the variables of each row, and how many terms a row stands for.
+/// Terms with equal tables as they are given: what each way costs (`base`), for each slot the line of each way
+/// and what each value of its variable costs (`tables`, line by value), the variables of each row, and how many
+/// terms a row stands for.
 pub struct Given {
     pub base: Vec<f64>,
+    pub lines: Vec<Vec<usize>>,
     pub tables: Vec<Rows<f64>>,
     pub variables: Rows<usize>,
     pub counts: Vec<f64>,
 }
 
+/// What ways cost by a variable.
+struct Table {
+    /// What each line costs, value by line.
+    costs: Rows<f64>,
+    /// The line of each way.
+    lines: Vec<usize>,
+    /// Where its messages start in those of a row, and its lines in those of all slots.
+    message: usize,
+    line: usize,
+}
+
+impl Table {
+    fn values(&self) -> usize {
+        self.costs.count()
+    }
+
+    /// Adds to each way what its line costs.
+    fn add(&self, to: &mut [f64], lines: &[f64]) {
+        to.iter_mut().zip(&self.lines).for_each(|(to, &line)| *to += lines[line]);
+    }
+
+    /// The least of the ways of each line, `lines` being what they cost with that of the line.
+    fn least(&self, total: &[f64], lines: &[f64], found: &mut Vec<f64>) {
+        found.clear();
+        found.resize(self.costs.width, f64::INFINITY);
+        for (total, &line) in total.iter().zip(&self.lines) {
+            found[line] = lower(found[line], total - lines[line]);
+        }
+    }
+}
+
 /// `Given` as it is computed with.
 struct Terms {
     base: Vec<f64>,
-    /// For each slot what each way costs, value by way.
-    tables: Vec<Rows<f64>>,
+    /// One for each slot.
+    tables: Vec<Table>,
     variables: Rows<usize>,
     counts: Vec<f64>,
     /// By row and slot: how often a variable hears what is said, as `counts` and `size` are not the same.
@@ -52,8 +86,6 @@ struct Terms {
     part: Rows<f64>,
     /// How often all is said in a sweep, where one row stands for many that share a variable.
     repeats: usize,
-    /// For each slot where its messages start in those of a row.
-    starts: Vec<usize>,
     /// What each row says to the values of its variables, slot by slot.
     messages: Rows<f64>,
 }
@@ -63,24 +95,28 @@ struct Terms {
 struct Scratch {
     /// What the values of the variables cost by all others, slot by slot.
     heard: Vec<f64>,
-    /// What each way costs, at the best value; slot by slot.
+    /// What each line costs, at the best value; slot by slot.
     best: Vec<f64>,
     /// What each way costs.
     total: Vec<f64>,
+    /// What each line of a slot costs by the best of its ways, without the line itself.
+    rest: Vec<f64>,
     /// What all rows say more, as `messages`.
     more: Vec<f64>,
 }
 
 impl Terms {
     fn new(given: Given, size: &[f64], most: usize) -> Result<Self, Error> {
-        let Given { mut base, tables, variables, counts } = given;
+        let Given { base, lines, tables, variables, counts } = given;
         let (ways, rows) = (base.len(), counts.len());
-        let fits = tables
-            .iter()
-            .all(|table| (1..=most).contains(&table.width) && table.numbers.len() == ways * table.width);
+        let fits = lines.iter().zip(&tables).all(|(lines, table)| {
+            let known = table.numbers.len() / table.width.max(1);
+            (1..=most).contains(&table.width) && lines.len() == ways && lines.iter().all(|&line| line < known)
+        });
         let known = variables.numbers.iter().all(|&variable| variable < size.len());
         if ways == 0
             || tables.is_empty()
+            || lines.len() != tables.len()
             || variables.width != tables.len()
             || variables.numbers.len() != rows * tables.len()
         {
@@ -89,18 +125,17 @@ impl Terms {
             ));
         }
         if !fits || !known {
-            return Err(Error::Input("a term has values or variables that there are not".into()));
+            return Err(Error::Input("a term has lines, values or variables that there are not".into()));
         }
-        base.resize(ways.next_multiple_of(LANES), f64::INFINITY);
-        let tables: Vec<_> = tables.iter().map(|table| by_value(table, ways, base.len())).collect();
-        let starts: Vec<usize> = tables
-            .iter()
-            .scan(0, |end, table| {
-                *end += table.count();
-                Some(*end - table.count())
-            })
-            .collect();
-        let width = tables.iter().map(Rows::count).sum();
+        let (mut message, mut line) = (0, 0);
+        let tables = lines.into_iter().zip(&tables).map(|(lines, table)| {
+            let table = Table { costs: by_value(table), lines, message, line };
+            message += table.values();
+            line += table.costs.width;
+            table
+        });
+        let tables: Vec<_> = tables.collect();
+        let width = message;
         let mut sharing = vec![0.0; size.len()];
         for (variables, count) in variables.numbers.chunks(tables.len()).zip(&counts) {
             variables.iter().for_each(|&variable| sharing[variable] += count);
@@ -122,16 +157,15 @@ impl Terms {
             counts,
             often,
             part,
-            starts,
         })
     }
 
     /// For each slot of a row: its table, its variable, and where its messages are.
-    fn slots(&self, row: usize) -> impl Iterator<Item = (&Rows<f64>, usize, std::ops::Range<usize>)> {
+    fn slots(&self, row: usize) -> impl Iterator<Item = (&Table, usize, std::ops::Range<usize>)> {
         let first = row * self.messages.width;
-        let places = self.tables.iter().zip(&self.starts);
-        self.variables.row(row).iter().zip(places).map(move |(&variable, (table, start))| {
-            (table, variable, first + start..first + start + table.count())
+        self.variables.row(row).iter().zip(&self.tables).map(move |(&variable, table)| {
+            let start = first + table.message;
+            (table, variable, start..start + table.values())
         })
     }
 
@@ -139,7 +173,7 @@ impl Terms {
     fn costs(&self, row: usize, chosen: &[usize], total: &mut Vec<f64>) {
         total.clone_from(&self.base);
         for (table, variable, _) in self.slots(row) {
-            add(total, table.row(chosen[variable]));
+            table.add(total, table.costs.row(chosen[variable]));
         }
     }
 
@@ -166,37 +200,37 @@ impl Terms {
 
     /// What the others say to the variables of a row, and what its ways cost by that.
     fn listen(&self, row: usize, beliefs: &Rows<f64>, scratch: &mut Scratch) {
-        let ways = self.base.len();
         scratch.heard.clear();
         scratch.best.clear();
-        scratch.best.resize(self.tables.len() * ways, f64::INFINITY);
-        scratch.total.clear();
-        scratch.total.resize(ways, 0.0);
-        for ((table, variable, place), best) in self.slots(row).zip(scratch.best.chunks_exact_mut(ways)) {
-            let said = &self.messages.numbers[place];
-            for ((belief, said), costs) in
-                beliefs.row(variable).iter().zip(said).zip(table.numbers.chunks_exact(ways))
+        scratch.total.clone_from(&self.base);
+        for (table, variable, place) in self.slots(row) {
+            scratch.best.resize(table.line + table.costs.width, f64::INFINITY);
+            let (said, best) = (&self.messages.numbers[place], &mut scratch.best[table.line..]);
+            for ((belief, said), costs) in beliefs
+                .row(variable)
+                .iter()
+                .zip(said)
+                .zip(table.costs.numbers.chunks_exact(table.costs.width))
             {
                 let heard = belief - said;
                 scratch.heard.push(heard);
                 best.iter_mut().zip(costs).for_each(|(best, cost)| *best = lower(*best, cost + heard));
             }
-            add(&mut scratch.total, best);
+            table.add(&mut scratch.total, best);
         }
-        add(&mut scratch.total, &self.base);
     }
 
     /// Adds what a row says more to `scratch`: all of it (min-sum), or, `shared`, divided among its variables.
     fn speak(&self, row: usize, shared: bool, far: f64, scratch: &mut Scratch) {
-        let (ways, slots) = (self.base.len(), self.tables.len() as f64);
+        let slots = self.tables.len() as f64;
         let first = row * self.messages.width;
         for (slot, (table, _, place)) in self.slots(row).enumerate() {
             let (before, heard) =
                 (&self.messages.numbers[place.clone()], place.start - first..place.end - first);
-            let rest = &mut scratch.best[slot * ways..][..ways];
-            rest.iter_mut().zip(&scratch.total).for_each(|(best, total)| *best = total - *best);
+            table.least(&scratch.total, &scratch.best[table.line..], &mut scratch.rest);
             let from = scratch.more.len();
-            scratch.more.extend(table.numbers.chunks_exact(ways).map(|costs| least(rest, costs)));
+            let costs = table.costs.numbers.chunks_exact(table.costs.width);
+            scratch.more.extend(costs.map(|costs| least(&scratch.rest, costs)));
             let said = &mut scratch.more[from..];
             if shared {
                 let heard = &scratch.heard[heard];
@@ -274,11 +308,8 @@ impl Sum {
                 term.costs(row, chosen, &mut total);
                 let now = total.iter().copied().fold(f64::INFINITY, lower);
                 for (table, variable, _) in term.slots(row) {
-                    rest.clear();
-                    rest.extend(
-                        total.iter().zip(table.row(chosen[variable])).map(|(total, held)| total - held),
-                    );
-                    let then = table.numbers.chunks_exact(rest.len()).map(|costs| least(&rest, costs));
+                    table.least(&total, table.costs.row(chosen[variable]), &mut rest);
+                    let then = table.costs.numbers.chunks_exact(rest.len()).map(|costs| least(&rest, costs));
                     let gains = found[variable * width..].iter_mut().zip(then);
                     gains.for_each(|(gain, then)| *gain += (then - now) * count);
                 }
@@ -328,9 +359,10 @@ impl Sum {
     pub fn messages(&self, term: usize, slot: usize) -> Result<Rows<f64>, Error> {
         let term = self.term(term)?;
         let missing = || Error::Input(format!("there is no slot {slot}"));
-        let width = term.tables.get(slot).ok_or_else(missing)?.count();
+        let table = term.tables.get(slot).ok_or_else(missing)?;
+        let width = table.values();
         let rows = term.messages.numbers.chunks_exact(term.messages.width);
-        let numbers = rows.flat_map(|said| &said[term.starts[slot]..][..width]).copied().collect();
+        let numbers = rows.flat_map(|said| &said[table.message..][..width]).copied().collect();
         Ok(Rows { width, numbers })
     }
 
@@ -339,16 +371,16 @@ impl Sum {
         let mut total = Vec::new();
         let mut lowest = Vec::new();
         let terms = self.terms.iter().map(|term| {
-            let ways = term.base.len();
             let rows = term.counts.iter().enumerate().map(|(row, count)| {
                 total.clone_from(&term.base);
                 for (table, _, place) in term.slots(row) {
                     lowest.clear();
-                    lowest.resize(ways, f64::INFINITY);
-                    for (costs, said) in table.numbers.chunks_exact(ways).zip(&term.messages.numbers[place]) {
+                    lowest.resize(table.costs.width, f64::INFINITY);
+                    let costs = table.costs.numbers.chunks_exact(table.costs.width);
+                    for (costs, said) in costs.zip(&term.messages.numbers[place]) {
                         lowest.iter_mut().zip(costs).for_each(|(low, cost)| *low = lower(*low, cost - said));
                     }
-                    add(&mut total, &lowest);
+                    table.add(&mut total, &lowest);
                 }
                 total.iter().copied().fold(f64::INFINITY, lower) * count
             });
@@ -369,12 +401,13 @@ impl Sum {
     }
 }
 
-/// A table way by value, as one value by way.
-fn by_value(table: &Rows<f64>, ways: usize, width: usize) -> Rows<f64> {
-    let mut numbers = vec![0.0; table.width * width];
-    for way in 0..ways {
-        for (value, &cost) in table.row(way).iter().enumerate() {
-            numbers[value * width + way] = cost;
+/// A table line by value, as one value by line.
+fn by_value(table: &Rows<f64>) -> Rows<f64> {
+    let width = table.count().next_multiple_of(LANES);
+    let mut numbers = vec![f64::INFINITY; table.width * width];
+    for line in 0..table.count() {
+        for (value, &cost) in table.row(line).iter().enumerate() {
+            numbers[value * width + line] = cost;
         }
     }
     Rows { width, numbers }

@@ -10,7 +10,7 @@ type Floats<'py> = PyReadonlyArray1<'py, f64>;
 type Table<'py> = PyReadonlyArray2<'py, f64>;
 type Choice<'py> = PyReadonlyArray1<'py, i64>;
 /// See `Given`.
-type Terms<'py> = (Floats<'py>, Vec<Table<'py>>, PyReadonlyArray2<'py, i64>, Floats<'py>);
+type Terms<'py> = (Floats<'py>, Vec<Choice<'py>>, Vec<Table<'py>>, PyReadonlyArray2<'py, i64>, Floats<'py>);
 
 #[pyclass]
 pub struct Sum(least::Sum);
@@ -21,10 +21,12 @@ impl Sum {
     /// variables each stands for.
     #[new]
     fn new(terms: Vec<Terms>, alone: Table, size: Floats, far: f64) -> PyResult<Self> {
-        let given = terms.iter().map(|(base, tables, variables, counts)| {
+        let given = terms.iter().map(|(base, lines, tables, variables, counts)| {
             let variables = variables.as_array();
+            let lines = lines.iter().map(|lines| numbers(lines.as_array().iter()));
             Ok(Given {
                 base: base.as_array().to_vec(),
+                lines: lines.collect::<Result<_, Error>>()?,
                 tables: tables.iter().map(floats).collect(),
                 variables: Rows { width: variables.ncols(), numbers: numbers(variables.iter())? },
                 counts: counts.as_array().to_vec(),
@@ -75,7 +77,7 @@ fn floats(array: &Table) -> Rows<f64> {
     Rows { width: array.ncols(), numbers: array.iter().copied().collect() }
 }
 
-/// Numbers of variables or values.
+/// Numbers of variables, values or lines.
 fn numbers<'a>(array: impl Iterator<Item = &'a i64>) -> Result<Vec<usize>, Error> {
     let known = |&number| usize::try_from(number).map_err(|_| Error::Input(format!("{number} is below 0")));
     array.map(known).collect()

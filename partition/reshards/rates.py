@@ -1,0 +1,155 @@
+"""The prices of reshards between numbered layouts, as tables: what a choice among many layouts asks for.
+
+Reshards that are alike cost the same: those of a tensor with its dimensions in another order, and those
+along other pieces of the same kind. So they are priced as the layout they start from would have them
+(``_Frame``), and few are left of which the planner is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, nan
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..layouts import Layout, Pieces, Shape
+from .planning import Planner
+
+Floats = npt.NDArray[np.float64]
+
+
+class Layouts:
+    """Layouts, numbered as they come: to look up what is nested takes long."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Layout, int] = {}
+        self._listed: list[Layout] = []
+        self._complete: list[int] = []
+
+    def __getitem__(self, number: int) -> Layout:
+        """The layout of a number."""
+        return self._listed[number]
+
+    def number(self, layout: Layout) -> int:
+        """The number of a layout."""
+        number = self._numbers.get(layout)
+        if number is None:
+            number = self._numbers[layout] = len(self._listed)
+            self._listed.append(layout)
+            self._complete.append(number)
+            if layout.partial:
+                self._complete[number] = self.number(layout.complete)
+        return number
+
+    def complete(self, number: int) -> int:
+        """The layout after partial values are combined."""
+        return self._complete[number]
+
+
+class _Frame(NamedTuple):
+    """Another view of tensors: the order of their dimensions, and the names of pieces."""
+
+    order: tuple[int, ...]
+    names: Pieces
+
+
+class _Table:
+    """The prices of reshards of tensors of a shape, start by goal: to begin, and for each byte of an element;
+    NaN where nobody has asked."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, int] = {}  # of layouts
+        self.once = self.byte = np.full((0, 0), nan)
+
+    def places(self, layouts: Sequence[int]) -> list[int]:
+        """Where the prices of layouts are."""
+        known = self._places
+        found = [known.setdefault(layout, len(known)) for layout in layouts]
+        had = len(self.once)
+        if len(known) > had:
+            room = max(len(known), 2 * had)
+            once, byte = np.full((2, room, room), nan)
+            once[:had, :had], byte[:had, :had] = self.once, self.byte
+            self.once, self.byte = once, byte
+        return found
+
+
+class Rates:
+    """Prices reshards, and remembers the prices."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.layouts = Layouts()
+        self._planner = planner
+        self._like: dict[Shape, tuple[Shape, float]] = {}
+        self._tables: dict[Shape, _Table] = {}
+        self._known: dict[tuple[Shape, int, int], tuple[float, float]] = {}
+        self._frames: dict[tuple[Shape, int], tuple[Shape, _Frame]] = {}
+        self._seen: dict[_Frame, dict[int, int]] = {}  # layouts in frames
+
+    @classmethod
+    def of(cls, planner: Planner) -> Rates:
+        """The prices that are kept with what else a planner has decided."""
+        if planner.kept.rates is None:
+            planner.kept.rates = cls(planner)
+        found: Rates = planner.kept.rates
+        return found
+
+    def between(self, shape: Shape, width: int, starts: Sequence[int], goals: Sequence[int]) -> Floats:
+        """The prices of reshards of a tensor with elements of so many bytes, start by goal; infinity
+        where there is none."""
+        if shape not in self._like:
+            self._like[shape] = self._planner.like(shape)
+        least, times = self._like[shape]
+        table = self._tables.setdefault(least, _Table())
+        first, second = table.places(starts), table.places(goals)
+        ends = np.asarray(first)[:, None], np.asarray(second)[None]
+        once = table.once[ends]
+        unknown = np.isnan(once)
+        if unknown.any():
+            byte = table.byte[ends]
+            for row, column in np.argwhere(unknown).tolist():
+                once[row, column], byte[row, column] = self._rate(least, starts[row], goals[column])
+            table.once[ends], table.byte[ends] = once, byte
+        found: Floats = once + table.byte[ends] * (width * times)
+        return found
+
+    def _rate(self, shape: Shape, start: int, goal: int) -> tuple[float, float]:
+        """The price of a reshard: to begin, and for each byte of an element."""
+        held, wanted = self.layouts[start], self.layouts[goal]
+        if wanted.partial:
+            if held.partial and held.combine != wanted.combine:
+                return inf, 0.0
+            # To be a sum where devices have the same of it sends nothing, and is done last.
+            rest = tuple(p for p in wanted.partial if p in held.partial)
+            goal = self.layouts.number(Layout(wanted.dims, rest, wanted.combine if rest else ""))
+        shape, frame = self._frame(shape, goal if held.whole else start)
+        key = shape, self._in(frame, start), self._in(frame, goal)
+        if (rate := self._known.get(key)) is None:
+            ends = self.layouts[key[1]], self.layouts[key[2]]
+            rate = self._known[key] = self._planner.rates(shape, *ends)
+        return rate
+
+    def _frame(self, shape: Shape, number: int) -> tuple[Shape, _Frame]:
+        """The frame in which tensors of a shape in a layout have larger dimensions, and those in more parts,
+        first; and pieces the names in order. The shape in that frame."""
+        key = shape, number
+        if key not in self._frames:
+            dims, sizes = self.layouts[number].dims, self._planner.axes.sizes
+            parts = [[sizes[p] for p in held] for held in dims]
+            order = sorted(range(len(shape)), key=lambda d: (shape[d], parts[d]), reverse=True)
+            used = [p for d in order for p in dims[d]]
+            frame = _Frame(tuple(order), self._planner.named([*used, *self.layouts[number].partial]))
+            self._frames[key] = tuple([shape[d] for d in order]), frame
+        return self._frames[key]
+
+    def _in(self, frame: _Frame, number: int) -> int:
+        """A layout in a frame."""
+        seen = self._seen.setdefault(frame, {})
+        if (found := seen.get(number)) is None:
+            layout, (order, names) = self.layouts[number], frame
+            dims = tuple([tuple([names[p] for p in layout.dims[d]]) for d in order])
+            partial = tuple(sorted([names[p] for p in layout.partial]))
+            found = seen[number] = self.layouts.number(Layout(dims, partial, layout.combine))
+        return found

@@ -1,0 +1,51 @@
+"""Prices of reshards as tables: what a planner says of each pair, whichever that are alike were asked for."""
+
+from __future__ import annotations
+
+import pytest
+from shardlog.partition.layouts import Axes, Layout, Shape
+from shardlog.partition.reshards.planning import Planner
+from shardlog.partition.reshards.prices import Price, Prices
+from shardlog.partition.reshards.rates import Rates
+
+from .test_reshards import CUBE, SUB_AXES, TWO_SHAPES, axes_of, layouts
+
+
+def some(axes: Axes, rank: int) -> list[Layout]:
+    """Layouts of a rank, some of them sums of two kinds."""
+    found = layouts(axes, rank)[::3]
+    sums = [
+        Layout(layout.dims, (p,), combine)
+        for layout, combine in zip(found, ["stablehlo.add", "stablehlo.maximum"] * len(found), strict=False)
+        for p in range(len(axes.pieces))
+        if p not in layout.pieces and len({axes.pieces[q].mesh for q in (p, *layout.pieces)}) == 1
+    ]
+    return [*found, *sums[::2]]
+
+
+@pytest.mark.parametrize(
+    "axes", [CUBE, SUB_AXES, axes_of((2, 4)), axes_of((3, 2)), TWO_SHAPES], ids=lambda a: str(a.sizes)
+)
+@pytest.mark.parametrize("shape", [(8, 8), (16, 6), (5, 24)], ids=str)
+def test_tables_have_what_the_planner_says(axes: Axes, shape: Shape) -> None:
+    known = some(axes, len(shape))
+    rates = Rates(Planner(axes, Prices(once=100.0)))
+    numbers = [rates.layouts.number(layout) for layout in known]
+    table, planner = rates.between(shape, 2, numbers, numbers), Planner(axes, Prices(once=100.0))
+    for start, row in zip(known, table.tolist(), strict=True):
+        for goal, price in zip(known, row, strict=True):
+            if start.partial and goal.partial and start.combine != goal.combine:
+                assert price == float("inf")
+            else:
+                once, byte = planner.rates(shape, start, goal)
+                assert price == pytest.approx(once + 2 * byte), (start, goal)
+
+
+def test_pieces_that_differ_in_price_do_not_change_names() -> None:
+    def collective(kind: str, group: int, along: tuple[str, ...], groups: object) -> Price:
+        return Price(10.0 if along == ("a",) else 1.0)
+
+    axes = axes_of((2, 2, 2))
+    rates = Rates(Planner(axes, Prices(collective=collective)))
+    whole, a, b = (rates.layouts.number(Layout((held, ()))) for held in ((), (0,), (1,)))
+    assert rates.between((8, 8), 4, [a, b], [whole])[:, 0].tolist() == [1280.0 + 128, 128.0 + 128]
