@@ -4,9 +4,9 @@ Propagation decides how a value is sharded by its neighbours, one turn at a time
 depends on all values at once: it can be better to lay a value out as none of its neighbours is, if these
 follow. Each op has the ways that the rules give it, each way needs its slots in certain layouts, and
 resharding a value from its home costs what the planner says, once for all that use it so. The total is made
-least by messages between ops and values (``least.py``), which is exact on trees; elsewhere single values are
-moved afterwards for as long as that helps. Layers that are alike are laid out alike, and so decided once
-(``folding.py``).
+least by messages between ops and values (``least.py``), which is exact on trees; elsewhere values that hang
+together as trees are moved afterwards for as long as that helps. Layers that are alike are laid out alike,
+and so decided once (``folding.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .choosing import SUM, Chooser, Way
 from .domains import Domain, Domains, Place
 from .folding import classes
 from .knowledge import Knowledge
-from .least import bound_of, improve, lower_bound, pass_messages
+from .least import bound_of, lower_bound, pass_messages, settle
 from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 
 _MOST_LAYOUTS = 11  # of a value
@@ -227,12 +227,15 @@ class Homes:
         least = total.energy(best)
         starts = [pass_messages(total, _SWEEPS, shared=False, stop=stop), best, *self._less_divided()]
         some, most = _SHARING
-        better = 0  # the turn that found the best
+        better, known = 0, set[bytes]()  # the turn that found the best; where it began
         for turn in range(most + 1):
             if turn:
                 starts = [pass_messages(total, _SWEEPS, shared=True, lasting=bound, stop=stop)]
             for start in starts:
-                found, energy = improve(total, terms, start, stop)
+                if (begin := start.tobytes()) in known:
+                    continue
+                known.add(begin)
+                found, energy = settle(total, start, stop)
                 if energy < least * (1 - _ALIKE):
                     better = turn
                 if energy < least * (1 - 1e-9):

@@ -1,4 +1,4 @@
-"""The least sum of terms over variables with a few values each: by messages, and by moving single values."""
+"""The least sum of terms over variables with a few values each: by messages, and by moves of whole trees."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from .sums import Floats, Integers, Sum, Terms, add_rows
 
-_MOVES = 40
 _SETTLED = 4  # sweeps after which the same values are best
+_STILL = 8  # moves that gain nothing, after which no other does
 _LESS = 1e-9  # the part of a sum by which one that is less is better
 
 
@@ -59,39 +59,14 @@ def lower_bound(
     return float(beliefs.min(axis=1).sum()) + total.left()
 
 
-def improve(
-    total: Sum, terms: Sequence[Terms], chosen: Integers, stop: Callable[[], bool]
-) -> tuple[Integers, float]:
-    """A choice that is no worse, and its sum: single variables move for as long as that helps, those without
-    a common term at once."""
-    energy, numbers = total.energy(chosen), np.arange(len(chosen))
-    for _ in range(_MOVES):
-        gains = total.gains(chosen)
-        better, to = gains.min(axis=1), gains.argmin(axis=1)
-        wants = better < -1e-6
-        if not wants.any() or stop():
-            break
-        moved = chosen.copy()
-        order = numbers[wants][np.argsort(better[wants], kind="stable")]
-        moving: set[int] = set()
-        near = _neighbours(terms, set(order.tolist()))
-        for n in order.tolist():
-            if n not in moving:
-                moved[n] = to[n]
-                moving |= near.get(n, set()) | {n}
+def settle(total: Sum, chosen: Integers, stop: Callable[[], bool]) -> tuple[Integers, float]:
+    """A choice that is no worse, and its sum: variables move, those of whole trees at once, for as long as
+    that helps."""
+    energy, turn, still = total.energy(chosen), 0, 0
+    while still < _STILL and not stop():
+        moved = total.moved(chosen, turn)
         less = total.energy(moved)
-        if less >= energy - 1e-6:
-            break
-        chosen, energy = moved, less
+        turn, still = turn + 1, still + 1
+        if less < energy * (1 - _LESS):
+            chosen, energy, still = moved, less, 0
     return chosen, energy
-
-
-def _neighbours(terms: Sequence[Terms], among: set[int]) -> dict[int, set[int]]:
-    """Of each of some variables, those of them that it shares a term with."""
-    near: dict[int, set[int]] = {}
-    for term in terms:
-        for row in term.variables.tolist():
-            some = among.intersection(row)
-            for n in some:
-                near.setdefault(n, set()).update(some)
-    return near

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from .forests import Forest
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -49,6 +51,10 @@ class Sum(Protocol):
 
     def gains(self, chosen: Integers) -> Floats:
         """The change of the sum if one variable alone had each of its values; infinity for what is none."""
+
+    def moved(self, chosen: Integers, turn: int) -> Integers:
+        """A choice that is no worse: all variables that hang together as trees, which the ``turn`` selects,
+        have the values that are best while the others keep theirs."""
 
     def best(self) -> Integers:
         """The value of each variable that is best as all terms together see it, the first of those."""
@@ -115,6 +121,9 @@ class Reference:
                 then = (rest[:, :, None] + table[None]).min(axis=1) - least[:, None]
                 add_rows(found, term.variables[:, s], then * term.counts[:, None])
         return found
+
+    def moved(self, chosen: Integers, turn: int) -> Integers:
+        return Forest(self.terms, self.alone, self.size, FAR, chosen).moved(turn)
 
     def best(self) -> Integers:
         found: Integers = np.where(self.alone < FAR, self._beliefs(), inf).argmin(axis=1)

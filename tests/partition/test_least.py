@@ -12,7 +12,7 @@ import shardlog
 from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.engine import EngineError
-from shardlog.partition.choice.least import bound_of, improve, lower_bound, pass_messages
+from shardlog.partition.choice.least import bound_of, lower_bound, pass_messages, settle
 from shardlog.partition.choice.sums import FAR, Floats, Integers, Reference, Sum, Terms, sum_of
 
 from ..support.programs import lowered
@@ -112,7 +112,7 @@ def test_what_is_found_is_a_choice_and_no_less_than_the_bound(seed: int) -> None
         bounds.append(bound(total, terms, alone))
     assert max(bounds) <= least + 1e-6
     for start in (told, shared):
-        found, energy = improve(total, terms, start, never)
+        found, energy = settle(total, start, never)
         assert least - 1e-6 <= energy <= by_hand(terms, alone, start) + 1e-6
         assert energy == pytest.approx(by_hand(terms, alone, found))
 
@@ -123,9 +123,33 @@ def test_on_a_tree_the_least_is_found_and_proved(seed: int) -> None:
     total = sum_of(terms, alone, np.ones(len(alone)))
     least = min(by_hand(terms, alone, chosen) for chosen in choices(alone))
     told = pass_messages(total, 60, shared=False, lasting=True, stop=never)
-    assert improve(total, terms, told, never)[1] == pytest.approx(least)
+    assert settle(total, told, never)[1] == pytest.approx(least)
     pass_messages(total, 2000, shared=True, lasting=True, stop=never)
     assert bound(total, terms, alone) == pytest.approx(least, rel=0.02, abs=0.2)
+
+
+@given(SEEDS, st.integers(0, 9))
+def test_a_move_has_the_least_of_a_tree(seed: int, turn: int) -> None:
+    terms, alone = random_sum(seed, tree=True)
+    size = np.ones(len(alone))
+    least = min(by_hand(terms, alone, chosen) for chosen in choices(alone))
+    for total in (sum_of(terms, alone, size), Reference(terms, alone, size)):
+        assert total.energy(total.moved(np.zeros(len(alone), np.int64), turn)) == pytest.approx(least)
+
+
+@given(SEEDS, st.integers(0, 9))
+def test_a_move_is_no_worse_and_the_same_without_the_core(seed: int, turn: int) -> None:
+    terms, alone = random_sum(seed)
+    rng = np.random.default_rng(seed)
+    terms = [term._replace(counts=rng.integers(1, 40, len(term.counts)).astype(float)) for term in terms]
+    size = rng.integers(1, 40, len(alone)).astype(float)
+    both = sum_of(terms, alone, size), Reference(terms, alone, size)
+    start = np.asarray([rng.integers(0, (costs < FAR).sum()) for costs in alone])
+    mine, theirs = (total.moved(start, turn) for total in both)
+    before, after, other = (both[0].energy(chosen) for chosen in (start, mine, theirs))
+    assert after <= before + 1e-9
+    assert other == pytest.approx(after)
+    assert (alone[np.arange(len(alone)), mine] < FAR).all()
 
 
 @given(SEEDS, st.booleans(), st.booleans())

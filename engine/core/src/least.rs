@@ -5,6 +5,8 @@
 //! most is computed once for each. Terms with equal tables are computed together, as rows. A row may stand for
 //! many terms, and a variable for many, where these are alike.
 
+mod trees;
+
 use crate::error::Error;
 
 /// Lines are a multiple of so many, which a processor compares at once: those that are added cost infinity.
@@ -253,6 +255,8 @@ pub struct Sum {
     /// How many variables each stands for.
     size: Vec<f64>,
     far: f64,
+    /// By variable.
+    slots: Vec<Vec<trees::Slot>>,
 }
 
 impl Sum {
@@ -261,7 +265,9 @@ impl Sum {
             return Err(Error::Input("each variable needs what it costs on its own, and a size".into()));
         }
         let terms = given.into_iter().map(|given| Terms::new(given, &size, alone.width));
-        Ok(Sum { terms: terms.collect::<Result<_, _>>()?, alone, size, far })
+        let terms = terms.collect::<Result<Vec<_>, _>>()?;
+        let slots = trees::slots_of(&terms, size.len());
+        Ok(Sum { terms, alone, size, far, slots })
     }
 
     /// The sum for a choice of values.
@@ -316,6 +322,13 @@ impl Sum {
             }
         }
         Ok(Rows { width, numbers: found })
+    }
+
+    /// A choice that is no worse: all variables that hang together as trees, which the `turn` selects, have the
+    /// values that are best while the others keep theirs.
+    pub fn moved(&self, chosen: &[usize], turn: u64) -> Result<Vec<usize>, Error> {
+        self.check(chosen)?;
+        Ok(trees::moved(self, chosen, turn))
     }
 
     /// What each value of each variable costs, as all terms together see it.

@@ -48,6 +48,13 @@ impl Sum {
         array(py, self.0.gains(&numbers(chosen.as_array().iter())?)?)
     }
 
+    /// Other threads of Python run meanwhile.
+    fn moved<'py>(&self, py: Python<'py>, chosen: Choice, turn: u64) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let chosen = numbers(chosen.as_array().iter())?;
+        let found = py.detach(|| self.0.moved(&chosen, turn))?;
+        Ok(found.into_iter().map(|value| value as i64).collect::<Vec<_>>().into_pyarray(py))
+    }
+
     fn best<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         let best: Vec<i64> = self.0.best().into_iter().map(|value| value as i64).collect();
         best.into_pyarray(py)

@@ -1,0 +1,209 @@
+//! Moves of many variables at once: while all others keep their values, variables that hang together as trees get
+//! those by which the sum is least, exactly.
+
+use super::{least, lower, Sum, Terms};
+
+/// A slot of a row of some terms.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    term: usize,
+    row: usize,
+    slot: usize,
+}
+
+/// The slots that each of so many variables is in.
+pub(super) fn slots_of(terms: &[Terms], count: usize) -> Vec<Vec<Slot>> {
+    let mut slots = vec![Vec::new(); count];
+    for (number, term) in terms.iter().enumerate() {
+        let width = term.variables.width;
+        for (place, &variable) in term.variables.numbers.iter().enumerate() {
+            slots[variable].push(Slot { term: number, row: place / width, slot: place % width });
+        }
+    }
+    slots
+}
+
+/// The variables that move: those of trees, of which no two ways lead from one to another.
+struct Forest<'a> {
+    sum: &'a Sum,
+    chosen: Vec<usize>,
+    free: Vec<bool>,
+    /// What each value of a variable that moves costs with all that hangs below it, variable by value.
+    below: Vec<f64>,
+    total: Vec<f64>,
+    lines: Vec<f64>,
+}
+
+/// A variable that moves, and the row above it.
+struct Node {
+    variable: usize,
+    above: Option<Slot>,
+}
+
+/// The values after a move from those that are `chosen`; which variables move depends on the `turn`.
+pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64) -> Vec<usize> {
+    let count = sum.size.len();
+    let mut forest = Forest {
+        sum,
+        chosen: chosen.to_vec(),
+        free: vec![false; count],
+        below: vec![0.0; count * sum.alone.width],
+        total: Vec::new(),
+        lines: Vec::new(),
+    };
+    forest.grow(turn);
+    let nodes = forest.nodes();
+    nodes.iter().rev().for_each(|node| forest.gather(node));
+    nodes.iter().for_each(|node| forest.settle(node));
+    forest.chosen
+}
+
+impl Forest<'_> {
+    /// Frees variables in the order of a turn, but for those that would close a circle.
+    fn grow(&mut self, turn: u64) {
+        let count = self.free.len();
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_cached_key(|&variable| mixed((turn << 32) ^ variable as u64));
+        let mut tree: Vec<usize> = (0..count).collect();
+        let starts: Vec<usize> = self
+            .sum
+            .terms
+            .iter()
+            .scan(0, |rows, term| {
+                *rows += term.counts.len();
+                Some(*rows - term.counts.len())
+            })
+            .collect();
+        let rows = self.sum.terms.iter().map(|term| term.counts.len()).sum();
+        let mut held: Vec<Option<usize>> = vec![None; rows]; // a variable that is free, by row
+        let mut trees = Vec::new();
+        for variable in order {
+            trees.clear();
+            let places = self.sum.slots[variable].iter().map(|slot| starts[slot.term] + slot.row);
+            trees.extend(places.clone().filter_map(|row| held[row]).map(|other| root(&mut tree, other)));
+            trees.sort_unstable();
+            if trees.windows(2).any(|pair| pair[0] == pair[1]) {
+                continue;
+            }
+            self.free[variable] = true;
+            trees.iter().for_each(|&other| tree[other] = variable);
+            places.for_each(|row| held[row] = Some(variable));
+        }
+    }
+
+    /// The variables that are free, each behind the one above it.
+    fn nodes(&self) -> Vec<Node> {
+        let mut found = Vec::new();
+        let mut seen = vec![false; self.free.len()];
+        let mut waiting = Vec::new();
+        for first in 0..self.free.len() {
+            if !self.free[first] || seen[first] {
+                continue;
+            }
+            seen[first] = true;
+            waiting.push(Node { variable: first, above: None });
+            while let Some(node) = waiting.pop() {
+                for slot in self.rows_below(&node) {
+                    let term = &self.sum.terms[slot.term];
+                    for (place, &other) in term.variables.row(slot.row).iter().enumerate() {
+                        if self.free[other] && !seen[other] {
+                            seen[other] = true;
+                            let above = Some(Slot { slot: place, ..slot });
+                            waiting.push(Node { variable: other, above });
+                        }
+                    }
+                }
+                found.push(node);
+            }
+        }
+        found
+    }
+
+    /// The slots of a variable in rows that are not above it.
+    fn rows_below(&self, node: &Node) -> impl Iterator<Item = Slot> + '_ {
+        let above = node.above.map(|slot| (slot.term, slot.row));
+        self.sum.slots[node.variable].iter().copied().filter(move |slot| Some((slot.term, slot.row)) != above)
+    }
+
+    /// Adds what a row costs by each value in one of its slots, at the best values of what else is free.
+    fn hear(&mut self, at: Slot, costs: &mut [f64]) {
+        let term = &self.sum.terms[at.term];
+        let (count, width) = (term.counts[at.row], self.sum.alone.width);
+        self.total.clone_from(&term.base);
+        for (slot, (table, variable, _)) in term.slots(at.row).enumerate() {
+            if slot == at.slot {
+                continue;
+            }
+            if !self.free[variable] {
+                table.add(&mut self.total, table.costs.row(self.chosen[variable]));
+                continue;
+            }
+            self.lines.clear();
+            self.lines.resize(table.costs.width, f64::INFINITY);
+            let below = &self.below[variable * width..];
+            for (costs, below) in table.costs.numbers.chunks_exact(table.costs.width).zip(below) {
+                let more = below / count;
+                self.lines
+                    .iter_mut()
+                    .zip(costs)
+                    .for_each(|(least, cost)| *least = lower(*least, cost + more));
+            }
+            table.add(&mut self.total, &self.lines);
+        }
+        let table = &term.tables[at.slot];
+        self.lines.clear();
+        self.lines.resize(table.costs.width, f64::INFINITY);
+        for (total, &line) in self.total.iter().zip(&table.lines) {
+            self.lines[line] = lower(self.lines[line], *total);
+        }
+        let each = table.costs.numbers.chunks_exact(table.costs.width);
+        costs.iter_mut().zip(each).for_each(|(cost, each)| *cost += least(&self.lines, each) * count);
+    }
+
+    /// Finds what each value of a variable costs with what hangs below it.
+    fn gather(&mut self, node: &Node) {
+        let (variable, width) = (node.variable, self.sum.alone.width);
+        let size = self.sum.size[variable];
+        let mut costs: Vec<f64> = self.sum.alone.row(variable).iter().map(|cost| cost * size).collect();
+        for slot in self.rows_below(node).collect::<Vec<_>>() {
+            self.hear(slot, &mut costs);
+        }
+        self.below[variable * width..][..width].copy_from_slice(&costs);
+    }
+
+    /// Gives a variable its best value, those above having theirs; of equal ones that which it has.
+    fn settle(&mut self, node: &Node) {
+        let (variable, width) = (node.variable, self.sum.alone.width);
+        let mut costs = self.below[variable * width..][..width].to_vec();
+        if let Some(slot) = node.above {
+            self.hear(slot, &mut costs);
+        }
+        let alone = self.sum.alone.row(variable);
+        let better = |best: usize, value: usize| {
+            if alone[value] < self.sum.far && costs[value] < costs[best] {
+                value
+            } else {
+                best
+            }
+        };
+        self.chosen[variable] = (0..width).fold(self.chosen[variable], better);
+        self.free[variable] = false; // for what is below, and beside
+    }
+}
+
+/// The variable that stands for the tree of one.
+fn root(tree: &mut [usize], mut variable: usize) -> usize {
+    while tree[variable] != variable {
+        tree[variable] = tree[tree[variable]];
+        variable = tree[variable];
+    }
+    variable
+}
+
+/// A number that is as good as random, whatever is given (splitmix64).
+fn mixed(number: u64) -> u64 {
+    let found = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let found = (found ^ (found >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let found = (found ^ (found >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    found ^ (found >> 31)
+}
