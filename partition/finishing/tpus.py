@@ -19,16 +19,17 @@ _LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and
 def suit_tpus(module: ir.Module, apart: Collection[Any] = ()) -> None:
     """Writes what XLA for TPUs would send twice, or does not know, as what it sends once: gathers of vectors
     that fill no tiles as those of rows, scatters of parts that end inside of tiles as those of whole
-    matrices, and scattered sums of numbers in two parts as exchanges and sums. Gathers of such vectors are
-    combined, but for those that stay ``apart``: they are small, and sums XLA would combine."""
-    combine(module, apart, _is_loose)
+    matrices, and scattered sums of which each device gets no more than a tile, or of numbers in two parts, as
+    exchanges and sums. Gathers of such vectors and such scatters are combined, but for those that stay
+    ``apart``: they are small, and sums XLA would combine."""
+    combine(module, apart, lambda op: _is_loose(op) or _is_small(op))
     with module.context, ir.Location.unknown():
         for op in [each.operation for each in ops_in(module)]:
             if _is_loose(op):
                 _gather_row(op)
-            elif len(op.operands) == 1 and op.name == "stablehlo.reduce_scatter" and _has_two_parts(op):
+            elif _is_small(op) or _has_two_parts(op):
                 _exchange_and_combine(op)
-            elif len(op.operands) == 1 and op.name == "stablehlo.reduce_scatter" and _ends_in_tile(op):
+            elif _ends_in_tile(op):
                 _scatter_matrices(op)
 
 
@@ -51,14 +52,25 @@ def _gather_row(op: Any) -> None:
     op.erase()
 
 
+def _scatters(op: Any) -> bool:
+    """Whether it scatters sums, of one tensor."""
+    return bool(op.name == "stablehlo.reduce_scatter" and len(op.operands) == 1)
+
+
+def _is_small(op: Any) -> bool:
+    """Whether sums are scattered in parts of no more than a tile, of which TPUs make all sums everywhere."""
+    if not _scatters(op):
+        return False
+    *others, columns = shape_of(op.results[0])
+    return prod(others) * -(-columns // _LANES) <= _SUBLANES
+
+
 def _ends_in_tile(scatter: Any) -> bool:
     """Whether sums that TPUs scatter are so in parts that are larger than a tile and end inside of one."""
-    if not isinstance(element_of(scatter.operands[0]), ir.F32Type | ir.BF16Type):
+    if not _scatters(scatter) or not isinstance(element_of(scatter.operands[0]), ir.F32Type | ir.BF16Type):
         return False
     shape, d = shape_of(scatter.results[0]), dimension(scatter, TO_EACH[scatter.name])
     *others, rows, columns = _matrices(shape)
-    if prod(others) * rows * -(-columns // _LANES) <= _SUBLANES:
-        return False
     if len(shape) == 1:  # of which it makes no matrix itself
         return shape[0] % (_SUBLANES * _LANES) == 0
     if d == len(others) + 1:
@@ -83,9 +95,8 @@ def _scatter_matrices(op: Any) -> None:
 
 
 def _has_two_parts(op: Any) -> bool:
-    """Whether elements are complex, or so wide that TPUs have them as two numbers."""
-    element = element_of(op.operands[0])
-    return isinstance(element, ir.ComplexType | ir.F64Type)
+    """Whether scattered sums are complex, or so wide that TPUs have them as two numbers."""
+    return _scatters(op) and isinstance(element_of(op.operands[0]), ir.ComplexType | ir.F64Type)
 
 
 def _exchange_and_combine(op: Any) -> None:
