@@ -39,6 +39,8 @@ _SWEEPS = 40
 _SHARING = 3, 30  # times so many sweeps that share what is said, at least and at most
 _TILE = 4096  # bytes: TPUs lay out a tile of 8 by 128 elements at once, and what has fewer takes as many
 _LATE = 1 / 128  # bytes that it costs to leave a sum for later
+_CARRIED = 1 / 4  # bytes that it costs to store a byte for all of a loop
+_HANDED_ON = 1 - 1e-6  # what is handed on is resharded before that rather than behind: beside others, as one
 _ALIKE = 1e-5  # the part of a sum by which another is no better
 _NEAR = 0.002  # the part of what was found by which a lower bound may be less, and it is the best
 _OPEN = 0.03  # or little better can be found
@@ -483,7 +485,8 @@ class Homes:
         for t in slots:
             if t not in tables:  # it is made in any layout
                 tables[t] = none, np.zeros((1, len(self._domains[domains[t]].places)))
-        return base * spot.weight, [(tables[t][0], tables[t][1] * spot.weight) for t in slots]
+        weight = spot.weight * (_HANDED_ON if known.touches == "nothing" else 1.0)
+        return base * spot.weight, [(tables[t][0], tables[t][1] * weight) for t in slots]
 
     def _read(self, number: int, way: int, t: int, domain: int) -> Floats:
         """What each place of an operand costs an op that reads stretches of it: of what is whole they are cut
@@ -508,7 +511,8 @@ class Homes:
     def _alone(self, memory: float) -> Floats:
         """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
         it takes. What a loop carries is there all the time: a byte more than propagation gave it, and than a
-        tile has, costs a byte sent, so that what is gathered part by part is not gathered as a whole before.
+        tile has, costs as much as is sent for a part of one, so that what is gathered part by part is not
+        gathered as a whole before, unless that saves much.
         If nobody knows how many turns a loop has, what is sent before it may be sent for one turn only."""
         domains = self._domains
         found = np.full((len(self.kinds), self._most_places), FAR)
@@ -520,8 +524,8 @@ class Homes:
                 costs = costs + domains.table(shape, width, wanted, number)[0] * weight * count
             homes, copies = domains.held(shape, width, number)
             if kind.carried is not None:
-                free = max(homes[0], _TILE) if kind.carried else homes[0]
-                costs = costs + np.maximum(homes - free, 0)
+                free, price = (max(homes[0], _TILE), _CARRIED) if kind.carried else (homes[0], 1.0)
+                costs = costs + price * np.maximum(homes - free, 0)
             found[n, : len(costs)] = costs + memory * (homes + copies)
         return found
 

@@ -22,7 +22,7 @@ from shardlog.partition.reshards.planning import Planner, kept_for
 from shardlog.runs.executing.partitioned import Partitioned
 
 from ..support import models
-from ..support.programs import PROGRAMS, lowered, mesh
+from ..support.programs import PROGRAMS, array, lowered, mesh
 
 
 def sends(program: Partitioned) -> int:
@@ -160,6 +160,30 @@ def test_nothing_is_gathered_before_a_loop_of_which_nobody_knows_how_many_turns_
     assert [(c.kind, c.executions) for c in program.collectives] == [("all-gather", None)]
     got = program.compile()(weights, x, jnp.int32(3))
     np.testing.assert_allclose(got, scanned(weights, x, jnp.int32(3)), rtol=1e-3, atol=1e-4)
+
+
+def test_what_costs_as_much_is_sent_together() -> None:
+    program = shardlog.run(lowered("remat", 3)).partition()
+    assert {c.op for c in program.collectives} == {"stablehlo.optimization_barrier"}  # before it, as one
+    assert program.text().count('"stablehlo.all_gather"') == 1
+
+
+def test_what_a_loop_carries_is_gathered_before_it_where_that_saves_much() -> None:
+    """Attention in chunks: a turn has one of them, of which all devices need all."""
+
+    def attend(q: jax.Array, k: jax.Array) -> jax.Array:
+        def chunks(x: jax.Array) -> jax.Array:
+            return x.reshape(8, 8, 16)
+
+        def step(state: jax.Array, chunk: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            q, k = chunk
+            return state + k.T @ jnp.tanh(k), q @ state
+
+        return jax.lax.scan(step, jnp.zeros((16, 16)), (chunks(q), chunks(k)))[1]
+
+    sequence = array((64, 16), "model")
+    program = shardlog.run(jax.jit(attend).lower(sequence, sequence)).partition()
+    assert {(c.kind, c.executions) for c in program.collectives} == {("all-gather", 1)}
 
 
 # To sum up a product over "x" sends 2,304 bytes, to lay out the weight anew 3,072, once for both products.
