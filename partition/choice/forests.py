@@ -28,17 +28,16 @@ class Node(NamedTuple):
 
 class Forest:
     """Variables that move while others keep their values: those of trees, of which no two ways lead from one
-    to another. What ``terms`` cost is by way."""
+    to another. What ``terms`` cost is by way, and ``alone`` infinity for what is no value."""
 
     def __init__(
         self,
         terms: Sequence[Any],
         alone: npt.NDArray[np.float64],
         size: npt.NDArray[np.float64],
-        far: float,
         chosen: npt.NDArray[np.int64],
     ) -> None:
-        self.terms, self.alone, self.size, self.far = terms, alone, size, far
+        self.terms, self.alone, self.size = terms, alone, size
         self.chosen, count = chosen.copy(), len(size)
         self.free = [False] * count
         self.below = alone * size[:, None]
@@ -57,7 +56,6 @@ class Forest:
                 self.below[node.variable] += self._said(slot)
         for variable, above in nodes:
             costs = self.below[variable] + (self._said(above) if above else 0.0)
-            costs = np.where(self.alone[variable] < self.far, costs, np.inf)
             if costs.min() < costs[self.chosen[variable]]:
                 self.chosen[variable] = costs.argmin()
             self.free[variable] = False  # for what is below, and beside

@@ -237,7 +237,7 @@ class Homes:
                 if (begin := start.tobytes()) in known:
                     continue
                 known.add(begin)
-                found, energy = settle(total, start, stop)
+                found, energy = settle(total, start, stop, least)
                 if energy < least * (1 - _ALIKE):
                     better = turn
                 if energy < least * (1 - 1e-9):

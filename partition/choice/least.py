@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from .sums import Floats, Integers, Sum, Terms, add_rows
 
 _SETTLED = 4  # sweeps after which the same values are best
 _STILL = 8  # moves that gain nothing, after which no other does
+_LOOK, _FAR_ABOVE = 4, 1.3  # moves after which so many times the least says that it is not worth while
 _LESS = 1e-9  # the part of a sum by which one that is less is better
 
 
@@ -59,11 +61,13 @@ def lower_bound(
     return float(beliefs.min(axis=1).sum()) + total.left()
 
 
-def settle(total: Sum, chosen: Integers, stop: Callable[[], bool]) -> tuple[Integers, float]:
+def settle(
+    total: Sum, chosen: Integers, stop: Callable[[], bool], least: float = inf
+) -> tuple[Integers, float]:
     """A choice that is no worse, and its sum: variables move, those of whole trees at once, for as long as
-    that helps."""
+    that helps, and it is not far above what is known to be the ``least``."""
     energy, turn, still = total.energy(chosen), 0, 0
-    while still < _STILL and not stop():
+    while still < _STILL and not stop() and (turn != _LOOK or energy < _FAR_ABOVE * least):
         moved = total.moved(chosen, turn)
         less = total.energy(moved)
         turn, still = turn + 1, still + 1

@@ -10,7 +10,7 @@ it is not built, ``Reference`` does, and takes much longer.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -30,7 +30,7 @@ _STEP = 0.5  # the part of a change that min-sum says at once: it may not settle
 class Terms(NamedTuple):
     """Terms with equal tables: the cost of each way (``base``), for each slot the line of each way
     (``lines``) and the cost of each value of its variable (``tables``, line by value), the variables of each
-    row (``variables``), and how many terms a row stands for (``counts``)."""
+    row (``variables``), and how many terms a row stands for (``counts``). Each line is that of some way."""
 
     base: Floats
     lines: list[Integers]
@@ -68,7 +68,8 @@ class Sum(Protocol):
         """
 
     def messages(self, number: int, slot: int) -> Floats:
-        """What some terms say about a slot, row by value."""
+        """What some terms say about a slot, row by value; FAR of values that cost no less than another one,
+        whatever the rest is: nothing is said of these."""
 
     def left(self) -> float:
         """The sum of what is least for each term on its own, less what it has said. With what is least for
@@ -93,7 +94,29 @@ class Reference:
         self.alone, self.size = alone, size
         by_way = ([t[n] for n, t in zip(term.lines, term.tables, strict=True)] for term in terms)
         self.terms = [term._replace(tables=each) for term, each in zip(terms, by_way, strict=True)]
+        self._instead = np.asarray(list(self._kept()))
+        self._open = (self._instead == np.arange(alone.shape[1])) & (alone < FAR)  # values that are kept
         self._said = [[np.zeros((len(t.variables), table.shape[1])) for table in t.tables] for t in terms]
+
+    def _kept(self) -> Iterator[list[int]]:
+        """For each variable and each of its values one that costs no more, whatever the rest is."""
+        worse = [np.subtract.outer(costs, costs) * n for costs, n in zip(self.alone, self.size, strict=True)]
+        for term in self.terms:
+            for table, variables in zip(term.tables, term.variables.T.tolist(), strict=True):
+                apart, k = (table[:, :, None] - table[:, None]).max(axis=0), table.shape[1]
+                for variable, count in zip(variables, term.counts, strict=True):
+                    worse[variable][:k, :k] += apart * count
+        for most, costs in zip(worse, self.alone, strict=True):
+            instead, left = list(range(len(costs))), np.flatnonzero(costs < FAR).tolist()
+            for value in list(left):
+                better = (n for n in left if n != value and (most[n, value], n) < (0.0, value))
+                if (other := next(better, None)) is not None:
+                    instead[value] = other
+                    left.remove(value)
+            for value in range(len(instead)):
+                while instead[instead[value]] != instead[value]:
+                    instead[value] = instead[instead[value]]
+            yield instead
 
     def _costs(self, term: Terms, chosen: Integers) -> Floats:
         """The cost of each way of each row."""
@@ -123,10 +146,11 @@ class Reference:
         return found
 
     def moved(self, chosen: Integers, turn: int) -> Integers:
-        return Forest(self.terms, self.alone, self.size, FAR, chosen).moved(turn)
+        start = self._instead[np.arange(len(chosen)), chosen]
+        return Forest(self.terms, np.where(self._open, self.alone, inf), self.size, start).moved(turn)
 
     def best(self) -> Integers:
-        found: Integers = np.where(self.alone < FAR, self._beliefs(), inf).argmin(axis=1)
+        found: Integers = np.where(self._open, self._beliefs(), inf).argmin(axis=1)
         return found
 
     def _beliefs(self) -> Floats:
@@ -152,27 +176,34 @@ class Reference:
         np.add.at(sharing, term.variables, term.counts[:, None])
         part = (1.0 if shared else _STEP) / np.maximum((sharing / self.size)[term.variables], 1.0)
         heard = [beliefs[i, : m.shape[1]] - m for i, m in zip(term.variables.T, said, strict=True)]
-        best = [(t[None] + h[:, None]).min(axis=2) for t, h in zip(term.tables, heard, strict=True)]
+        kept = [self._open[i, : m.shape[1]] for i, m in zip(term.variables.T, said, strict=True)]
+        best = [
+            (t[None] + np.where(k, h, inf)[:, None]).min(axis=2)
+            for t, h, k in zip(term.tables, heard, kept, strict=True)
+        ]
         total = term.base[None] + sum(best)
         for s, table in enumerate(term.tables):
             new = ((total - best[s])[:, :, None] + table[None]).min(axis=1)
             if shared:
                 new = (new + heard[s]) / len(term.tables) - heard[s]
             else:
-                new = np.minimum(new - new.min(axis=1, keepdims=True), FAR / 1e3)
-            more = part[:, s, None] * (new - said[s])
+                low = np.where(kept[s], new, inf).min(axis=1, keepdims=True)
+                new = np.minimum(new - low, FAR / 1e3)
+            more = np.where(kept[s], part[:, s, None] * (new - said[s]), 0.0)
             add_rows(beliefs, term.variables[:, s], more * often[:, s, None])
             said[s] += more
 
     def messages(self, number: int, slot: int) -> Floats:
-        return self._said[number][slot]
+        said = self._said[number][slot]
+        return np.where(self._open[self.terms[number].variables[:, slot], : said.shape[1]], said, FAR)
 
     def left(self) -> float:
         found = 0.0
         for term, said in zip(self.terms, self._said, strict=True):
             total = term.base[None]
-            for table, messages in zip(term.tables, said, strict=True):
-                total = total + (table[None] - messages[:, None]).min(axis=2)
+            for table, messages, index in zip(term.tables, said, term.variables.T, strict=True):
+                rest = np.where(self._open[index, : table.shape[1]], -messages, inf)
+                total = total + (table[None] + rest[:, None]).min(axis=2)
             found += float(total.min(axis=1) @ term.counts)
         return found
 

@@ -42,8 +42,11 @@ def random_sum(seed: int, *, tree: bool = False) -> tuple[list[Terms], Floats]:
     terms = []
     for shape, each in alike.items():
         ways = int(rng.integers(1, 6))
-        tables = [rng.integers(0, 20, (rng.integers(1, 6), width)).astype(float) for width in shape]
-        lines = [rng.integers(0, len(table), ways) for table in tables]
+        lines = [np.unique(rng.integers(0, 5, ways), return_inverse=True)[1] for _ in shape]
+        tables = [
+            rng.integers(0, 20, (line.max() + 1, width)).astype(float)
+            for line, width in zip(lines, shape, strict=True)
+        ]
         base = rng.integers(0, 20, ways).astype(float)
         terms.append(Terms(base, lines, tables, np.asarray(each), np.ones(len(each))))
     alone = rng.integers(0, 20, (count, max(widths))).astype(float)
@@ -192,10 +195,31 @@ def test_the_first_of_equal_values_and_ways_is_taken() -> None:
 
 
 def test_it_stops_when_it_is_told_to() -> None:
-    terms = [Terms(np.zeros(1), [FIRST], [np.asarray([[1.0, 0.0]])], np.asarray([[0]]), np.ones(1))]
-    total = sum_of(terms, np.zeros((1, 2)), np.ones(1))
-    assert pass_messages(total, 9, shared=False, stop=lambda: True).tolist() == [0]
-    assert pass_messages(total, 9, shared=False, stop=never).tolist() == [1]
+    both, equal = np.asarray([0, 1]), np.asarray([[0.0, 9.0], [9.0, 0.0]])  # the two have one value
+    terms = [Terms(np.zeros(2), [both, both], [equal, equal], np.asarray([[0, 1]]), np.ones(1))]
+    total = sum_of(terms, np.asarray([[0.0, 0.0], [1.0, 0.0]]), np.ones(2))
+    assert pass_messages(total, 9, shared=False, stop=lambda: True).tolist() == [0, 1]
+    assert pass_messages(total, 9, shared=False, stop=never).tolist() == [1, 1]
+
+
+@given(SEEDS)
+def test_values_that_are_no_better_are_left_out(seed: int) -> None:
+    terms, alone = random_sum(seed)
+    size, count = np.ones(len(alone)), alone.shape[1]
+    dear = np.where(alone < FAR, alone + 100, FAR)  # each value once more, as one that costs more
+    twice = [term._replace(tables=[np.hstack([t, t]) for t in term.tables]) for term in terms]
+    if any(t.shape[1] != 2 * count for term in twice for t in term.tables):
+        return  # variables have fewer values than others: they are not beside each other
+    for total in (
+        sum_of(twice, np.hstack([alone, dear]), size),
+        Reference(twice, np.hstack([alone, dear]), size),
+    ):
+        start = np.full(len(alone), count)
+        assert (total.best() < count).all()
+        assert (total.moved(start, 0) < count).all()
+        for number, term in enumerate(twice):
+            for slot in range(len(term.tables)):
+                assert (total.messages(number, slot)[:, count:] == FAR).all()
 
 
 @pytest.mark.parametrize(

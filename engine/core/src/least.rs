@@ -5,9 +5,11 @@
 //! most is computed once for each. Terms with equal tables are computed together, as rows. A row may stand for
 //! many terms, and a variable for many, where these are alike.
 
+mod kept;
 mod trees;
 
 use crate::error::Error;
+use kept::Kept;
 
 /// Lines are a multiple of so many, which a processor compares at once: those that are added cost infinity.
 const LANES: usize = 4;
@@ -179,13 +181,21 @@ impl Terms {
         }
     }
 
-    /// All rows say what the best of their ways costs for each value, given what the others say: they hear
-    /// `beliefs`, and then change them.
-    fn tell(&mut self, beliefs: &mut Rows<f64>, shared: bool, far: f64, scratch: &mut Scratch) {
+    /// All rows say what the best of their ways costs for each value that is `kept`, given what the others say:
+    /// they hear `beliefs`, and then change them.
+    fn tell(
+        &mut self,
+        beliefs: &mut Rows<f64>,
+        kept: &[Kept],
+        shared: bool,
+        far: f64,
+        scratch: &mut Scratch,
+    ) {
         scratch.more.clear();
+        scratch.more.resize(self.messages.numbers.len(), 0.0);
         for row in 0..self.counts.len() {
-            self.listen(row, beliefs, scratch);
-            self.speak(row, shared, far, scratch);
+            self.listen(row, beliefs, kept, scratch);
+            self.speak(row, kept, shared, far, scratch);
         }
         let width = beliefs.width;
         for row in 0..self.counts.len() {
@@ -201,48 +211,43 @@ impl Terms {
     }
 
     /// What the others say to the variables of a row, and what its ways cost by that.
-    fn listen(&self, row: usize, beliefs: &Rows<f64>, scratch: &mut Scratch) {
-        scratch.heard.clear();
+    fn listen(&self, row: usize, beliefs: &Rows<f64>, kept: &[Kept], scratch: &mut Scratch) {
+        scratch.heard.resize(self.messages.width, 0.0);
         scratch.best.clear();
         scratch.total.clone_from(&self.base);
         for (table, variable, place) in self.slots(row) {
             scratch.best.resize(table.line + table.costs.width, f64::INFINITY);
             let (said, best) = (&self.messages.numbers[place], &mut scratch.best[table.line..]);
-            for ((belief, said), costs) in beliefs
-                .row(variable)
-                .iter()
-                .zip(said)
-                .zip(table.costs.numbers.chunks_exact(table.costs.width))
-            {
-                let heard = belief - said;
-                scratch.heard.push(heard);
-                best.iter_mut().zip(costs).for_each(|(best, cost)| *best = lower(*best, cost + heard));
+            let (belief, heard) = (beliefs.row(variable), &mut scratch.heard[table.message..]);
+            for &value in &kept[variable].values {
+                let more = belief[value] - said[value];
+                heard[value] = more;
+                let costs = best.iter_mut().zip(table.costs.row(value));
+                costs.for_each(|(best, cost)| *best = lower(*best, cost + more));
             }
             table.add(&mut scratch.total, best);
         }
     }
 
-    /// Adds what a row says more to `scratch`: all of it (min-sum), or, `shared`, divided among its variables.
-    fn speak(&self, row: usize, shared: bool, far: f64, scratch: &mut Scratch) {
+    /// Puts what a row says more into `scratch`: all of it (min-sum), or, `shared`, divided among its variables.
+    fn speak(&self, row: usize, kept: &[Kept], shared: bool, far: f64, scratch: &mut Scratch) {
         let slots = self.tables.len() as f64;
-        let first = row * self.messages.width;
-        for (slot, (table, _, place)) in self.slots(row).enumerate() {
-            let (before, heard) =
-                (&self.messages.numbers[place.clone()], place.start - first..place.end - first);
+        for (slot, (table, variable, place)) in self.slots(row).enumerate() {
+            let values = &kept[variable].values;
+            let (before, heard) = (&self.messages.numbers[place.clone()], &scratch.heard[table.message..]);
             table.least(&scratch.total, &scratch.best[table.line..], &mut scratch.rest);
-            let from = scratch.more.len();
-            let costs = table.costs.numbers.chunks_exact(table.costs.width);
-            scratch.more.extend(costs.map(|costs| least(&scratch.rest, costs)));
-            let said = &mut scratch.more[from..];
+            let said = &mut scratch.more[place];
+            for &value in values {
+                said[value] = least(&scratch.rest, table.costs.row(value));
+            }
             if shared {
-                let heard = &scratch.heard[heard];
-                said.iter_mut().zip(heard).for_each(|(said, heard)| *said = (*said + heard) / slots - heard);
+                values.iter().for_each(|&n| said[n] = (said[n] + heard[n]) / slots - heard[n]);
             } else {
-                let low = said.iter().copied().fold(f64::INFINITY, lower);
-                said.iter_mut().for_each(|said| *said = lower(*said - low, far / 1e3));
+                let low = values.iter().map(|&value| said[value]).fold(f64::INFINITY, lower);
+                values.iter().for_each(|&value| said[value] = lower(said[value] - low, far / 1e3));
             }
             let part = self.part.row(row)[slot] * if shared { 1.0 } else { STEP };
-            said.iter_mut().zip(before).for_each(|(said, before)| *said = part * (*said - before));
+            values.iter().for_each(|&value| said[value] = part * (said[value] - before[value]));
         }
     }
 }
@@ -257,6 +262,7 @@ pub struct Sum {
     far: f64,
     /// By variable.
     slots: Vec<Vec<trees::Slot>>,
+    kept: Vec<Kept>,
 }
 
 impl Sum {
@@ -267,7 +273,8 @@ impl Sum {
         let terms = given.into_iter().map(|given| Terms::new(given, &size, alone.width));
         let terms = terms.collect::<Result<Vec<_>, _>>()?;
         let slots = trees::slots_of(&terms, size.len());
-        Ok(Sum { terms, alone, size, far, slots })
+        let kept = kept::kept(&terms, &alone, &size, far, &slots);
+        Ok(Sum { terms, alone, size, far, slots, kept })
     }
 
     /// The sum for a choice of values.
@@ -348,13 +355,17 @@ impl Sum {
 
     /// The value of each variable that is best as all terms together see it, the first of those that are.
     pub fn best(&self) -> Vec<usize> {
-        let mut beliefs = self.beliefs();
-        let values = beliefs.numbers.iter_mut().zip(&self.alone.numbers);
-        values.filter(|(_, &alone)| alone >= self.far).for_each(|(belief, _)| *belief = f64::INFINITY);
-        beliefs.numbers.chunks(beliefs.width).map(cheapest).collect()
+        let beliefs = self.beliefs();
+        let best = self.kept.iter().enumerate().map(|(variable, kept)| {
+            let (costs, values) = (beliefs.row(variable), &kept.values);
+            values
+                .iter()
+                .fold(values[0], |best, &value| if costs[value] < costs[best] { value } else { best })
+        });
+        best.collect()
     }
 
-    /// All terms tell their variables what is best, one after another, or from the last to the first. What is
+    /// All terms tell the values that are kept what is best, one after another, or from the last to the first. What is
     /// said is all of it (min-sum: exact on trees, and good elsewhere), or, `shared`, is divided among the
     /// variables (MPLP: the bound rises). `lasting`, what many say is said again.
     pub fn sweep(&mut self, backwards: bool, shared: bool, lasting: bool) {
@@ -363,20 +374,24 @@ impl Sum {
         for number in 0..count {
             let term = &mut self.terms[if backwards { count - 1 - number } else { number }];
             for _ in 0..if lasting { term.repeats } else { 1 } {
-                term.tell(&mut beliefs, shared, self.far, &mut scratch);
+                term.tell(&mut beliefs, &self.kept, shared, self.far, &mut scratch);
             }
         }
     }
 
-    /// What some terms say to the values of their variables in a slot, row by value.
+    /// What some terms say to the values of their variables in a slot, row by value; `far` to what is not kept.
     pub fn messages(&self, term: usize, slot: usize) -> Result<Rows<f64>, Error> {
         let term = self.term(term)?;
         let missing = || Error::Input(format!("there is no slot {slot}"));
         let table = term.tables.get(slot).ok_or_else(missing)?;
         let width = table.values();
-        let rows = term.messages.numbers.chunks_exact(term.messages.width);
-        let numbers = rows.flat_map(|said| &said[table.message..][..width]).copied().collect();
-        Ok(Rows { width, numbers })
+        let mut found = Rows { width, numbers: vec![self.far; term.counts.len() * width] };
+        for (row, said) in term.messages.numbers.chunks_exact(term.messages.width).enumerate() {
+            for &value in &self.kept[term.variables.row(row)[slot]].values {
+                found.numbers[row * width + value] = said[table.message + value];
+            }
+        }
+        Ok(found)
     }
 
     /// The least of all terms, each for itself, if what they have said is taken from what they cost.
@@ -386,12 +401,13 @@ impl Sum {
         let terms = self.terms.iter().map(|term| {
             let rows = term.counts.iter().enumerate().map(|(row, count)| {
                 total.clone_from(&term.base);
-                for (table, _, place) in term.slots(row) {
+                for (table, variable, place) in term.slots(row) {
                     lowest.clear();
                     lowest.resize(table.costs.width, f64::INFINITY);
-                    let costs = table.costs.numbers.chunks_exact(table.costs.width);
-                    for (costs, said) in costs.zip(&term.messages.numbers[place]) {
-                        lowest.iter_mut().zip(costs).for_each(|(low, cost)| *low = lower(*low, cost - said));
+                    let said = &term.messages.numbers[place];
+                    for &value in &self.kept[variable].values {
+                        let costs = lowest.iter_mut().zip(table.costs.row(value));
+                        costs.for_each(|(low, cost)| *low = lower(*low, cost - said[value]));
                     }
                     table.add(&mut total, &lowest);
                 }

@@ -6,9 +6,9 @@ use super::{least, lower, Sum, Terms};
 /// A slot of a row of some terms.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
-    term: usize,
-    row: usize,
-    slot: usize,
+    pub(super) term: usize,
+    pub(super) row: usize,
+    pub(super) slot: usize,
 }
 
 /// The slots that each of so many variables is in.
@@ -45,7 +45,7 @@ pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64) -> Vec<usize> {
     let count = sum.size.len();
     let mut forest = Forest {
         sum,
-        chosen: chosen.to_vec(),
+        chosen: chosen.iter().zip(&sum.kept).map(|(&value, kept)| kept.instead[value]).collect(),
         free: vec![false; count],
         below: vec![0.0; count * sum.alone.width],
         total: Vec::new(),
@@ -127,7 +127,7 @@ impl Forest<'_> {
 
     /// Adds what a row costs by each value in one of its slots, at the best values of what else is free.
     fn hear(&mut self, at: Slot, costs: &mut [f64]) {
-        let term = &self.sum.terms[at.term];
+        let (term, kept) = (&self.sum.terms[at.term], &self.sum.kept);
         let (count, width) = (term.counts[at.row], self.sum.alone.width);
         self.total.clone_from(&term.base);
         for (slot, (table, variable, _)) in term.slots(at.row).enumerate() {
@@ -141,12 +141,9 @@ impl Forest<'_> {
             self.lines.clear();
             self.lines.resize(table.costs.width, f64::INFINITY);
             let below = &self.below[variable * width..];
-            for (costs, below) in table.costs.numbers.chunks_exact(table.costs.width).zip(below) {
-                let more = below / count;
-                self.lines
-                    .iter_mut()
-                    .zip(costs)
-                    .for_each(|(least, cost)| *least = lower(*least, cost + more));
+            for &value in &kept[variable].values {
+                let (more, costs) = (below[value] / count, self.lines.iter_mut().zip(table.costs.row(value)));
+                costs.for_each(|(least, cost)| *least = lower(*least, cost + more));
             }
             table.add(&mut self.total, &self.lines);
         }
@@ -156,8 +153,9 @@ impl Forest<'_> {
         for (total, &line) in self.total.iter().zip(&table.lines) {
             self.lines[line] = lower(self.lines[line], *total);
         }
-        let each = table.costs.numbers.chunks_exact(table.costs.width);
-        costs.iter_mut().zip(each).for_each(|(cost, each)| *cost += least(&self.lines, each) * count);
+        for &value in &kept[term.variables.row(at.row)[at.slot]].values {
+            costs[value] += least(&self.lines, table.costs.row(value)) * count;
+        }
     }
 
     /// Finds what each value of a variable costs with what hangs below it.
@@ -178,15 +176,8 @@ impl Forest<'_> {
         if let Some(slot) = node.above {
             self.hear(slot, &mut costs);
         }
-        let alone = self.sum.alone.row(variable);
-        let better = |best: usize, value: usize| {
-            if alone[value] < self.sum.far && costs[value] < costs[best] {
-                value
-            } else {
-                best
-            }
-        };
-        self.chosen[variable] = (0..width).fold(self.chosen[variable], better);
+        let better = |best: usize, &value: &usize| if costs[value] < costs[best] { value } else { best };
+        self.chosen[variable] = self.sum.kept[variable].values.iter().fold(self.chosen[variable], better);
         self.free[variable] = false; // for what is below, and beside
     }
 }
