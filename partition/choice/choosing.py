@@ -155,7 +155,7 @@ class Chooser:
             )
         key = number, held, moves
         if key not in self._ways:
-            alike = number, moves, *self._splits_alike(known, held, moves)
+            alike = number, moves, self._splits_alike(known, held, moves)
             if alike not in self._ways:
                 found = self._find_ways(known, facts, held, moves)
                 self._ways[alike] = sorted(found, key=lambda way: way[::-1])  # whichever slots have what
@@ -163,25 +163,28 @@ class Chooser:
         return self._ways[key]
 
     @staticmethod
-    def _splits_alike(known: Knowledge, held: tuple[Layout, ...], moves: bool) -> tuple[Hashable, ...]:
+    def _splits_alike(known: Knowledge, held: tuple[Layout, ...], moves: bool) -> Hashable:
         """What the ways to compute an op depend on: the pieces that factors are split on, in whichever slots,
         less those that others begin with; which slots are partial sums; and if something ``moves`` which
         pieces are used at all."""
         if known.picks or not known.plain:
-            return (held,)
-        split: dict[int, dict[Pieces, None]] = {}
+            return held
+        split: dict[int, set[Pieces]] = {}
         for factors, layout in zip(known.maps, held, strict=True):
             for factor, pieces in zip(factors, layout.dims, strict=True):
                 if pieces and factor:
-                    split.setdefault(factor[0], {})[pieces] = None
-        longest = [
-            (factor, frozenset(p for p in each if not any(p == q[: len(p)] != q for q in each)))
-            for factor, each in sorted(split.items())
+                    split.setdefault(factor[0], set()).add(pieces)
+        longest = frozenset(
+            (factor, pieces)
+            for factor, each in split.items()
+            for pieces in each
+            if not any(pieces == other[: len(pieces)] != other for other in each)
+        )
+        sums = [
+            (t, layout.partial) for t, layout in enumerate(held) if known.passes and layout.combine == SUM
         ]
-        sums = tuple(layout.partial for layout in held if layout.combine == SUM) if known.passes else ()
-        where = tuple(t for t, layout in enumerate(held) if layout.combine == SUM) if sums else ()
         used = frozenset(p for layout in held for p in layout.pieces) if moves else frozenset()
-        return tuple(longest), sums, where, used
+        return longest, tuple(sums), used
 
     def parts_if_stays(self, known: Knowledge, held: tuple[Layout, ...]) -> int:
         """In how many parts an op would be computed if every tensor stayed as it is."""

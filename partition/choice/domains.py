@@ -110,15 +110,9 @@ class Domains:
         none."""
         key = shape, width, number
         if key not in self._copying:
-            wanted: dict[int, list[tuple[int, int]]] = {}  # by copy: a place, and its home
-            for n, (home, copy) in enumerate(self._listed[number].places):
-                if home != copy:
-                    wanted.setdefault(copy, []).append((n, home))
-            found = np.zeros(len(self._listed[number].places))
-            for copy, held in wanted.items():
-                places, homes = zip(*held, strict=True)
-                found[list(places)] = self._rates.between(shape, width, homes, (copy,))[:, 0]
-            self._copying[key] = found
+            domain = self._listed[number]
+            each = self._rates.between(shape, width, domain.homes, domain.layouts)
+            self._copying[key] = each[domain.among]
         return self._copying[key]
 
     def held(self, shape: Shape, width: int, number: int) -> tuple[Floats, Floats]:

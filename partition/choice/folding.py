@@ -23,17 +23,17 @@ def classes(
     spot = np.repeat(np.arange(len(slots)), count)
     place = np.asarray([t for s in slots for t in range(len(s))], dtype=np.uint64)
     spot, place, value = spot[value >= 0], place[value >= 0], value[value >= 0]
-    alone = _mixed(_numbered(spots))
-    around = _mixed(_numbered(values) + np.uint64(1 << 40))
+    alone = mixed(_numbered(spots))
+    around = mixed(_numbered(values) + np.uint64(1 << 40))
     for _ in range(_STEPS):
         seen = alone.copy()
-        np.add.at(seen, spot, _mixed(around[value] + place))
+        np.add.at(seen, spot, mixed(around[value] + place))
         said = around.copy()
-        np.add.at(said, value, _mixed(_mixed(seen)[spot] + place))
-        around = _mixed(said)
+        np.add.at(said, value, mixed(mixed(seen)[spot] + place))
+        around = mixed(said)
     of_values = np.unique(around, return_inverse=True)[1]
     seen = alone.copy()
-    np.add.at(seen, spot, _mixed(_mixed(of_values.astype(np.uint64))[value] + place))
+    np.add.at(seen, spot, mixed(mixed(of_values.astype(np.uint64))[value] + place))
     return np.unique(seen, return_inverse=True)[1], of_values
 
 
@@ -42,10 +42,10 @@ def _numbered(things: Sequence[Hashable]) -> npt.NDArray[np.uint64]:
     return np.asarray([numbers.setdefault(thing, len(numbers)) for thing in things], dtype=np.uint64)
 
 
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Numbers of which any two are as good as random, whatever the given ones are (splitmix64)."""
     found = numbers + _ODD
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: npt.NDArray[np.uint64] = found ^ (found >> np.uint64(31))
-    return mixed
+    last: npt.NDArray[np.uint64] = found ^ (found >> np.uint64(31))
+    return last

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-_ODD, _WORD = 0x9E3779B97F4A7C15, (1 << 64) - 1
+from .folding import mixed
 
 
 class Slot(NamedTuple):
@@ -65,7 +65,8 @@ class Forest:
         """Frees variables in the order of a turn, but for those that would close a circle."""
         tree = list(range(len(self.free)))
         held: dict[tuple[int, int], int] = {}  # a variable that is free, by row
-        for variable in sorted(tree, key=lambda n: _mixed((turn << 32) ^ n)):
+        order = np.argsort(mixed(np.uint64(turn << 32) ^ np.arange(len(tree), dtype=np.uint64)))
+        for variable in order.tolist():
             rows = [(slot.term, slot.row) for slot in self.slots[variable]]
             others = [_root(tree, held[row]) for row in rows if row in held]
             if len(set(others)) == len(others):
@@ -115,11 +116,3 @@ def _root(tree: list[int], variable: int) -> int:
     while tree[variable] != variable:
         variable = tree[variable]
     return variable
-
-
-def _mixed(number: int) -> int:
-    """A number that is as good as random, whatever is given (splitmix64)."""
-    found = (number + _ODD) & _WORD
-    found = ((found ^ (found >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
-    found = ((found ^ (found >> 27)) * 0x94D049BB133111EB) & _WORD
-    return found ^ (found >> 31)

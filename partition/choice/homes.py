@@ -449,8 +449,7 @@ class Homes:
         base = self.chooser.weighs(known, spot.held, [self._way[way] for way in ways])
         needed = [self._layouts_by(number, way) for way in ways]
         exchanged = [
-            self.chooser.exchanged(known, [layouts[n] for n in each]) if known.reads else {}
-            for each in needed
+            self.chooser.exchanged(known, [layouts[n] for n in each]) for each in needed if known.reads
         ]
         tables: dict[int, Table] = {}
         for t, (shape, role) in enumerate(zip(known.shapes, known.roles, strict=True)):
@@ -460,10 +459,9 @@ class Homes:
                 read = np.asarray([self._read(number, way, t, domains[t]) for way in ways])
                 _add(tables, same[t], (np.arange(len(ways)), read))
                 continue
-            if known.reads:
-                for w, each in enumerate(exchanged):
-                    price, rounds = each.get(t, (0.0, 0.0))
-                    base[w] += price + once * rounds
+            for w, sent in enumerate(exchanged):
+                price, rounds = sent.get(t, (0.0, 0.0))
+                base[w] += price + once * rounds
             column = [each[t] for each in needed]
             if role == "result" and known.combined_by_itself:
                 for w, layout in enumerate(column):

@@ -169,6 +169,7 @@ def test_ops_in_composites_count() -> None:
     scattered, squares, rows = 8 * 8 * 4 * 3 // 4, 2 * 8 * 4 * 3 // 4, 8 * 2 * 4 * 3 // 4
     assert squares == rows  # to add up the squares of parts, or to have whole rows there and parts behind it
     assert [c.bytes for c in program.collectives] == [scattered, squares]
+    assert program.collectives[0].kind == "reduce-scatter"
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=each.shape).astype(np.float32) for each in given)
     (got,) = jax.tree.leaves(program.compile()(x, w))

@@ -205,21 +205,17 @@ def test_it_stops_when_it_is_told_to() -> None:
 @given(SEEDS)
 def test_values_that_are_no_better_are_left_out(seed: int) -> None:
     terms, alone = random_sum(seed)
-    size, count = np.ones(len(alone)), alone.shape[1]
-    dear = np.where(alone < FAR, alone + 100, FAR)  # each value once more, as one that costs more
-    twice = [term._replace(tables=[np.hstack([t, t]) for t in term.tables]) for term in terms]
-    if any(t.shape[1] != 2 * count for term in twice for t in term.tables):
-        return  # variables have fewer values than others: they are not beside each other
-    for total in (
-        sum_of(twice, np.hstack([alone, dear]), size),
-        Reference(twice, np.hstack([alone, dear]), size),
-    ):
-        start = np.full(len(alone), count)
-        assert (total.best() < count).all()
-        assert (total.moved(start, 0) < count).all()
-        for number, term in enumerate(twice):
-            for slot in range(len(term.tables)):
-                assert (total.messages(number, slot)[:, count:] == FAR).all()
+    widths, size = (alone < FAR).sum(axis=1), np.ones(len(alone))
+    twice = np.full((len(alone), 2 * alone.shape[1]), FAR)  # each value once more, as one that costs more
+    for n, width in enumerate(widths.tolist()):
+        twice[n, : 2 * width] = *alone[n, :width], *(alone[n, :width] + 100)
+    terms = [term._replace(tables=[np.hstack([t, t]) for t in term.tables]) for term in terms]
+    for total in (sum_of(terms, twice, size), Reference(terms, twice, size)):
+        assert (total.best() < widths).all()
+        assert (total.moved(widths, 0) < widths).all()
+        for number, term in enumerate(terms):
+            for slot, table in enumerate(term.tables):
+                assert (total.messages(number, slot)[:, table.shape[1] // 2 :] == FAR).all()
 
 
 @pytest.mark.parametrize(

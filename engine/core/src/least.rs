@@ -66,6 +66,16 @@ impl Table {
         to.iter_mut().zip(&self.lines).for_each(|(to, &line)| *to += lines[line]);
     }
 
+    /// What each line costs at the best of some values, each of which costs `more` of its own.
+    fn at_best(&self, values: &[usize], mut more: impl FnMut(usize) -> f64, found: &mut [f64]) {
+        found.fill(f64::INFINITY);
+        for &value in values {
+            let more = more(value);
+            let costs = found.iter_mut().zip(self.costs.row(value));
+            costs.for_each(|(found, cost)| *found = lower(*found, cost + more));
+        }
+    }
+
     /// The least of the ways of each line, `lines` being what they cost with that of the line.
     fn least(&self, total: &[f64], lines: &[f64], found: &mut Vec<f64>) {
         found.clear();
@@ -216,15 +226,14 @@ impl Terms {
         scratch.best.clear();
         scratch.total.clone_from(&self.base);
         for (table, variable, place) in self.slots(row) {
-            scratch.best.resize(table.line + table.costs.width, f64::INFINITY);
+            scratch.best.resize(table.line + table.costs.width, 0.0);
             let (said, best) = (&self.messages.numbers[place], &mut scratch.best[table.line..]);
             let (belief, heard) = (beliefs.row(variable), &mut scratch.heard[table.message..]);
-            for &value in &kept[variable].values {
-                let more = belief[value] - said[value];
-                heard[value] = more;
-                let costs = best.iter_mut().zip(table.costs.row(value));
-                costs.for_each(|(best, cost)| *best = lower(*best, cost + more));
-            }
+            let hear = |value: usize| {
+                heard[value] = belief[value] - said[value];
+                heard[value]
+            };
+            table.at_best(&kept[variable].values, hear, best);
             table.add(&mut scratch.total, best);
         }
     }
@@ -356,17 +365,12 @@ impl Sum {
     /// The value of each variable that is best as all terms together see it, the first of those that are.
     pub fn best(&self) -> Vec<usize> {
         let beliefs = self.beliefs();
-        let best = self.kept.iter().enumerate().map(|(variable, kept)| {
-            let (costs, values) = (beliefs.row(variable), &kept.values);
-            values
-                .iter()
-                .fold(values[0], |best, &value| if costs[value] < costs[best] { value } else { best })
-        });
-        best.collect()
+        let variables = self.kept.iter().enumerate();
+        variables.map(|(variable, kept)| kept.best(beliefs.row(variable), kept.values[0])).collect()
     }
 
-    /// All terms tell the values that are kept what is best, one after another, or from the last to the first. What is
-    /// said is all of it (min-sum: exact on trees, and good elsewhere), or, `shared`, is divided among the
+    /// All terms tell the values that are kept what is best, one after another, or from the last to the first.
+    /// What is said is all of it (min-sum: exact on trees, and good elsewhere), or, `shared`, is divided among the
     /// variables (MPLP: the bound rises). `lasting`, what many say is said again.
     pub fn sweep(&mut self, backwards: bool, shared: bool, lasting: bool) {
         let (mut beliefs, mut scratch) = (self.beliefs(), Scratch::default());
@@ -402,13 +406,9 @@ impl Sum {
             let rows = term.counts.iter().enumerate().map(|(row, count)| {
                 total.clone_from(&term.base);
                 for (table, variable, place) in term.slots(row) {
-                    lowest.clear();
-                    lowest.resize(table.costs.width, f64::INFINITY);
+                    lowest.resize(table.costs.width, 0.0);
                     let said = &term.messages.numbers[place];
-                    for &value in &self.kept[variable].values {
-                        let costs = lowest.iter_mut().zip(table.costs.row(value));
-                        costs.for_each(|(low, cost)| *low = lower(*low, cost - said[value]));
-                    }
+                    table.at_best(&self.kept[variable].values, |value| -said[value], &mut lowest);
                     table.add(&mut total, &lowest);
                 }
                 total.iter().copied().fold(f64::INFINITY, lower) * count

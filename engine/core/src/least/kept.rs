@@ -9,6 +9,14 @@ pub(super) struct Kept {
     pub(super) instead: Vec<usize>,
 }
 
+impl Kept {
+    /// The value that costs least, the first of those; `at` stays if none costs less.
+    pub(super) fn best(&self, costs: &[f64], at: usize) -> usize {
+        let values = self.values.iter();
+        values.fold(at, |best, &value| if costs[value] < costs[best] { value } else { best })
+    }
+}
+
 /// The values that are kept of each variable.
 pub(super) fn kept(
     terms: &[Terms],

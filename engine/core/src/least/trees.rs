@@ -103,7 +103,7 @@ impl Forest<'_> {
             seen[first] = true;
             waiting.push(Node { variable: first, above: None });
             while let Some(node) = waiting.pop() {
-                for slot in self.rows_below(&node) {
+                for slot in rows_below(self.sum, &node) {
                     let term = &self.sum.terms[slot.term];
                     for (place, &other) in term.variables.row(slot.row).iter().enumerate() {
                         if self.free[other] && !seen[other] {
@@ -119,12 +119,6 @@ impl Forest<'_> {
         found
     }
 
-    /// The slots of a variable in rows that are not above it.
-    fn rows_below(&self, node: &Node) -> impl Iterator<Item = Slot> + '_ {
-        let above = node.above.map(|slot| (slot.term, slot.row));
-        self.sum.slots[node.variable].iter().copied().filter(move |slot| Some((slot.term, slot.row)) != above)
-    }
-
     /// Adds what a row costs by each value in one of its slots, at the best values of what else is free.
     fn hear(&mut self, at: Slot, costs: &mut [f64]) {
         let (term, kept) = (&self.sum.terms[at.term], &self.sum.kept);
@@ -138,13 +132,9 @@ impl Forest<'_> {
                 table.add(&mut self.total, table.costs.row(self.chosen[variable]));
                 continue;
             }
-            self.lines.clear();
-            self.lines.resize(table.costs.width, f64::INFINITY);
+            self.lines.resize(table.costs.width, 0.0);
             let below = &self.below[variable * width..];
-            for &value in &kept[variable].values {
-                let (more, costs) = (below[value] / count, self.lines.iter_mut().zip(table.costs.row(value)));
-                costs.for_each(|(least, cost)| *least = lower(*least, cost + more));
-            }
+            table.at_best(&kept[variable].values, |value| below[value] / count, &mut self.lines);
             table.add(&mut self.total, &self.lines);
         }
         let table = &term.tables[at.slot];
@@ -163,7 +153,7 @@ impl Forest<'_> {
         let (variable, width) = (node.variable, self.sum.alone.width);
         let size = self.sum.size[variable];
         let mut costs: Vec<f64> = self.sum.alone.row(variable).iter().map(|cost| cost * size).collect();
-        for slot in self.rows_below(node).collect::<Vec<_>>() {
+        for slot in rows_below(self.sum, node) {
             self.hear(slot, &mut costs);
         }
         self.below[variable * width..][..width].copy_from_slice(&costs);
@@ -176,10 +166,15 @@ impl Forest<'_> {
         if let Some(slot) = node.above {
             self.hear(slot, &mut costs);
         }
-        let better = |best: usize, &value: &usize| if costs[value] < costs[best] { value } else { best };
-        self.chosen[variable] = self.sum.kept[variable].values.iter().fold(self.chosen[variable], better);
+        self.chosen[variable] = self.sum.kept[variable].best(&costs, self.chosen[variable]);
         self.free[variable] = false; // for what is below, and beside
     }
+}
+
+/// The slots of a variable in rows that are not above it.
+fn rows_below<'a>(sum: &'a Sum, node: &Node) -> impl Iterator<Item = Slot> + 'a {
+    let above = node.above.map(|slot| (slot.term, slot.row));
+    sum.slots[node.variable].iter().copied().filter(move |slot| Some((slot.term, slot.row)) != above)
 }
 
 /// The variable that stands for the tree of one.
