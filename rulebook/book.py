@@ -84,7 +84,7 @@ LOCAL = (
     *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
     *("combined_by_itself", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
     *(
-        "reads",
+        "needs_stretch",
         "reads_backwards",
         "accumulates",
         "reads_around",

@@ -26,9 +26,9 @@ Way = tuple[tuple[int, Pieces], ...]  # to compute an op: the factors that are s
 
 @dataclass(frozen=True)
 class Stretch:
-    """The rows of an operand's dimension that a part of the result reads, and the halo exchange that fetches
-    them. With a ``dilation`` above 1 the rows are spread out after the exchange, with dilation - 1 holes
-    before and after each, and the part is the ``length`` rows from ``offsets`` on."""
+    """The rows of an operand's dimension that a part reads, and the halo exchange that fetches them. With a
+    ``dilation`` above 1 the rows are spread out after the exchange, with dilation - 1 holes before and after
+    each, and the part is the ``length`` rows from ``offsets`` on."""
 
     exchange: Exchange
     dilation: int
@@ -37,14 +37,14 @@ class Stretch:
 
 
 @cache
-def stretch(read: Read, size: int, result_size: int, parts: int) -> Stretch:
-    """The stretches that parts of a result dimension of ``result_size`` need of an operand's dimension of
-    ``size``. What is read only past the end of the result is not fetched, and neither is the row before a
-    hole in which a stretch begins."""
-    tile, dilation = -(-result_size // parts), read.dilation
+def stretch(read: Read, size: int, whole: int, parts: int) -> Stretch:
+    """The stretches that parts of a dimension of ``whole`` need of an operand's dimension of ``size``. What
+    is read only past the end of the whole is not fetched, and neither is the row before a hole in which a
+    stretch begins."""
+    tile, dilation = -(-whole // parts), read.dilation
     length = (tile - 1) * read.stride + read.extent
     begins = [part * tile * read.stride - read.low for part in range(parts)]
-    ends = [(result_size - 1) * read.stride - read.low + read.extent] * parts
+    ends = [(whole - 1) * read.stride - read.low + read.extent] * parts
     if read.around:
         rows = [part * tile + read.low for part in range(parts)]  # the first of each part
         first = [-(-(row - read.extent + 1) // read.stride) for row in rows]  # window
@@ -361,26 +361,27 @@ class Chooser:
     ) -> Iterator[tuple[Pieces, int, Exchange | None]]:
         """The exchanges by which devices get the stretches they need of an operand: the pieces along which it
         is split, the elements of a row, and who sends which rows; None where a row of each is gathered."""
-        dims, given = layouts[slot].dims, layouts[known.roles.index("result")].dims
+        dims, shape = layouts[slot].dims, known.shapes[slot]
         reads = [read for read in known.reads if read.slot == slot and dims[read.dim]]
         if not reads:
             return
-        shape, result = known.shapes[slot], known.shapes[known.roles.index("result")]
-        assert shape is not None and result is not None
-        local = list(self.axes.local(shape, dims))
+        assert shape is not None
+        local, exchanged = list(self.axes.local(shape, dims)), list[tuple[Read, int]]()
         for read in reads:
-            if not given[read.result_dim]:  # it is picked
-                local[read.dim] = result[read.result_dim]
-        for read in reads:
-            if given[read.result_dim]:
-                pieces, row = dims[read.dim], prod(n for d, n in enumerate(local) if d != read.dim)
-                if read.accumulates:
-                    yield pieces, row, None
-                    continue
-                count = self.axes.product(pieces)
-                found = stretch(read, shape[read.dim], result[read.result_dim], count).exchange
-                yield pieces, row, found
-                local[read.dim] = found.length
+            parts = known.shapes[read.part_slot]
+            assert parts is not None
+            if layouts[read.part_slot].dims[read.part_dim]:
+                exchanged.append((read, parts[read.part_dim]))
+            else:  # it is picked
+                local[read.dim] = parts[read.part_dim]
+        for read, size in exchanged:
+            pieces, row = dims[read.dim], prod(n for d, n in enumerate(local) if d != read.dim)
+            if read.accumulates:
+                yield pieces, row, None
+                continue
+            found = stretch(read, shape[read.dim], size, self.axes.product(pieces)).exchange
+            yield pieces, row, found
+            local[read.dim] = found.length
 
     @staticmethod
     def _started(known: Knowledge, slot: int, way: dict[int, Pieces]) -> Pieces:

@@ -26,12 +26,13 @@ _ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
 
 @dataclass(frozen=True)
 class Read:
-    """The window of an operand's dimension that a dimension of a result reads; see ``reads`` in
-    ``rules/partition/local.dl``."""
+    """The window of an operand's dimension that an element of another slot's dimension needs, mostly of a
+    result's; see ``needs_stretch`` in ``rules/partition/local.dl``."""
 
     slot: int
     dim: int
-    result_dim: int
+    part_slot: int
+    part_dim: int
     stride: int
     low: int
     dilation: int
@@ -238,7 +239,7 @@ def shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
     shape, lows = known.shapes[-1] or (), Counter[int]()
     for read in (*known.reads, *padded.reads):
         lows[read.dim] += read.low
-    reads = [Read(0, d, d, 1, low, 1, 1, False, False, False) for d, low in sorted(lows.items()) if low]
+    reads = [Read(0, d, 1, d, 1, low, 1, 1, False, False, False) for d, low in sorted(lows.items()) if low]
     sizes = {factor: n for n, factors in zip(shape, known.maps[0], strict=True) for factor in factors}
     return replace(
         known, lowering="shift", shapes=(shape, shape), sizes=sizes, reads=tuple(reads), picks={}, passes={}
@@ -319,7 +320,8 @@ class Reader:
             local_sizes=tuple(said["local_size"]),
             counts=tuple(said["counts"]),
             reads=tuple(
-                Read(*row, *(row[:2] in said[how] for how in _READING)) for row in sorted(said["reads"])
+                Read(*row, *(row[:2] in said[how] for how in _READING))
+                for row in sorted(said["needs_stretch"])
             ),
             passes={
                 way: frozenset(t for w, t in said["passes_partial"] if w == way)

@@ -19,17 +19,17 @@ from .local import Site, clone, copied, gathered, own, parts, picked_dims
 
 
 def _pieces(site: Site, read: Read) -> Pieces:
-    """The pieces that the result is split on, for which stretches are read."""
-    return site.pieces(len(site.op.operands), read.result_dim)
+    """The pieces that the dimension is split on for whose parts stretches are read."""
+    return site.pieces(read.part_slot, read.part_dim)
 
 
 def _stretch(site: Site, read: Read) -> Stretch:
-    result, count = len(site.op.operands), site.builder.axes.product(_pieces(site, read))
-    return stretch(read, site.size(read.slot, read.dim), site.size(result, read.result_dim), count)
+    count = site.builder.axes.product(_pieces(site, read))
+    return stretch(read, site.size(read.slot, read.dim), site.size(read.part_slot, read.part_dim), count)
 
 
 def _split(site: Site, slot: int) -> list[Read]:
-    """The stretches of an operand that parts of the result read."""
+    """The stretches of an operand that parts read."""
     return [read for read in site.known.reads if read.slot == slot and _pieces(site, read)]
 
 

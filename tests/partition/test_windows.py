@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 import jax
@@ -63,7 +64,7 @@ def test_rows_past_the_end_of_a_result_are_not_fetched() -> None:
 def exchanged(result_size: int, size: int, parts: int) -> tuple[Round, ...]:
     """What parts send for a slice from the first row on."""
     read = Read(
-        0, 0, 0, stride=1, low=0, dilation=1, extent=1, backwards=False, accumulates=False, around=False
+        0, 0, 1, 0, stride=1, low=0, dilation=1, extent=1, backwards=False, accumulates=False, around=False
     )
     return stretch(read, size, result_size, parts).exchange.rounds
 
@@ -320,3 +321,46 @@ def test_what_windows_read_may_live_in_parts_where_propagation_left_it_whole() -
     x = np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32)
     (got,) = run_partitioned(result, result.partition("replica"), [x])
     np.testing.assert_array_equal(got, np.pad(np.diff(x, axis=0), ((0, 1), (0, 0))))
+
+
+# A kernel, images, their axes, and strides.
+IMAGES = {
+    "rows": ((3, 3, 4, 8), (2, 32, 16, 4), (None, "model"), (1, 1)),
+    "rows and columns": ((3, 3, 4, 8), (2, 16, 16, 4), (None, "data", "model"), (1, 1)),
+    "every second row": ((3, 3, 3, 8), (2, 30, 48, 3), (None, "data", "model"), (2, 2)),
+    "images and rows": ((3, 3, 4, 8), (4, 32, 17, 4), ("data", "model"), (1, 1)),
+    "patches": ((16, 16, 3, 8), (2, 128, 128, 3), (None, "model"), (16, 16)),
+    "patches that lie across": ((16, 16, 3, 8), (2, 224, 96, 3), (None, "model"), (16, 16)),
+}
+
+
+@pytest.mark.parametrize(("kernel", "images", "axes", "strides"), IMAGES.values(), ids=IMAGES)
+def test_gradients_of_kernels_are_added_up_where_images_are_in_parts(
+    kernel: tuple[int, ...],
+    images: tuple[int, ...],
+    axes: tuple[str | None, ...],
+    strides: tuple[int, int],
+) -> None:
+    """Neither images nor cotangents are gathered: rows next to parts are sent, and parts of the gradient."""
+
+    def gradient(k: jax.Array, x: jax.Array) -> jax.Array:
+        def loss(k: jax.Array) -> jax.Array:
+            numbers = ("NHWC", "HWIO", "NHWC")
+            found = jax.lax.conv_general_dilated(x, k, strides, "SAME", dimension_numbers=numbers)
+            return (jax.nn.relu(found) ** 2).sum()
+
+        return jax.grad(loss)(k)
+
+    given = array(kernel), array(images, *axes)
+    lowered = jax.jit(gradient, out_shardings=given[0].sharding).lower(*given)
+    program, kinds = shardlog.run(lowered).partition(), dict[str, float]()
+    for each in program.collectives:
+        kinds[each.kind] = kinds.get(each.kind, 0) + each.total
+    rows = kinds.pop("collective-permute", 0)  # counted for each of two uses, though XLA sends them once
+    assert kinds.keys() <= {"all-reduce", "all-gather"}
+    assert sum(kinds.values()) < 2 * prod(kernel) * 4  # of the gradient
+    assert rows < prod(images) * 4 / 4
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=each.shape).astype(np.float32) for each in given]
+    got, expected = program.compile()(*values), jax.jit(gradient)(*values)
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-2)
