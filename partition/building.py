@@ -417,7 +417,7 @@ class Builder:
         kind = op.name.partition(".")[2]
         label = PAIRS if kind == "collective_permute" else "replica_groups"
         table = np.asarray(ir.DenseIntElementsAttr(op.attributes[label]))
-        pieces = () if kind == "collective_permute" else self.axes.along(table)
+        pieces = self.axes.between(table) if kind == "collective_permute" else self.axes.along(table)
         n = table.shape[1]
         sizes = [prod(shape_of(v)) * bytes_of(element_of(v)) for v in op.operands]
         share = {"reduce_scatter": (n - 1) / n, "all_to_all": (n - 1) / n}

@@ -305,6 +305,15 @@ class Axes:
                         return some
         return ()
 
+    def between(self, pairs: npt.NDArray[np.int64]) -> Pieces:
+        """The fewest pieces along which devices of any pair differ."""
+        found = list[Pieces]()
+        for mesh in sorted({piece.mesh for piece in self.pieces}):
+            held = [p for p, piece in enumerate(self.pieces) if piece.mesh == mesh]
+            places = [(p, self.index((p,))[pairs]) for p in held]
+            found.append(tuple(p for p, ends in places if (ends[:, 0] != ends[:, 1]).any()))
+        return min(found, key=len, default=())
+
     def index(self, pieces: Pieces) -> npt.NDArray[np.int64]:
         """Which part each device has of a dimension that is split on pieces."""
         if pieces not in self._indices:

@@ -20,6 +20,7 @@ from .choice.choosing import Chooser, Way
 from .choice.homes import Spot
 from .choice.knowledge import Knowledge, inside
 from .choice.purposes import Purpose, purpose_of
+from .finishing.combining import sent_once
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
 from .local import alone
@@ -120,7 +121,7 @@ class Partitioner(Values):
                 taken = about[0].operands
                 value = taken[slot] if slot < len(taken) else None
                 collective.purpose = whole.setdefault((id(about), slot), purpose_of(about, slot, value))
-        return alive[::-1]
+        return sent_once(self.module, alive[::-1])
 
     # ---- Functions --------------------------------------------------------------------------------------
 
@@ -357,7 +358,9 @@ class Partitioner(Values):
         if self.bypasses.touch(operands):
             known, operands = self.bypasses.reading(number, known)
         chosen = self._chosen(kinds.ops[number]) if self.ways or self.moved else None
-        recipe = self.recipes.find(kind, known, map(self.tensors.get, operands), chosen)
+        flow = FLOW.get(known.lowering)
+        tensors = map(self.tensors.get, operands)
+        recipe = None if flow else self.recipes.find(kind, known, tensors, chosen)
         if recipe is not None:
             return self._computed(number, kind, recipe, operands)
         op = kinds.ops[number]
@@ -365,7 +368,7 @@ class Partitioner(Values):
             hint = f"{op.name} cannot be partitioned: {known.refused}"
             raise ShardlogError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
         self.builder.loc = op.location
-        if (flow := FLOW.get(known.lowering)) is not None:
+        if flow is not None:
             return bool(flow(self, number, known))
         return self.computed(number, known, operands)
 

@@ -13,7 +13,7 @@ tensors.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +28,7 @@ from ...importers.listing import listing_of
 from ...program.elements import bits_of, dtype_of, size_of
 from ...program.mlir.modules import children
 from ...rulebook.book import lowerings
-from ..building import PAIRS, dense, disjoint, element_of, pairs_of, shape_of
+from ..building import PAIRS, Sent, dense, disjoint, element_of, pairs_of, shape_of
 from .collectives import DIMENSIONS, FROM_EACH, HAND_ON, KINDS, Writer, count
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
@@ -123,6 +123,16 @@ _IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # wa
 
 
 # ---- What is sent once ----------------------------------------------------------------------------------
+
+
+def sent_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
+    """The collectives of a module without those that send what one before them does; these are erased."""
+    alike = Counter((each.kind, each.pieces, each.bytes, each.purpose.value) for each in sent)
+    if len(alike) == len(sent):  # most send another value, or more or less of it
+        return list(sent)
+    with module.context:
+        left = {op for block in _blocks(module) for op in _once(block, ())[0]}
+    return [each for each in sent if each.op in left]
 
 
 def _once(block: _Block, apart: Collection[Any]) -> tuple[list[Any], list[list[int]]]:

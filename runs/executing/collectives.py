@@ -20,7 +20,7 @@ class Collective:
     """A collective of the program that each device runs.
 
     ``number`` counts them in the order of the program. ``kind`` is such as "all-gather", ``axes`` are those
-    that it goes over ("model", "x:(1)2"; none where parts are permuted), ``group`` is how many devices take
+    that it goes over ("model", "x:(1)2"), ``group`` is how many devices take
     part in one. ``bytes`` is what a device sends in one execution by the ring model, and ``executions`` how
     often it runs, loops and calls counted; None where the trip count of a loop is unknown.
 

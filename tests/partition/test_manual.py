@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
+from jax.sharding import PartitionSpec
+from shardlog.cost.hlo import hlo_collectives
 from shardlog.partition.layouts import Axes, Layout
 from shardlog.partition.reshards.planning import Planner
 from shardlog.program.meshes import Mesh, Meshes
+from shardlog.tests.support.programs import array, mesh
 
 from .running import run_partitioned
 
@@ -78,3 +85,28 @@ def test_reshards_in_a_body_do_not_go_along_its_axes() -> None:
     free, inside = planner.plan((64, 16), *ends), planner.plan((64, 16), *ends, frozenset({0}))
     assert any(0 in step.after.pieces for step in free.steps)
     assert not any(0 in (*step.after.pieces, *step.pieces) for step in inside.steps)
+
+
+def test_collectives_of_the_user_are_listed_each() -> None:
+    """Though they become one op: keys and values go around a ring together, and are added up at the end."""
+    ring = [(i, (i + 1) % 4) for i in range(4)]
+
+    def around(k: Any, v: Any) -> Any:
+        def turn(both: Any, _: None) -> Any:
+            further = [jax.lax.ppermute(each, "model", ring) for each in both]  # type: ignore[no-untyped-call]
+            return (*further,), both[0] * both[1]
+
+        (k, v), products = jax.lax.scan(turn, (k, v), None, length=5)
+        sums = [jax.lax.psum(each, "data") for each in (k, v)]  # type: ignore[no-untyped-call]
+        return products.sum(0) + sums[0] * jnp.sin(sums[1])
+
+    spec = PartitionSpec("model")  # type: ignore[no-untyped-call]
+    function = jax.shard_map(around, mesh=mesh(), in_specs=spec, out_specs=spec, check_vma=False)
+    program = shardlog.run(jax.jit(function).lower(*[array((16, 32), "model")] * 2)).partition()
+    one = 4 * 32 * 4  # bytes of a part
+    assert [(c.kind, c.axes, c.bytes, c.executions) for c in program.collectives] == [
+        *[("collective-permute", ("model",), one, 5)] * 2,
+        *[("all-reduce", ("data",), one, 1)] * 2,
+    ]
+    sent = sum(size for _, size in hlo_collectives(program.compile().hlo).values())
+    assert program.cost("v5e").sent == sent == 12 * one
