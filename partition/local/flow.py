@@ -208,9 +208,12 @@ def _composite(walk: Partitioner, number: int, known: Knowledge) -> None:
 
 def _calls(walk: Partitioner, number: int, attributes: dict[str, Any]) -> None:
     op, name = walk.kinds.ops[number], ir.FlatSymbolRefAttr(attributes["callee"]).value
-    func = walk.functions[name]
+    func, before = walk.functions[name], len(walk.spots)
     ends = walk.function(func)
+    inside = walk.spots[before:]
+    del walk.spots[before:]
     values = walk.entering(number, ends.takes, list(func.arguments), chosen=True)
+    walk.spots += inside  # what it does comes behind what it is given
     walk.builder.loc = op.location
     types = [walk.local(t, layout) for t, layout in zip(func.type.results, ends.gives, strict=True)]
     made = walk.builder.op("func.call", values, types, attributes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -200,6 +201,32 @@ func.func @main(%w: tensor<64x64xf32> {sdy.sharding = #rows},
   return %0, %1 : tensor<12x64xf32>, tensor<12x64xf32>
 }
 """  # noqa: E501
+
+
+def test_what_loops_do_in_parts_is_gathered_behind_them() -> None:
+    """The Thomas algorithm: what the second loop carries, and makes of it in a function, is whole by
+    propagation, for the result is."""
+
+    def solve(a: Any, b: Any, c: Any, d: Any) -> Any:
+        def forwards(before: Any, row: Any) -> Any:
+            a, b, c, d = row
+            divisor = b - a * before[0]
+            found = c / divisor, (d - a * before[1]) / divisor
+            return found, found
+
+        def backwards(after: Any, row: Any) -> Any:
+            found = row[1] - row[0] * after
+            return found, found
+
+        zeros = jnp.zeros(48)
+        rows = jax.lax.scan(forwards, (zeros, zeros), (a, b, c, d))[1]
+        return jax.lax.scan(backwards, zeros, rows, reverse=True)[1]
+
+    given = [array((32, 48), None, "model")] * 4
+    program = shardlog.run(jax.jit(solve, out_shardings=over()).lower(*given)).partition()
+    (gathered,) = program.collectives
+    assert (gathered.kind, gathered.executions) == ("all-gather", 1)
+    assert gathered.bytes == 32 * 48 * 4 * 3 / 4
 
 
 def test_what_is_resharded_once_serves_all_uses() -> None:
