@@ -60,15 +60,18 @@ def by_xla(result: Any, devices: Any) -> Any:
 
 
 def undecided(result: Any) -> Any:
-    """The module that XLA is given: shardings stand at its boundary and in constraints."""
+    """The module that XLA is given: shardings stand at its boundary, of what is whole as well, and in
+    constraints."""
+    from shardlog.exporters.bind import bind
     from shardlog.program.mlir.modules import copy_of, ops_in
 
     module = copy_of(result.module)
     with module.context:
         for op in ops_in(module):
-            if "sdy.sharding" in op.attributes:
-                del op.attributes["sdy.sharding"]
-    return module
+            if op.operation.name == "sdy.reshard":  # none of the user's
+                op.results[0].replace_all_uses_with(op.operands[0])
+                op.operation.erase()
+    return bind(module, only=())
 
 
 def measured(loaded: Any) -> Measured:
