@@ -175,8 +175,8 @@ def beside(builder: Builder, rows: Sequence[tuple[int, Any]], dim: int, length: 
 def cut_out(builder: Builder, value: Any, dim: int, plan: Exchange, index: Any) -> Any:
     """The stretch of every device, cut from a dimension that all have whole. ``index``: the part of each."""
     shape = shape_of(value)
-    before = max(0, -min(plan.starts))
-    after = max(0, max(plan.starts) + plan.length - shape[dim])
-    low, high = ([n if d == dim else 0 for d in range(len(shape))] for n in (before, after))
-    start = builder.lookup((np.asarray(plan.starts) + before)[index])
-    return builder.rows(builder.pad(value, low, high), dim, start, plan.length)
+    starts = np.clip(plan.starts, -plan.length, shape[dim])  # farther away there is nothing either
+    before, after = max(0, -starts.min()), max(0, starts.max() + plan.length - shape[dim])
+    low, high = ([int(n) if d == dim else 0 for d in range(len(shape))] for n in (before, after))
+    begin = builder.lookup((starts + before)[index])
+    return builder.rows(builder.pad(value, low, high), dim, begin, plan.length)

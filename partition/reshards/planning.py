@@ -250,7 +250,7 @@ class Planner:
         """What a gather sends, over what a part grows by it, which is less where padding goes: the sooner a
         dimension is gathered the less this is, the less is sent in all."""
         axes = self.axes
-        grown = axes.tile(size, wanted) / axes.tile(size, held) - 1
+        grown = axes.tile(size, wanted) / axes.tile(size, held) - 1 if size else 0.0
         return (axes.product(held[len(wanted) :]) - 1) / grown if grown else inf
 
     def _between_meshes(self, shape: Shape, start: Layout, goal: Layout) -> Plan:

@@ -228,10 +228,11 @@ THREE = axes_of((3, 2))
 
 
 @pytest.mark.parametrize("axes", [SIX, OTHER_SIX, THREE], ids=["2 of 6", "3 of 6", "3x2"])
-def test_parts_of_different_sizes(axes: Axes) -> None:
+@pytest.mark.parametrize("shape", [(7, 5), (0, 5)], ids=str)
+def test_parts_of_different_sizes(axes: Axes, shape: Shape) -> None:
     among = layouts(axes, 2)
     for start in among:
-        reshard(axes, (7, 5), start, among)
+        reshard(axes, shape, start, among)
 
 
 @pytest.mark.parametrize("shape", [(8, 4), (5, 7)], ids=str)
