@@ -81,8 +81,8 @@ def _callee(op: Any) -> str:
 
 @dataclass(frozen=True)
 class Unshared:
-    """A module in which small functions that are called several times have the place of their calls; and the
-    op of the module that it was made of for each of its own, none where it is that module itself."""
+    """A module in which small functions have the place of their calls; and the op of the module that it was
+    made of for each of its own, none where it is that module itself."""
 
     module: ir.Module
     originals: dict[Any, Any] = field(default_factory=dict)
@@ -141,17 +141,17 @@ class Unshared:
 
 
 def unshared(module: ir.Module) -> Unshared:
-    """A copy of a module in which each of several calls of a small function has its own ops, as far as it is
-    not much larger so; or the module, where there are none."""
+    """A copy of a module in which each call of a small function has its own ops, as far as it is not much
+    larger so; or the module, where there are none."""
     with module.context:
-        if not _several(module, _called(module)):
+        if not _of_small_ones(module, _called(module)):
             return Unshared(module)
         originals, made = operations_in(module), copy_of(module)
         integers = ir.IntegerType.get_signless(64)
         for number, op in enumerate(operations_in(made)):
             op.attributes[_ORIGINAL] = ir.IntegerAttr.get(integers, number)
         functions, room = _called(made), _MORE
-        while calls := _several(made, functions, room):
+        while calls := _of_small_ones(made, functions, room):
             for call in calls:
                 function = functions[_callee(call)]
                 room -= len(operations_in(function))
@@ -165,13 +165,12 @@ def unshared(module: ir.Module) -> Unshared:
     return Unshared(made, found)
 
 
-def _several(module: ir.Module, functions: dict[str, Any], room: int = _MORE) -> list[Any]:
-    """The calls of small functions that are called several times, of as many functions as there is room
-    for."""
+def _of_small_ones(module: ir.Module, functions: dict[str, Any], room: int = _MORE) -> list[Any]:
+    """The calls of small functions, of as many functions as there is room for."""
     calls = [op for op in operations_in(module) if _is_plain(op)] if functions else []
     times, found = Counter(map(_callee, calls)), set[str]()
     for name, function in functions.items():
-        if times[name] < 2 or (size := len(operations_in(function))) > _SMALL:
+        if not times[name] or (size := len(operations_in(function))) > _SMALL:
             continue
         if size * times[name] <= room:
             room -= size * times[name]

@@ -13,7 +13,7 @@ tensors.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -126,9 +126,10 @@ _IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # wa
 
 
 def sent_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
-    """The collectives of a module without those that send what one before them does; these are erased."""
-    alike = Counter((each.kind, each.pieces, each.bytes, each.purpose.value) for each in sent)
-    if len(alike) == len(sent):  # most send another value, or more or less of it
+    """The collectives of a module without those that send what one before them does; these are erased. There
+    are such where several ops need rows of others: all else is kept for all that use it."""
+    permuted = [each for each in sent if each.permutes]
+    if len({(each.pieces, each.bytes, _cut_out_of(each)) for each in permuted}) == len(permuted):
         return list(sent)
     with module.context:
         left = {op for block in _blocks(module) for op in _once(block, ())[0]}
@@ -153,6 +154,14 @@ def _once(block: _Block, apart: Collection[Any]) -> tuple[list[Any], list[list[i
     for n in instead:
         operations[n].erase()
     return [operations[n] for n in kept], fewer
+
+
+def _cut_out_of(sent: Sent) -> Any:
+    """The value that the rows are cut out of which a device sends, or the rows."""
+    rows = sent.op.operands[0]
+    return (
+        rows if isinstance(rows.owner, ir.Block) or not len(rows.owner.operands) else rows.owner.operands[0]
+    )
 
 
 def _equal(block: _Block) -> dict[int, int]:
