@@ -62,7 +62,7 @@ def _join(
     the other gives."""
     with module.context, ir.Location.unknown():
         for block in _blocks(module):
-            operations, needs = _once(block, apart)
+            operations, needs = _without(block, _repeated(block, apart))
             groups = _groups(operations, needs, _sending(operations, needs, apart, key), fits)
             if not groups:
                 continue
@@ -132,22 +132,32 @@ def sent_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
     if len({(each.pieces, each.bytes, _cut_out_of(each)) for each in permuted}) == len(permuted):
         return list(sent)
     with module.context:
-        left = {op for block in _blocks(module) for op in _once(block, ())[0]}
-    return [each for each in sent if each.op in left]
+        repeated = [(block, _repeated(block, ())) for block in _blocks(module)]
+        gone = {block.operations[n] for block, instead in repeated for n in instead}
+        left = [each for each in sent if each.op not in gone]  # before they are
+        for block, instead in repeated:
+            _without(block, instead)
+    return left
 
 
-def _once(block: _Block, apart: Collection[Any]) -> tuple[list[Any], list[list[int]]]:
-    """The ops of a block and what each needs, without collectives that send what one before them does. XLA
-    would find these, but not in what is put side by side."""
+def _repeated(block: _Block, apart: Collection[Any]) -> dict[int, int]:
+    """The collectives of a block that send what one before them does, and that one, by number. XLA would find
+    these, but not in what is put side by side."""
+    operations = block.operations
+    return {
+        n: first
+        for n, first in _equal(block).items()
+        if operations[n].name in KINDS and operations[n] not in apart
+    }
+
+
+def _without(block: _Block, instead: Mapping[int, int]) -> tuple[list[Any], list[list[int]]]:
+    """The ops of a block and what each needs, with those erased ``instead`` of which there are others."""
     operations, needs, _ = block
-    equal, instead = _equal(block), dict[int, int]()
-    for n, first in equal.items():
-        op = operations[n]
-        if op.name in KINDS and op not in apart:
-            instead[n] = first
-            op.results[0].replace_all_uses_with(operations[first].results[0])
     if not instead:
         return operations, needs
+    for n, first in instead.items():
+        operations[n].results[0].replace_all_uses_with(operations[first].results[0])
     kept = [n for n in range(len(operations)) if n not in instead]
     place = {n: i for i, n in enumerate(kept)}
     fewer = [sorted({place[instead.get(m, m)] for m in needs[n]}) for n in kept]
@@ -159,9 +169,8 @@ def _once(block: _Block, apart: Collection[Any]) -> tuple[list[Any], list[list[i
 def _cut_out_of(sent: Sent) -> Any:
     """The value that the rows are cut out of which a device sends, or the rows."""
     rows = sent.op.operands[0]
-    return (
-        rows if isinstance(rows.owner, ir.Block) or not len(rows.owner.operands) else rows.owner.operands[0]
-    )
+    made = not isinstance(rows.owner, ir.Block) and len(rows.owner.operands)
+    return rows.owner.operands[0] if made else rows
 
 
 def _equal(block: _Block) -> dict[int, int]:

@@ -368,3 +368,38 @@ def test_gradients_of_kernels_are_added_up_where_images_are_in_parts(
     assert rows / 2 < sent <= rows or not rows  # for both uses; some become one
     got = compiled(*values)
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-2)
+
+
+def test_rows_that_many_ops_need_are_sent_once() -> None:
+    """A small U-Net with images in parts of space: convolutions and their gradients need the same rows."""
+
+    def gradients(*given: Any) -> Any:
+        def convolved(x: Any, k: Any) -> Any:
+            numbers = ("NHWC", "HWIO", "NHWC")
+            return jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=numbers)
+
+        def loss(first: Any, below: Any, last: Any, x: Any) -> Any:
+            wide = jax.nn.relu(convolved(x, first))
+            window = (1, 2, 2, 1)
+            pooled = jax.lax.reduce_window(wide, -np.inf, jax.lax.max, window, window, "VALID")
+            deep = jax.nn.relu(convolved(pooled, below))
+            back = jax.image.resize(deep, (*wide.shape[:3], deep.shape[3]), "bilinear")
+            return (convolved(jax.numpy.concatenate([back, wide], -1), last) ** 2).sum()
+
+        return jax.grad(loss, (0, 1, 2))(*given)
+
+    kernels = [(3, 3, 3, 8), (3, 3, 8, 16), (3, 3, 24, 8)]
+    given = [*map(array, kernels), array((2, 16, 16, 3), None, "data", "model")]
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=each.shape).astype(np.float32) / 8 for each in given]
+    expected = jax.jit(gradients)(*values)
+    result = shardlog.run(jax.jit(gradients).lower(*given))
+    for keep in (True, False):
+        program = result.partition(keep_shardings=keep)
+        sent = [(c.kind, c.bytes, c.value) for c in program.collectives if c.kind == "collective-permute"]
+        assert keep == bool(sent)
+        compiled = program.compile()
+        listed = sum(c.total for c in program.collectives)
+        assert sum(size for _, size in hlo_collectives(compiled.hlo).values()) <= listed
+        for got, wanted in zip(compiled(*values), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3)
