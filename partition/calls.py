@@ -23,12 +23,14 @@ from ..program.mlir.modules import (
 from ..rulebook.book import lowerings
 from .choice.homes import Found
 from .choice.purposes import Purpose
+from .cutting import cut_before_joining, cuts_of_joined
 from .finishing.collectives import KINDS
 from .layouts import Layout
 
 _SMALL = 128  # ops of a function: larger ones, as layers, have little in common with what is around them
 _MORE = 4096  # ops that a module may get: each takes time
-_ORIGINAL = "shardlog.original"  # the attribute that says which op of a module one is a copy of, meanwhile
+# Attributes that say, meanwhile, which op of a module one is a copy of, and that it gives a part of that.
+_ORIGINAL, _PART = "shardlog.original", "shardlog.part"
 _OF_A_CALL = {"callee", "sdy.sharding", "mhlo.sharding"}  # attributes of one that says nothing else
 
 
@@ -81,11 +83,13 @@ def _callee(op: Any) -> str:
 
 @dataclass(frozen=True)
 class Unshared:
-    """A module in which small functions have the place of their calls; and the op of the module that it was
-    made of for each of its own, none where it is that module itself."""
+    """A module in which small functions have the place of their calls, and rows are cut out before they are
+    put beside each other; and the op of the module that it was made of for each of its own, none where it is
+    that module itself. Of those in ``parts`` it is one that needs what they give."""
 
     module: ir.Module
     originals: dict[Any, Any] = field(default_factory=dict)
+    parts: frozenset[Any] = frozenset()
 
     def copies(self, value: Any) -> Iterator[Any]:
         """What an op's result is in the module, once for each call."""
@@ -96,7 +100,8 @@ class Unshared:
     def _copies(self) -> dict[Any, list[Any]]:
         found = dict[Any, list[Any]]()
         for copy, op in self.originals.items():
-            found.setdefault(op, []).append(copy)
+            if copy not in self.parts:
+                found.setdefault(op, []).append(copy)
         return found
 
     def original(self, value: Any) -> Any:
@@ -118,7 +123,8 @@ class Unshared:
         """The layouts of values of that which the module was made of, each once, by those of its own."""
         found = dict[Any, dict[Layout, None]]()
         for value, home in moved.items():
-            found.setdefault(self.original(value), {})[home] = None
+            if not self._part(value):
+                found.setdefault(self.original(value), {})[home] = None
         return {value: tuple(layouts) for value, layouts in found.items()}
 
     def found(self, found: Found) -> Found:
@@ -126,10 +132,15 @@ class Unshared:
         where a value has several. The ways to compute ops are those of the copies, and not in it."""
         if not self.originals:
             return found
-        originals = {self.original(value): value for value in reversed(list(found.homes))}
-        homes = {value: found.homes[copy] for value, copy in originals.items()}
+        homes = [value for value in found.homes if not self._part(value)]
+        originals = {self.original(value): value for value in reversed(homes)}
+        places = {value: found.homes[copy] for value, copy in originals.items()}
         others = {value: found.others[copy] for value, copy in originals.items()}
-        return replace(found, homes=homes, others=others, ways={})
+        return replace(found, homes=places, others=others, ways={})
+
+    def _part(self, value: Any) -> bool:
+        """Whether a value is a part of one of the module that was read."""
+        return not isinstance(value.owner, ir.Block) and value.owner.operation in self.parts
 
     def name(self, purpose: Purpose) -> None:
         """Has the purpose of a collective say an op and values of the module that this one was made of."""
@@ -140,11 +151,12 @@ class Unshared:
             )
 
 
-def unshared(module: ir.Module) -> Unshared:
+def unshared(module: ir.Module, *, cut: bool) -> Unshared:
     """A copy of a module in which each call of a small function has its own ops, as far as it is not much
-    larger so; or the module, where there are none."""
+    larger so, and, where it may be ``cut`` so, rows are cut out before they are put beside each other; or the
+    module, where nothing is to be done."""
     with module.context:
-        if not _of_small_ones(module, _called(module)):
+        if not (_of_small_ones(module, _called(module)) or (cut and cuts_of_joined(module))):
             return Unshared(module)
         originals, made = operations_in(module), copy_of(module)
         integers = ir.IntegerType.get_signless(64)
@@ -157,12 +169,29 @@ def unshared(module: ir.Module) -> Unshared:
                 room -= len(operations_in(function))
                 put_in_place_of(call, function)
             _erase_unnamed(made, functions)
-        numbers, copies = list[int](), operations_in(made)
+        if cut:
+            cut_before_joining(made, _mark)
+        numbers, copies, parts = list[int](), operations_in(made), list[bool]()
         for op in copies:
             numbers.append(ir.IntegerAttr(op.attributes[_ORIGINAL]).value)
+            parts.append(_PART in op.attributes)
             del op.attributes[_ORIGINAL]  # before ops are keys: their hashes are those of their attributes
+            if parts[-1]:
+                del op.attributes[_PART]
         found = {op: originals[number] for op, number in zip(copies, numbers, strict=True)}
-    return Unshared(made, found)
+        some = frozenset(op for op, part in zip(copies, parts, strict=True) if part)
+    return Unshared(made, found, some)
+
+
+def _mark(made: Any, op: Any, whole: bool) -> None:
+    """Says of an op that was made for another one what it is a copy of, or a part."""
+    if not whole:
+        made.attributes[_PART] = ir.UnitAttr.get()
+    elif _PART in made.attributes:
+        del made.attributes[_PART]
+    else:  # it was there before
+        return
+    made.attributes[_ORIGINAL] = op.attributes[_ORIGINAL]
 
 
 def _of_small_ones(module: ir.Module, functions: dict[str, Any], room: int = _MORE) -> list[Any]:

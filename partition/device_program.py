@@ -138,7 +138,7 @@ def partition(
     with module.context, ir.Location.unknown():
         used, channel = _used(kinds := Kinds(module), shardings)
         axes = Axes(shardings.meshes, [*used, *aim.pins.values()])
-        own = unshared(module) if aim.move else Unshared(module)
+        own = unshared(module, cut=not aim.pins) if aim.move else Unshared(module)
         if own.originals:
             kinds = Kinds(own.module)
         pins = {copy: given for value, given in aim.pins.items() for copy in own.copies(value)}

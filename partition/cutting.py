@@ -1,0 +1,186 @@
+"""What is cut out of rows that lie beside each other is put together of what is cut out of these.
+
+So what a stencil takes of a tensor with edges around it is the tensor, moved by a row: the tensor with its
+edges is not made, and few rows change devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from ..program.mlir.modules import operations_in
+from ..rulebook.book import lowerings
+from .building import shape_of
+from .finishing.combining import has_effect
+
+_NARROW = 4  # times as much as a narrow cut gives
+Cut = tuple[tuple[int, int], ...]  # for each dimension its first row and the one behind the last
+
+
+def cut_before_joining(module: ir.Module, mark: Callable[[Any, Any, bool], None]) -> None:
+    """Has cuts of a module made before rows are put beside each other. ``mark`` is told of each new op, of
+    the cut for which it was made, and whether it gives all of what that did."""
+    cuts = cuts_of_joined(module)
+    if not cuts:
+        return
+    cutting = _Cutting(mark)
+    for op in cuts:
+        found = cutting.instead(op)
+        op.results[0].replace_all_uses_with(found)
+    for op in reversed(operations_in(module)):
+        if op.results and not op.regions and not has_effect(op.name) and _unused(op):
+            op.erase()
+
+
+def cuts_of_joined(module: ir.Module) -> list[Any]:
+    """The ops of a module that cut something out of rows that lie beside each other."""
+    ops = operations_in(module)
+    names = {name for name in {op.name for op in ops} if lowerings().get(name) == "slice"}
+    cuts = (op for op in ops if op.name in names) if names else ()
+    known = ((op, _cut_of(op), _is_narrow(op)) for op in cuts)
+    return [op for op, cut, narrow in known if cut and _reaches(op.operands[0], cut, narrow=narrow)]
+
+
+def _unused(op: Any) -> bool:
+    return not any(True for result in op.results for _ in result.uses)
+
+
+def _maker(value: Any) -> str:
+    """How what makes a value becomes local; empty for arguments."""
+    return "" if isinstance(value.owner, ir.Block) else lowerings().get(value.owner.name, "")
+
+
+def _reaches(value: Any, wanted: Cut, *, narrow: bool) -> bool:
+    """Whether a cut leaves out some of the rows that were put beside each other in a value, or in what that
+    is cut out of elsewhere; of a ``narrow`` cut a part of each row does."""
+    how = _maker(value)
+    if how == "concatenate":
+        dim = _along(value.owner)
+        return narrow or wanted[dim] != (0, shape_of(value)[dim])
+    before = _cut_of(value.owner) if how == "slice" else None
+    if before is None:
+        return False
+    beside = _beside(value.owner, before, wanted)
+    return _reaches(value.owner.operands[0], beside, narrow=narrow)
+
+
+def _is_narrow(op: Any) -> bool:
+    """Whether an op cuts little out of its operand, and not for one that puts it beside others along the same
+    dimension, as in a rotation: that reads what both are cut out of."""
+    sizes = [prod(shape_of(value)) for value in (op.results[0], op.operands[0])]
+    users = [use.owner for use in op.results[0].uses]
+    cut = [d for d, n in enumerate(shape_of(op.operands[0])) if n != shape_of(op.results[0])[d]]
+    rotates = all(lowerings().get(user.name) == "concatenate" and [_along(user)] == cut for user in users)
+    return sizes[0] * _NARROW <= sizes[1] and not rotates
+
+
+def _along(join: Any) -> int:
+    """The dimension along which rows are put beside each other."""
+    found: int = ir.IntegerAttr(join.attributes["dimension"]).value
+    return found
+
+
+def _beside(op: Any, before: Cut, wanted: Cut) -> Cut:
+    """The part of a cut that is along other dimensions than the cut ``before`` it, which an op makes."""
+    each = zip(before, wanted, shape_of(op.operands[0]), strict=True)
+    return tuple(cut if held == (0, size) else (0, size) for held, cut, size in each)
+
+
+def _cut_of(op: Any) -> Cut | None:
+    """What an op cuts out of its operand, without leaving out rows between; None for others."""
+    if lowerings().get(op.name) != "slice" or any(n != 1 for n in op.attributes["strides"]):
+        return None
+    return tuple(zip(op.attributes["start_indices"], op.attributes["limit_indices"], strict=True))
+
+
+@dataclass
+class _Cutting:
+    """Writes what cuts make of values, each once in a block, before the ``op`` that cuts."""
+
+    mark: Callable[[Any, Any, bool], None]
+    op: Any = None
+    narrow: bool = False
+    known: dict[tuple[Any, Any, Cut, bool], Any] = field(default_factory=dict)
+
+    def instead(self, op: Any) -> Any:
+        """What an op gives that cuts."""
+        self.op, self.narrow, wanted = op, _is_narrow(op), _cut_of(op)
+        assert wanted is not None
+        found = self.of(op.operands[0], wanted)
+        if not isinstance(found.owner, ir.Block):
+            self.mark(found.owner, op, True)
+        return found
+
+    def of(self, value: Any, wanted: Cut) -> Any:
+        """What a cut makes of a value."""
+        key = self.op.block, value, wanted, self.narrow
+        if key not in self.known:
+            self.known[key] = self._of(value, wanted)
+        return self.known[key]
+
+    def _of(self, value: Any, wanted: Cut) -> Any:
+        shape, how = shape_of(value), _maker(value)
+        if all(cut == (0, size) for cut, size in zip(wanted, shape, strict=True)):
+            return value
+        if not _reaches(value, wanted, narrow=self.narrow):
+            return self._cut(value, wanted)
+        if how == "concatenate":
+            return self._joined(value.owner, wanted)
+        before, source = _cut_of(value.owner), value.owner.operands[0]
+        assert before is not None
+        first = self.of(source, _beside(value.owner, before, wanted))
+        each = zip(before, wanted, shape_of(source), strict=True)
+        rows = [
+            (low + cut[0], low + cut[1]) if (low, high) != (0, size) else (0, cut[1] - cut[0])
+            for (low, high), cut, size in each
+        ]
+        return self._cut(first, tuple(rows))
+
+    def _joined(self, join: Any, wanted: Cut) -> Any:
+        """A cut out of rows beside each other: the rest of it is cut out first, of all of them."""
+        dim = _along(join)
+        (low, high), at, parts = wanted[dim], 0, list[Any]()
+        for operand in join.operands:
+            shape = shape_of(operand)
+            start, end = max(low - at, 0), min(high - at, shape[dim])
+            at += shape[dim]
+            if start < end:
+                others = [(0, shape[dim]) if d == dim else cut for d, cut in enumerate(wanted)]
+                rows = [(start, end) if d == dim else (0, b - a) for d, (a, b) in enumerate(wanted)]
+                parts.append(self._cut(self.of(operand, tuple(others)), tuple(rows)))
+        if len(parts) == 1:
+            return parts[0]
+        sizes = [high - low for low, high in wanted]
+        return self._made(join.name, parts, sizes, {"dimension": join.attributes["dimension"]})
+
+    def _cut(self, value: Any, wanted: Cut) -> Any:
+        """A cut out of a value, whatever makes it."""
+        if all(cut == (0, size) for cut, size in zip(wanted, shape_of(value), strict=True)):
+            return value
+        starts, ends = ([cut[end] for cut in wanted] for end in (0, 1))
+        attributes = {
+            "start_indices": _integers(starts),
+            "limit_indices": _integers(ends),
+            "strides": _integers([1] * len(wanted)),
+        }
+        sizes = [high - low for low, high in wanted]
+        return self._made(self.op.name, [value], sizes, attributes)
+
+    def _made(self, name: str, operands: list[Any], sizes: Sequence[int], attributes: dict[str, Any]) -> Any:
+        if "sdy.sharding" in self.op.attributes:
+            attributes["sdy.sharding"] = self.op.attributes["sdy.sharding"]
+        type_ = ir.RankedTensorType.get(sizes, operands[0].type.element_type)
+        ip, loc = ir.InsertionPoint(self.op), self.op.location
+        made = ir.Operation.create(name, [type_], operands, attributes, loc=loc, ip=ip)
+        self.mark(made, self.op, False)
+        return made.results[0]
+
+
+def _integers(values: Sequence[int]) -> Any:
+    return ir.DenseI64ArrayAttr.get(np.asarray(values, np.int64).tolist())
