@@ -286,12 +286,14 @@ func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
     assert found["reduce-scatter"].times == 5
 
 
-def test_a_cpu_sends_narrow_elements_in_32_bits() -> None:
-    gathered = """\
+@pytest.mark.parametrize(("element", "wide"), [("bf16", 4), ("f16", 2)])
+def test_a_cpu_sends_bf16_in_32_bits(element: str, wide: int) -> None:
+    rows, whole = (f"#sdy.sharding<@mesh, [{held}, {{}}]>" for held in ('{"x"}', "{}"))
+    gathered = f"""\
 sdy.mesh @mesh = <["x"=2]>
-func.func @main(%x: tensor<8x8xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
-  return %x : tensor<8x8xbf16>
-}
+func.func @main(%x: tensor<8x8x{element}> {{sdy.sharding = {rows}}}) -> (tensor<8x8x{element}> {{sdy.sharding = {whole}}}) {{
+  return %x : tensor<8x8x{element}>
+}}
 """  # noqa: E501
     program = shardlog.run(gathered).partition()
-    assert (program.cost().sent, program.cost("cpu").sent) == (4 * 8 * 2, 4 * 8 * 4)
+    assert (program.cost().sent, program.cost("cpu").sent) == (4 * 8 * 2, 4 * 8 * wide)
