@@ -54,6 +54,17 @@ class Exchange:
         return tuple(rounds) if at <= self.length else ()
 
     @property
+    def margins(self) -> tuple[int, int]:
+        """So many rows before the stretch and behind it are written to: by rows beyond what is needed, and by
+        devices that get nothing in a round."""
+        before = behind = 0
+        for each in (*([self.own] if self.own else ()), *self.rounds):
+            idle = each.rows if len(each.pairs) < len(self.starts) else 0
+            before = max(before, idle, -min(each.places))
+            behind = max(behind, max(each.places) + each.rows - self.length)
+        return before, behind
+
+    @property
     def rows(self) -> float:
         """The rows that a device sends in the mean: there are rounds in which few of them do."""
         return sum(each.rows * len(each.pairs) for each in self.rounds) / len(self.starts)
@@ -138,18 +149,18 @@ def exchange(builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Excha
         return beside(builder, rows, dim, plan.length)
     shape, groups = shape_of(value), builder.axes.groups(pieces)
     index, rounds = builder.axes.index(pieces), [*([plan.own] if plan.own else []), *plan.rounds]
-    margin = max((each.rows for each in rounds), default=0)
-    found = builder.zero(element_of(value), _resized(shape, dim, plan.length + 2 * margin))
+    before, behind = plan.margins
+    found = builder.zero(element_of(value), _resized(shape, dim, before + plan.length + behind))
     for each in rounds:
         sources, places = np.zeros(groups.shape[1], np.int64), np.zeros(groups.shape[1], np.int64)
         for (source, target), at, place in zip(each.pairs, each.sources, each.places, strict=True):
-            sources[source], places[target] = at, place + margin
+            sources[source], places[target] = at, place + before
         sent = received(builder, value, dim, pieces, plan, each, builder.lookup(sources[index]))
-        # What a device gets in no round it puts into the margin.
+        # What a device gets in no round it puts before the stretch.
         starts: list[Any] = [0] * len(shape)
         starts[dim] = builder.lookup(places[index])
         found = builder.put(found, sent, starts)
-    return builder.rows(found, dim, margin, plan.length)
+    return builder.rows(found, dim, before, plan.length)
 
 
 def _resized(shape: Sequence[int], dim: int, size: int) -> list[int]:
