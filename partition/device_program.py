@@ -17,7 +17,7 @@ from ..program.mlir.modules import boundary_attributes, bytecode_of, copy_of, op
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .building import Form, Sent
-from .calls import Unshared, put_in_place_of_calls, unshared
+from .calls import put_in_place_of_calls, unshared
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
 from .finishing.collective_matmul import Window, write
@@ -138,7 +138,7 @@ def partition(
     with module.context, ir.Location.unknown():
         used, channel = _used(kinds := Kinds(module), shardings)
         axes = Axes(shardings.meshes, [*used, *aim.pins.values()])
-        own = unshared(module, cut=not aim.pins) if aim.move else Unshared(module)
+        own = unshared(module, cut=aim.move and not aim.pins)
         if own.originals:
             kinds = Kinds(own.module)
         pins = {copy: given for value, given in aim.pins.items() for copy in own.copies(value)}

@@ -64,9 +64,12 @@ func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 
 def test_loops_and_calls_count() -> None:
     result = shardlog.run(lowered("gradient of a scan", 2))
-    found = {(c.op, c.value): c.executions for c in result.partition(keep_shardings=True).collectives}
-    assert found["stablehlo.dot_general", "@closed_call:%0"] == 3  # a scan over three layers
-    assert found["stablehlo.broadcast_in_dim", "@dynamic_update_index_in_dim#2:%0"] == 9  # called three times
+    found = dict[tuple[str, str], list[int | None]]()
+    for c in result.partition(keep_shardings=True).collectives:
+        found.setdefault((c.op, c.value), []).append(c.executions)
+    assert set(found["stablehlo.dot_general", "@closed_call:%0"]) == {3}  # a scan over three layers
+    written = found["stablehlo.broadcast_in_dim", "@dynamic_update_index_in_dim#2:%0"]
+    assert written == [3, 3, 3]  # called three times
 
 
 def test_collectives_of_a_shard_map_are_listed() -> None:
