@@ -15,26 +15,26 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import operations_in
-from ..rulebook.book import lowerings
+from ..rulebook.book import family, lowerings
 from .building import shape_of
-from .finishing.combining import has_effect
 
 _NARROW = 4  # times as much as a narrow cut gives
 Cut = tuple[tuple[int, int], ...]  # for each dimension its first row and the one behind the last
 
 
 def cut_before_joining(module: ir.Module, mark: Callable[[Any, Any, bool], None]) -> None:
-    """Has cuts of a module made before rows are put beside each other. ``mark`` is told of each new op, of
-    the cut for which it was made, and whether it gives all of what that did."""
+    """Has cuts of a module made before rows are put beside each other, and erases what nothing uses then.
+    ``mark`` is told of each new op, of the cut for which it was made, and whether it gives all of what that
+    did."""
     cuts = cuts_of_joined(module)
     if not cuts:
         return
     cutting = _Cutting(mark)
     for op in cuts:
-        found = cutting.instead(op)
-        op.results[0].replace_all_uses_with(found)
+        op.results[0].replace_all_uses_with(cutting.instead(op))
+    pure = family("pure_op")
     for op in reversed(operations_in(module)):
-        if op.results and not op.regions and not has_effect(op.name) and _unused(op):
+        if op.name in pure and not any(True for result in op.results for _ in result.uses):
             op.erase()
 
 
@@ -45,10 +45,6 @@ def cuts_of_joined(module: ir.Module) -> list[Any]:
     cuts = (op for op in ops if op.name in names) if names else ()
     known = ((op, _cut_of(op), _is_narrow(op)) for op in cuts)
     return [op for op, cut, narrow in known if cut and _reaches(op.operands[0], cut, narrow=narrow)]
-
-
-def _unused(op: Any) -> bool:
-    return not any(True for result in op.results for _ in result.uses)
 
 
 def _maker(value: Any) -> str:
