@@ -88,6 +88,7 @@ LOCAL = (
         "reads_backwards",
         "accumulates",
         "reads_around",
+        "reads_from_first",
         "maps_along",
         "passes_partial",
         "picks",

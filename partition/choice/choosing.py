@@ -47,7 +47,7 @@ def stretch(read: Read, size: int, whole: int, parts: int) -> Stretch:
     ends = [(whole - 1) * read.stride - read.low + read.extent] * parts
     if read.around:
         rows = [part * tile + read.low for part in range(parts)]  # the first of each part
-        first = [-(-(row - read.extent + 1) // read.stride) for row in rows]  # window
+        first = [max(-(-(row - read.extent + 1) // read.stride), 0) for row in rows]  # window
         last = [(row + tile - 1) // read.stride for row in rows]
         begins = [n * read.stride - read.low for n in first]
         ends = [n * read.stride - read.low + read.extent for n in last]
@@ -55,6 +55,9 @@ def stretch(read: Read, size: int, whole: int, parts: int) -> Stretch:
     if read.backwards:
         begins, ends = [size - (part + 1) * tile for part in range(parts)], [size] * parts
     starts = tuple(-(-begin // dilation) for begin in begins)
+    if read.from_first:  # so that of the first part is shorter, and what is behind it is not fetched
+        starts = tuple(max(start, 0) for start in starts)
+        ends = [min(end, begin + length) for begin, end in zip(begins, ends, strict=True)]
     count = max(-(-(begin + length) // dilation) - start for begin, start in zip(begins, starts, strict=True))
     stops = tuple(-(-(end if read.last is None else min(end, read.last)) // dilation) for end in ends)
     exchange = plan_exchange(size, parts, starts, max(count, 1), stops, read.first)

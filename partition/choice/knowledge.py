@@ -20,7 +20,7 @@ from ..layouts import Shape
 Rows = list[tuple[Any, ...]]
 _KNOWN = WeakKeyDictionary[RuleBook, dict[tuple[str, ...], dict[Any, "Knowledge"]]]()  # by modes
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
-_READING = ("reads_backwards", "accumulates", "reads_around")  # how a window is read
+_READING = ("reads_backwards", "accumulates", "reads_around", "reads_from_first")  # how a window is read
 _ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
 
 
@@ -39,7 +39,8 @@ class Read:
     extent: int
     backwards: bool
     accumulates: bool  # of other parts only what they make together is needed
-    around: bool  # whole windows are read: all that reach into a part
+    around: bool  # whole windows are read: all that reach into a part, from the first one on
+    from_first: bool = False  # no row before the first one is
     first: int = 0  # nothing before it is read
     last: int | None = None  # nor anything from it on, if there is such a row
 

@@ -296,6 +296,16 @@ def test_windows_that_select_send_the_rows_that_lie_between_parts(
     assert sum(each.bytes for each in program.collectives) == rows * 8 * 4
 
 
+def test_there_is_no_window_before_the_first() -> None:
+    """Of 33 rows in two parts of 17, and the 16 windows of three of them that begin at every second one."""
+    each_second = Read(0, 0, 3, 0, 2, 0, 1, 3, backwards=False, accumulates=False, around=True)
+    assert stretch(each_second, 33, 33, 2).length == 19  # of nine windows
+    given = Read(1, 0, 3, 0, 1, 2, 2, 3, backwards=False, accumulates=False, around=False, from_first=True)
+    exchange = stretch(given, 16, 33, 2).exchange
+    assert (exchange.starts, exchange.length) == ((0, 8), 9)
+    assert [each.pairs for each in exchange.rounds] == [((1, 0),)]
+
+
 # Propagation leaves what the function takes whole, as 31 rows are not divisible.
 ENDS = """
 sdy.mesh @mesh = <["a"=4]>
