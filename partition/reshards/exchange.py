@@ -147,20 +147,33 @@ def exchange(builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Excha
             (r.places[0], received(builder, value, dim, pieces, plan, r, r.sources[0])) for r in plan.aligned
         ]
         return beside(builder, rows, dim, plan.length)
-    shape, groups = shape_of(value), builder.axes.groups(pieces)
+    shape, count = shape_of(value), len(plan.starts)
     index, rounds = builder.axes.index(pieces), [*([plan.own] if plan.own else []), *plan.rounds]
     before, behind = plan.margins
-    found = builder.zero(element_of(value), _resized(shape, dim, before + plan.length + behind))
+    found, size = None, before + plan.length + behind
     for each in rounds:
-        sources, places = np.zeros(groups.shape[1], np.int64), np.zeros(groups.shape[1], np.int64)
+        sources, places = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for (source, target), at, place in zip(each.pairs, each.sources, each.places, strict=True):
             sources[source], places[target] = at, place + before
         sent = received(builder, value, dim, pieces, plan, each, builder.lookup(sources[index]))
         # What a device gets in no round it puts before the stretch.
+        if found is None:  # no zeros are made, which XLA would hold from the beginning
+            found = _among_zeros(builder, sent, dim, places, index, size)
+            continue
         starts: list[Any] = [0] * len(shape)
         starts[dim] = builder.lookup(places[index])
         found = builder.put(found, sent, starts)
+    if found is None:
+        return builder.zero(element_of(value), _resized(shape, dim, plan.length))
     return builder.rows(found, dim, before, plan.length)
+
+
+def _among_zeros(builder: Builder, value: Any, dim: int, places: Any, index: Any, size: int) -> Any:
+    """Rows at the place of each part among zeros, so many in all."""
+    shape = shape_of(value)
+    before, behind = places.max(), size - shape[dim] - places.min()
+    low, high = ([int(n) if d == dim else 0 for d in range(len(shape))] for n in (before, behind))
+    return builder.rows(builder.pad(value, low, high), dim, builder.lookup((before - places)[index]), size)
 
 
 def _resized(shape: Sequence[int], dim: int, size: int) -> list[int]:
