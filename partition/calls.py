@@ -132,11 +132,11 @@ class Unshared:
         where a value has several. The ways to compute ops are those of the copies, and not in it."""
         if not self.originals:
             return found
-        homes = [value for value in found.homes if not self._part(value)]
-        originals = {self.original(value): value for value in reversed(homes)}
-        places = {value: found.homes[copy] for value, copy in originals.items()}
+        values = [value for value in found.homes if not self._part(value)]
+        originals = {self.original(value): value for value in reversed(values)}
+        homes = {value: found.homes[copy] for value, copy in originals.items()}
         others = {value: found.others[copy] for value, copy in originals.items()}
-        return replace(found, homes=places, others=others, ways={})
+        return replace(found, homes=homes, others=others, ways={})
 
     def _part(self, value: Any) -> bool:
         """Whether a value is a part of one of the module that was read."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-import numpy as np
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import operations_in
@@ -76,6 +75,11 @@ def _is_narrow(op: Any) -> bool:
     return sizes[0] * _NARROW <= sizes[1] and not rotates
 
 
+def _is_whole(value: Any, cut: Cut) -> bool:
+    """Whether a cut takes all of a value."""
+    return all(each == (0, size) for each, size in zip(cut, shape_of(value), strict=True))
+
+
 def _along(join: Any) -> int:
     """The dimension along which rows are put beside each other."""
     found: int = ir.IntegerAttr(join.attributes["dimension"]).value
@@ -121,12 +125,9 @@ class _Cutting:
         return self.known[key]
 
     def _of(self, value: Any, wanted: Cut) -> Any:
-        shape, how = shape_of(value), _maker(value)
-        if all(cut == (0, size) for cut, size in zip(wanted, shape, strict=True)):
-            return value
-        if not _reaches(value, wanted, narrow=self.narrow):
+        if _is_whole(value, wanted) or not _reaches(value, wanted, narrow=self.narrow):
             return self._cut(value, wanted)
-        if how == "concatenate":
+        if _maker(value) == "concatenate":
             return self._joined(value.owner, wanted)
         before, source = _cut_of(value.owner), value.owner.operands[0]
         assert before is not None
@@ -157,7 +158,7 @@ class _Cutting:
 
     def _cut(self, value: Any, wanted: Cut) -> Any:
         """A cut out of a value, whatever makes it."""
-        if all(cut == (0, size) for cut, size in zip(wanted, shape_of(value), strict=True)):
+        if _is_whole(value, wanted):
             return value
         starts, ends = ([cut[end] for cut in wanted] for end in (0, 1))
         attributes = {
@@ -179,4 +180,4 @@ class _Cutting:
 
 
 def _integers(values: Sequence[int]) -> Any:
-    return ir.DenseI64ArrayAttr.get(np.asarray(values, np.int64).tolist())
+    return ir.DenseI64ArrayAttr.get([*values])

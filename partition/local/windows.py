@@ -43,7 +43,7 @@ def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
         site.moves(read.slot)
         found = exchange(builder, value, dim, pieces, plan)
     else:
-        found = cut_out(builder, value, dim, plan, index)
+        found = cut_out(builder, value, dim, plan.starts, plan.length, index)
     if fill is not None and (starts.min() < 0 or starts.max() + plan.length > size):
         found = _inside(builder, found, dim, size, starts[index], fill)
     return found

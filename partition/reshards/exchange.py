@@ -38,6 +38,11 @@ class Exchange:
     own: Round | None
     rounds: tuple[Round, ...]
 
+    @property
+    def every(self) -> tuple[Round, ...]:
+        """What a part has of its stretch, as a round of its own, and the rounds."""
+        return (*([self.own] if self.own else ()), *self.rounds)
+
     @cached_property
     def aligned(self) -> tuple[Round, ...]:
         """All rounds, in the order in which their rows lie, if these lie beside each other and at the same
@@ -45,7 +50,7 @@ class Exchange:
         own = self.own
         if own and len(own.pairs) != len(self.starts):
             return ()
-        rounds = sorted((*([own] if own else ()), *self.rounds), key=lambda each: each.places)
+        rounds = sorted(self.every, key=lambda each: each.places)
         at = 0
         for each in rounds:
             if len({*each.sources}) != 1 or len({*each.places}) != 1 or each.places[0] < at:
@@ -58,7 +63,7 @@ class Exchange:
         """So many rows before the stretch and behind it are written to: by rows beyond what is needed, and by
         devices that get nothing in a round."""
         before = behind = 0
-        for each in (*([self.own] if self.own else ()), *self.rounds):
+        for each in self.every:
             idle = each.rows if len(each.pairs) < len(self.starts) else 0
             before = max(before, idle, -min(each.places))
             behind = max(behind, max(each.places) + each.rows - self.length)
@@ -147,33 +152,24 @@ def exchange(builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Excha
             (r.places[0], received(builder, value, dim, pieces, plan, r, r.sources[0])) for r in plan.aligned
         ]
         return beside(builder, rows, dim, plan.length)
-    shape, count = shape_of(value), len(plan.starts)
-    index, rounds = builder.axes.index(pieces), [*([plan.own] if plan.own else []), *plan.rounds]
+    shape, count, index = shape_of(value), len(plan.starts), builder.axes.index(pieces)
+    if not plan.every:
+        return builder.zero(element_of(value), _resized(shape, dim, plan.length))
     before, behind = plan.margins
-    found, size = None, before + plan.length + behind
-    for each in rounds:
+    found = None
+    for each in plan.every:
         sources, places = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for (source, target), at, place in zip(each.pairs, each.sources, each.places, strict=True):
             sources[source], places[target] = at, place + before
         sent = received(builder, value, dim, pieces, plan, each, builder.lookup(sources[index]))
         # What a device gets in no round it puts before the stretch.
         if found is None:  # no zeros are made, which XLA would hold from the beginning
-            found = _among_zeros(builder, sent, dim, places, index, size)
-            continue
-        starts: list[Any] = [0] * len(shape)
-        starts[dim] = builder.lookup(places[index])
-        found = builder.put(found, sent, starts)
-    if found is None:
-        return builder.zero(element_of(value), _resized(shape, dim, plan.length))
+            found = cut_out(builder, sent, dim, -places, before + plan.length + behind, index)
+        else:
+            starts: list[Any] = [0] * len(shape)
+            starts[dim] = builder.lookup(places[index])
+            found = builder.put(found, sent, starts)
     return builder.rows(found, dim, before, plan.length)
-
-
-def _among_zeros(builder: Builder, value: Any, dim: int, places: Any, index: Any, size: int) -> Any:
-    """Rows at the place of each part among zeros, so many in all."""
-    shape = shape_of(value)
-    before, behind = places.max(), size - shape[dim] - places.min()
-    low, high = ([int(n) if d == dim else 0 for d in range(len(shape))] for n in (before, behind))
-    return builder.rows(builder.pad(value, low, high), dim, builder.lookup((before - places)[index]), size)
 
 
 def _resized(shape: Sequence[int], dim: int, size: int) -> list[int]:
@@ -196,11 +192,14 @@ def beside(builder: Builder, rows: Sequence[tuple[int, Any]], dim: int, length: 
     return builder.one("stablehlo.concatenate", found, type_, {"dimension": builder.integer(dim)})
 
 
-def cut_out(builder: Builder, value: Any, dim: int, plan: Exchange, index: Any) -> Any:
-    """The stretch of every device, cut from a dimension that all have whole. ``index``: the part of each."""
+def cut_out(
+    builder: Builder, value: Any, dim: int, starts: npt.ArrayLike, length: int, index: npt.NDArray[np.int64]
+) -> Any:
+    """The ``length`` rows from the start of each part on, cut from a dimension that all devices have whole,
+    and zeros beyond it. ``index``: the part of each device."""
     shape = shape_of(value)
-    starts = np.clip(plan.starts, -plan.length, shape[dim])  # farther away there is nothing either
-    before, after = max(0, -starts.min()), max(0, starts.max() + plan.length - shape[dim])
+    begins = np.clip(starts, -length, shape[dim])  # farther away there is nothing either
+    before, after = max(0, -begins.min()), max(0, begins.max() + length - shape[dim])
     low, high = ([int(n) if d == dim else 0 for d in range(len(shape))] for n in (before, after))
-    begin = builder.lookup((starts + before)[index])
-    return builder.rows(builder.pad(value, low, high), dim, begin, plan.length)
+    begin = builder.lookup((begins + before)[index])
+    return builder.rows(builder.pad(value, low, high), dim, begin, length)

@@ -20,9 +20,9 @@ class Collective:
     """A collective of the program that each device runs.
 
     ``number`` counts them in the order of the program. ``kind`` is such as "all-gather", ``axes`` are those
-    that it goes over ("model", "x:(1)2"), ``group`` is how many devices take
-    part in one. ``bytes`` is what a device sends in one execution by the ring model, and ``executions`` how
-    often it runs, loops and calls counted; None where the trip count of a loop is unknown.
+    that it goes over ("model", "x:(1)2"), ``group`` is how many devices take part in one. ``bytes`` is what a
+    device sends in one execution by the ring model, and ``executions`` how often it runs, loops and calls
+    counted; None where the trip count of a loop is unknown.
 
     It serves an ``op`` of the program: a ``slot`` of it ("operand 0", "result"), which holds ``value``, at
     ``where`` in the user's source. ``causes`` are the annotations that the axes come from.

@@ -345,6 +345,11 @@ IMAGES = {
 }
 
 
+def convolved(images: Any, kernel: Any, strides: tuple[int, int] = (1, 1)) -> Any:
+    numbers = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(images, kernel, strides, "SAME", dimension_numbers=numbers)
+
+
 @pytest.mark.parametrize(("kernel", "images", "axes", "strides"), IMAGES.values(), ids=IMAGES)
 def test_gradients_of_kernels_are_added_up_where_images_are_in_parts(
     kernel: tuple[int, ...],
@@ -356,9 +361,7 @@ def test_gradients_of_kernels_are_added_up_where_images_are_in_parts(
 
     def gradient(k: Any, x: Any) -> Any:
         def loss(k: Any) -> Any:
-            numbers = ("NHWC", "HWIO", "NHWC")
-            found = jax.lax.conv_general_dilated(x, k, strides, "SAME", dimension_numbers=numbers)
-            return (jax.nn.relu(found) ** 2).sum()
+            return (jax.nn.relu(convolved(x, k, strides)) ** 2).sum()
 
         return jax.grad(loss)(k)
 
@@ -384,10 +387,6 @@ def test_rows_that_many_ops_need_are_sent_once() -> None:
     """A small U-Net with images in parts of space: convolutions and their gradients need the same rows."""
 
     def gradients(*given: Any) -> Any:
-        def convolved(x: Any, k: Any) -> Any:
-            numbers = ("NHWC", "HWIO", "NHWC")
-            return jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=numbers)
-
         def loss(first: Any, below: Any, last: Any, x: Any) -> Any:
             wide = jax.nn.relu(convolved(x, first))
             window = (1, 2, 2, 1)
