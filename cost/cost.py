@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
-from ..partition.finishing.combining import NUMBER, permute_at_once
+from ..partition.finishing.combining import NUMBER
 from ..program.function import location
 from ..program.mlir.modules import main_function, ops_in, symbols
 from ..program.mlir.places import source_location
@@ -159,9 +159,7 @@ class Cost:
 def cost(program: Partitioned, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
     pricing = Pricing(machine, Reader(program.result.book))
-    apart = {window.sent.op for window in program.windows}
-    module = inlined(numbered(program.module, [sent.op for sent in program.sent], apart))
-    permute_at_once(module)  # once more, for what several calls send
+    module = inlined(numbered(program.module, [sent.op for sent in program.sent]))
     with module.context:
         account = _Account(program, pricing)
         counts = Executions(module)

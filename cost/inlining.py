@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
-from ..partition.finishing.combining import NUMBER, has_effect, permute_at_once
+from ..partition.finishing.combining import NUMBER, has_effect
 from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
 from ..rulebook.book import lowerings
 from .storing import worth_moving
@@ -68,17 +68,13 @@ def _with_inner(op: Any) -> Sequence[Any]:
     return (op, *operations_in(op)) if op.regions else (op,)
 
 
-def numbered(module: ir.Module, collectives: Sequence[Any], apart: Collection[Any]) -> ir.Module:
-    """A copy of a module whose ``collectives`` say by an attribute which ones they are. What is sent twice is
-    sent once there, and permutations of different devices are one, but for those that stay ``apart``."""
-    made, kept = copy_of(module), set[Any]()
+def numbered(module: ir.Module, collectives: Sequence[Any]) -> ir.Module:
+    """A copy of a module whose ``collectives`` say by an attribute which ones they are."""
+    made = copy_of(module)
     numbers = {op: n for n, op in enumerate(collectives)}
     with made.context:
         integers = ir.IntegerType.get_signless(64)
         for op, copy in zip(ops_in(module), ops_in(made), strict=True):
             if (number := numbers.get(op.operation)) is not None:
                 copy.operation.attributes[NUMBER] = ir.IntegerAttr.get(integers, number)
-                if op.operation in apart:
-                    kept.add(copy.operation)
-    permute_at_once(made, kept)
     return made

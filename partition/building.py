@@ -63,7 +63,8 @@ class Scope:
 @dataclass
 class Sent:
     """A collective as it was written: the op, its kind, the pieces of axes it goes over (none for a
-    permutation of parts), the devices of a group, the bytes that a device sends, and what it is for."""
+    permutation of parts), the devices of a group, the bytes that a device sends, and what it is for; of
+    several permutations that are one, the first, and the others ``also``."""
 
     op: ir.Operation
     kind: str
@@ -71,6 +72,7 @@ class Sent:
     group: int
     bytes: int
     purpose: Any
+    also: tuple[Any, ...] = ()
 
     @property
     def permutes(self) -> bool:

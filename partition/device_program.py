@@ -21,7 +21,7 @@ from .calls import put_in_place_of_calls, unshared
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
 from .finishing.collective_matmul import Window, write
-from .finishing.combining import combine, permute_at_once
+from .finishing.combining import combine
 from .finishing.cpus import suit_cpus
 from .finishing.tpus import suit_tpus
 from .improving import Aim, Improving
@@ -58,7 +58,6 @@ class DeviceProgram:
         each other are one op, also those of several calls, and windows are written part by part."""
         made, windows = self._with_windows()
         combine(made, windows)
-        self._permute_at_once(made, windows)
         # Behind that, for what a function sends at once is found best where nothing else is around.
         if self.sent and put_in_place_of_calls(made, windows):
             combine(made, windows)
@@ -71,7 +70,6 @@ class DeviceProgram:
         if platform == "cpu":
             return self._for_cpus
         made, windows = self._with_windows()
-        self._permute_at_once(made, windows)
         if platform == "tpu":
             suit_tpus(made, windows)
         return made
@@ -82,11 +80,6 @@ class DeviceProgram:
         made = copy_of(self.combined)
         suit_cpus(made)
         return made
-
-    def _permute_at_once(self, made: ir.Module, windows: set[Any]) -> None:
-        """Makes one of permutations of different devices, if there are several."""
-        if sum(each.kind == "collective_permute" for each in self.sent) > 1:
-            permute_at_once(made, windows)
 
     def _with_windows(self) -> tuple[ir.Module, set[Any]]:
         """The module with windows written part by part, and the ops of these."""
@@ -170,7 +163,8 @@ def partition(
         made.operation.verify()
         homes = own.homes(best.walk.moved)
         for sent in best.sent:
-            own.name(sent.purpose)
+            for purpose in (sent.purpose, *sent.also):
+                own.name(purpose)
         found = None if best.found is None else own.found(best.found)
     return DeviceProgram(made, best.sent, axes, form, best.walk.boundary, found, homes)
 

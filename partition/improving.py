@@ -16,7 +16,7 @@ from ..errors import ShardlogError
 from ..program.elements import bytes_text
 from ..program.function import location
 from ..program.shardings import Sharding
-from .building import Sent, bytes_of, disjoint, element_of
+from .building import Sent, bytes_of, element_of
 from .choice.homes import NOTHING, Found, Homes
 from .executions import Executions
 from .finishing.rewrites import rewrite
@@ -64,13 +64,9 @@ class Program:
 
     @cached_property
     def sending(self) -> list[tuple[Sent, float]]:
-        """Its collectives, and how often each is run; of permutations that become one, the first."""
-        counts, permuted, found = Executions(self.module), dict[Any, list[list[Any]]](), []
-        for each in self.sent:
-            alike = each.purpose.op, each.op.operands[0].type
-            if not (each.permutes and _joins(permuted.setdefault(alike, []), each.op)):
-                found.append((each, _often(counts, each.op)))
-        return found
+        """Its collectives, and how often each is run."""
+        counts = Executions(self.module)
+        return [(each, _often(counts, each.op)) for each in self.sent]
 
     @property
     def bytes(self) -> float:
@@ -214,16 +210,6 @@ class Improving:
         message = f"no program was found that needs at most {bytes_text(memory)} on a device"
         message = f"{message}; the least that was found is {least}"
         return ShardlogError(message, hint=f"the largest values, on a device: {'; '.join(named)}")
-
-
-def _joins(groups: list[list[Any]], op: Any) -> bool:
-    """Whether a permutation becomes one with a group; else it is a group of its own."""
-    for group in groups:
-        if disjoint(group, op):
-            group.append(op)
-            return True
-    groups.append([op])
-    return False
 
 
 def _often(counts: Executions, op: Any) -> float:

@@ -35,6 +35,8 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
     does = (_DOES if reshard else _OF_PARTS)[made.kind].format(value=made.value or "a value")
     end = ", in the program as it was read" if moved.written else ""
     lines += wrapped("  ", f"it {does} for {made.slot} of {made.op}{at_text(made.where)}{end}")
+    for served in made.also:
+        lines += wrapped("  ", f"at once, other devices send of {served}")
     if moved.before or moved.partial:
         partial = f', partial over "{moved.partial}"' if moved.partial else ""
         lines.append(f"    before: {dims_text(moved.before)}{partial}")

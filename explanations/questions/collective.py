@@ -294,7 +294,8 @@ class Asked:
         purpose, primes = self.program.sent[number].purpose, self._primes(number)
         moved = {p for p in range(len(self.axes.pieces)) if not primes.isdisjoint(self.axes.primes[p])}
         told: set[tuple[int, int, str]] = set()
-        held: list[tuple[int, Layout | None]] = list(self._held(purpose))
+        purposes = purpose, *self.program.sent[number].also
+        held: list[tuple[int, Layout | None]] = [each for one in purposes for each in self._held(one)]
         for op, taken in self._begun(number):
             held += [(tensor, None) for tensor in op.values[:taken] if tensor >= 0]
         for tensor, layout in held:

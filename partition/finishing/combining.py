@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,10 +45,36 @@ def combine(
     _join(module, apart, lambda op: _key(op) if which(op) else id(op), lambda group, op: True, write_as_one)
 
 
-def permute_at_once(module: ir.Module, apart: Collection[Any] = ()) -> None:
-    """Makes one of the permutations of a module in which no device sends twice, and none receives, but for
-    those that stay ``apart``."""
-    _join(module, apart, _permuted, disjoint, partial(_permute, _devices(module)))
+def sent_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
+    """The collectives of a module without those that send what one before them does, which are erased, and
+    with one in place of the permutations in which no device sends twice, and none receives. Only where
+    several ops need rows of others there are such: all else is kept for all that use it."""
+    if sum(each.permutes for each in sent) < 2:
+        return list(sent)
+    devices, left = _devices(module), {each.op: (n, each) for n, each in enumerate(sent)}
+
+    def write(group: list[Any], before: Any) -> None:
+        together = sorted((left.pop(op) for op in group), key=itemgetter(0))
+        pieces = tuple(sorted({piece for _, each in together for piece in each.pieces}))
+        made, (n, first), also = _permute(devices, group, before), together[0], dict[int, Any]()
+        for _, each in together[1:]:
+            also[id(each.purpose)] = each.purpose
+        also.pop(id(first.purpose), None)
+        left[made] = (
+            n,
+            Sent(
+                made,
+                first.kind,
+                pieces,
+                len(pairs_of(made)),
+                first.bytes,
+                first.purpose,
+                tuple(also.values()),
+            ),
+        )
+
+    _join(module, (), _permuted, disjoint, write, gone=left.pop)
+    return [each for _, each in sorted(left.values(), key=itemgetter(0))]
 
 
 def _join(
@@ -57,12 +83,16 @@ def _join(
     key: Callable[[Any], Hashable],
     fits: Callable[[list[Any], Any], bool],
     write: Callable[[list[Any], Any], None],
+    gone: Callable[[Any], object] = lambda op: None,
 ) -> None:
     """Writes collectives with equal keys, of which each fits those before it, as one where neither needs what
-    the other gives."""
+    the other gives. Those that send what one before them does are ``gone`` then."""
     with module.context, ir.Location.unknown():
         for block in _blocks(module):
-            operations, needs = _without(block, _repeated(block, apart))
+            repeated = _repeated(block, apart)
+            for n in repeated:
+                gone(block.operations[n])
+            operations, needs = _without(block, repeated)
             groups = _groups(operations, needs, _sending(operations, needs, apart, key), fits)
             if not groups:
                 continue
@@ -125,21 +155,6 @@ _IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # wa
 # ---- What is sent once ----------------------------------------------------------------------------------
 
 
-def sent_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
-    """The collectives of a module without those that send what one before them does; these are erased. There
-    are such where several ops need rows of others: all else is kept for all that use it."""
-    permuted = [each for each in sent if each.permutes]
-    if len({(each.pieces, each.bytes, _cut_out_of(each)) for each in permuted}) == len(permuted):
-        return list(sent)
-    with module.context:
-        repeated = [(block, _repeated(block, ())) for block in _blocks(module)]
-        gone = {block.operations[n] for block, instead in repeated for n in instead}
-        left = [each for each in sent if each.op not in gone]  # before they are
-        for block, instead in repeated:
-            _without(block, instead)
-    return left
-
-
 def _repeated(block: _Block, apart: Collection[Any]) -> dict[int, int]:
     """The collectives of a block that send what one before them does, and that one, by number. XLA would find
     these, but not in what is put side by side."""
@@ -164,13 +179,6 @@ def _without(block: _Block, instead: Mapping[int, int]) -> tuple[list[Any], list
     for n in instead:
         operations[n].erase()
     return [operations[n] for n in kept], fewer
-
-
-def _cut_out_of(sent: Sent) -> Any:
-    """The value that the rows are cut out of which a device sends, or the rows."""
-    rows = sent.op.operands[0]
-    made = not isinstance(rows.owner, ir.Block) and len(rows.owner.operands)
-    return rows.owner.operands[0] if made else rows
 
 
 def _equal(block: _Block) -> dict[int, int]:
@@ -403,22 +411,23 @@ def write_as_one(group: list[Any], before: Any) -> None:
         at += width
 
 
-def _permute(count: int, group: list[Any], before: Any) -> None:
-    """Writes the permutation in which each of ``count`` devices sends what it sends in one of a group. Who
-    receives nothing has zeros."""
+def _permute(count: int, group: list[Any], before: Any) -> Any:
+    """Writes the permutation in which each of ``count`` devices sends what it sends in one of a group, and
+    returns it. Who receives nothing has zeros."""
     write, first = Writer(before, group[0].location), group[0]
     pairs = [pairs_of(op) for op in group]
     device = "stablehlo.partition_id" if "channel_handle" in first.attributes else "stablehlo.replica_id"
     value = first.operands[0]
     for op, each in zip(group[1:], pairs[1:], strict=True):
         value = write.where(_listed(each[:, 0], count), device, op.operands[0], value)
-    together = dense(np.concatenate(pairs))
+    together = dense(np.unique(np.concatenate(pairs), axis=0))  # in one order, so that equal ones combine
     attributes = {a: together if a == PAIRS else v for a, v in first.attributes.items()}
     made = write.one(first.name, [value], value.type, attributes)
     zeros = write.zeros(value.type)
     for op, each in zip(group, pairs, strict=True):
         received = write.where(_listed(each[:, 1], count), device, made, zeros)
         op.results[0].replace_all_uses_with(received)
+    return made.owner
 
 
 def _listed(devices: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:

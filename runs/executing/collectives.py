@@ -25,7 +25,9 @@ class Collective:
     counted; None where the trip count of a loop is unknown.
 
     It serves an ``op`` of the program: a ``slot`` of it ("operand 0", "result"), which holds ``value``, at
-    ``where`` in the user's source. ``causes`` are the annotations that the axes come from.
+    ``where`` in the user's source; and ``also`` others ("%1 for operand 1 of stablehlo.add at f.mlir:7"),
+    where permutations in which no device sends twice are one. ``causes`` are the annotations that the axes
+    come from.
     """
 
     number: int
@@ -38,6 +40,7 @@ class Collective:
     slot: str
     value: str
     where: str
+    also: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
 
     @property
@@ -65,6 +68,7 @@ def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...
                     op.roles[slot],
                     op.slots[slot],
                     op.where,
+                    tuple(map(names.served, sent.also)),
                 )
             )
     return tuple(found)
@@ -100,6 +104,12 @@ class OpNames:
         if op is None:
             return self._added(purpose), 0
         return op, min(purpose.slot, len(op.roles) - 1)
+
+    def served(self, purpose: Any) -> str:
+        """The value, slot and op that a collective serves."""
+        op, slot = self.of(purpose)
+        place = f" at {op.where}" if op.where else ""
+        return f"{op.slots[slot] or 'a value'} for {op.roles[slot]} of {op.name}{place}"
 
     def _added(self, purpose: Any) -> Op:
         """An op that was written with the shardings, such as a reshard at a call."""

@@ -255,8 +255,9 @@ func.func @main(%x: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 }
 """  # noqa: E501
     program = shardlog.run(neighbours).partition(keep_shardings=True)
-    assert len(program.collectives) == 4
-    assert program.cost().sent == sum(each.bytes for each in program.collectives) / 2
+    row = 64 * 4
+    assert [(c.kind, c.bytes) for c in program.collectives] == [("collective-permute", row)] * 2
+    assert program.cost().sent == 2 * row
 
 
 def test_what_every_turn_of_a_loop_needs_is_computed_and_sent_once() -> None:

@@ -107,7 +107,7 @@ func.func @main(%a: tensor<1x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
     ("text", "expected"),
     [
         (LOOP, {("result 1", "%0#1")}),
-        (ROTATED, {("operand 0", "%arg0"), ("operand 1", "%arg1"), ("operand 2", "%arg0")}),
+        (ROTATED, {("operand 0", "%arg0")}),
         (LARGEST, {("result 0", "%values"), ("result 1", "%indices")}),
     ],
     ids=["a loop", "a concatenation", "a selection"],
@@ -115,6 +115,15 @@ func.func @main(%a: tensor<1x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
 def test_what_is_moved_is_named(text: str, expected: set[tuple[str, str]]) -> None:
     program = shardlog.run(text).partition()
     assert {(each.slot, each.value) for each in program.collectives} == expected
+
+
+def test_what_goes_in_one_permutation_is_named() -> None:
+    program = shardlog.run(ROTATED).partition()
+    place = "of stablehlo.concatenate at <text>:5"
+    middle, last = f"%arg1 for operand 1 {place}", f"%arg0 for operand 2 {place}"
+    assert [each.also for each in program.collectives] == [(middle, last), (last,)]
+    assert f"at once, other devices send of {middle}" in " ".join(str(program.why(0)).split())
+    assert any(str(cause).startswith("%arg1 ") for cause in program.why(0).causes)
 
 
 def test_partial_sums_that_are_handed_on_are_followed_to_where_they_begin() -> None:
