@@ -266,12 +266,15 @@ class Partitioner(Values):
 
     # ---- Blocks -----------------------------------------------------------------------------------------
 
-    def arguments(self, ops: Sequence[int], block: Any, layouts: Sequence[Layout]) -> None:
-        """Makes the arguments of a copy of the block with these ops parts of what that takes."""
+    def arguments(
+        self, ops: Sequence[int], block: Any, layouts: Sequence[Layout], some: Sequence[int] | None = None
+    ) -> None:
+        """Makes the arguments of a copy of the block with these ops parts of what that takes, or ``some`` of
+        them."""
         types = [argument.type for argument in block.arguments]
-        ends = self.kinds.arguments(ops), types, layouts, self.parts(block, layouts)
-        for value, type_, layout, local in zip(*ends, strict=True):
-            self.define(value, type_, layout, local, kept=True)
+        values, locals_ = self.kinds.arguments(ops), self.parts(block, layouts)
+        for n in range(len(types)) if some is None else some:
+            self.define(values[n], types[n], layouts[n], locals_[n], kept=True)
 
     def parts(self, block: Any, layouts: Sequence[Layout]) -> list[Any]:
         """The arguments of a copy of a block, made parts of what that takes."""
@@ -290,14 +293,24 @@ class Partitioner(Values):
         return [self.moved.get(value, layout) for value, layout in zip(values, layouts, strict=True)]
 
     def entering(
-        self, number: int, layouts: Sequence[Layout], to: Sequence[Any] = (), *, chosen: bool = False
+        self,
+        number: int,
+        layouts: Sequence[Layout],
+        to: Sequence[Any] = (),
+        *,
+        chosen: bool = False,
+        slots: Sequence[int] | None = None,
     ) -> list[Any]:
         """The operands of an op in the given layouts, and the results that they become (``to``) if it hands
-        them on, in layouts that are ``chosen`` with those of all values."""
-        op = self.kinds.ops[number]
+        them on, in layouts that are ``chosen`` with those of all values; or those in some ``slots``."""
+        op, operands = self.kinds.ops[number], self.kinds.operands(number)
         return [
-            self.get(value, layout, Purpose(op, i, op.operands[i], to=to[i] if to else None, chosen=chosen))
-            for i, (value, layout) in enumerate(zip(self.kinds.operands(number), layouts, strict=True))
+            self.get(
+                operands[i],
+                layouts[i],
+                Purpose(op, i, op.operands[i], to=to[i] if to else None, chosen=chosen),
+            )
+            for i in (range(len(operands)) if slots is None else slots)
         ]
 
     def received(
@@ -313,20 +326,24 @@ class Partitioner(Values):
         local values, and their layouts. ``beside``: an op of the block in the op in which they are."""
         homes = self.settled(values, homes)
         ends = zip(values, numbers, homes, *given, strict=True)
-        for i, (value, number, home, source, local, layout) in enumerate(ends):
+        for value, number, home, source, local, layout in ends:
             self.define(number, value.type, layout, local, home)
-            slot = len(op.operands) + i if beside is None else i
+            slot = len(op.operands) + value.result_number if beside is None else value.arg_number
             purpose = Purpose(op, slot, source, start=layout, to=value, chosen=True, beside=beside)
             self.get(number, home, purpose)
             if layout != home and value in self.pinned:
                 self.forget(number, layout)
 
     def block(
-        self, ops: Sequence[int], results: Sequence[Layout] | None = None, to: Sequence[Any] = ()
+        self,
+        ops: Sequence[int],
+        results: Sequence[Layout] | None = None,
+        to: Sequence[Any] = (),
+        slots: Sequence[int] | None = None,
     ) -> list[Any]:
         """Writes the ops of a block, and returns the operands of its terminator in the given layouts, or at
         home; they become results of an op, or what its next turn takes (``to``), where a block is a branch
-        or the body of a loop. What is no op of the device program goes from the copy of the block."""
+        or the body of a loop, which takes those in some ``slots``. What is no op of the device program goes from the copy of the block."""
         scope, reader, copies, gone = self.builder.scope, self.chooser.reader, self.copies, list[Any]()
         *computed, last = ops
         for number in computed:
@@ -339,7 +356,7 @@ class Partitioner(Values):
         if results is None:
             returned = [self.get(value, self.tensors[value].home) for value in self.kinds.operands(last)]
         else:
-            returned = self.entering(last, results, to, chosen=bool(to))
+            returned = self.entering(last, results, to, chosen=bool(to), slots=slots)
         for copy in reversed(gone):
             copy.erase()
         scope.move(None)

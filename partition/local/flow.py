@@ -147,27 +147,54 @@ def _pass(walk: Partitioner, number: int, known: Knowledge) -> None:
 
 
 def _loop(walk: Partitioner, number: int, known: Knowledge) -> None:
-    op = walk.kinds.ops[number]
+    """A loop, which carries what it changes, and what it does not unless that is made of no data: it is made
+    where it is used, in its turns too."""
+    op, kinds = walk.kinds.ops[number], walk.kinds
+    test, body = walk.open(number)
     asked, carried = (list(region.blocks[0].arguments) for region in op.regions)
     propagated = walk.reading.homes(op)
     homes = walk.settled(carried, propagated)
-    walk.carried.update(dict.fromkeys(carried, op))
-    values = walk.entering(number, homes, carried, chosen=True)
+    ends = kinds.arguments(test), kinds.arguments(body), kinds.results(number)
+    around = list[int]()  # the slots of what it carries
+    for slot, (value, last) in enumerate(zip(kinds.operands(number), kinds.operands(body[-1]), strict=True)):
+        if last != ends[1][slot] or not walk.tensors[value].made:
+            around.append(slot)
+            continue
+        for values in ends:
+            make, shape = partial(walk.get, value), walk.tensors[value].shape
+            walk.define_made(values[slot], shape, propagated[slot], make)
+    walk.carried.update((carried[slot], op) for slot in around)
+    values = walk.entering(number, homes, carried, chosen=True, slots=around)
     types = [value.type for value in values]
     walk.builder.loc = op.location
     made = walk.builder.op(op.name, values, types, _plain(op), regions=len(op.regions))
-    test, body = walk.open(number)
+    some = [homes[slot] for slot in around]
+
+    def receive(
+        values: Sequence[Any], numbers: Sequence[int], given: Sequence[Any], beside: Any = None
+    ) -> None:
+        """Takes what the loop hands on, to its turns and to what is behind it, from where it carries it."""
+        sources = [carried[slot] for slot in around]
+        here, there = ([each[slot] for slot in around] for each in (values, numbers))
+        walk.received(op, here, there, (sources, given, some), [propagated[slot] for slot in around], beside)
+
     with _region(walk, number, 0, made) as block:
         walk.builder.scope.move(walk.copies[test[0]])
-        given = carried, walk.parts(block, homes), homes
-        each_turn = walk.kinds.ops[test[-1]]
-        walk.received(op, asked, walk.kinds.arguments(test), given, propagated, each_turn)
+        parts = walk.parts(block, homes)
+        receive(asked, ends[0], [parts[slot] for slot in around], kinds.ops[test[-1]])
         _return(walk, walk.block(test, [replicated(0)]))
+        _erase_arguments(block, around)
     with _region(walk, number, 1, made) as block:
-        walk.arguments(body, block, homes)
-        _return(walk, walk.block(body, homes, carried))
-    given = carried, list(made.results), homes
-    walk.received(op, list(op.results), walk.kinds.results(number), given, propagated)
+        walk.arguments(body, block, homes, around)
+        _return(walk, walk.block(body, homes, carried, around))
+        _erase_arguments(block, around)
+    receive(list(op.results), ends[2], list(made.results))
+
+
+def _erase_arguments(block: Any, kept: Sequence[int]) -> None:
+    """Erases the arguments of a block that are not kept, which nothing uses."""
+    for number in sorted({*range(len(block.arguments))}.difference(kept), reverse=True):
+        block.erase_argument(number)
 
 
 def _branches(walk: Partitioner, number: int, known: Knowledge) -> None:

@@ -40,8 +40,8 @@ class Collective:
     slot: str
     value: str
     where: str
-    also: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -68,7 +68,7 @@ def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...
                     op.roles[slot],
                     op.slots[slot],
                     op.where,
-                    tuple(map(names.served, sent.also)),
+                    also=tuple(map(names.served, sent.also)),
                 )
             )
     return tuple(found)

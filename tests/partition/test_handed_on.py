@@ -157,6 +157,47 @@ def test_what_a_condition_needs_is_no_copy_that_the_body_makes() -> None:
     np.testing.assert_allclose(got, jax.jit(turns)(x, w), atol=1e-5)
 
 
+def test_what_a_loop_does_not_change_is_made_in_its_turns_where_it_is_made_of_no_data() -> None:
+    """Its turns are counted by a bound that the loop carries, and elements below the floor are raised to it."""
+    module = """\
+sdy.mesh @mesh = <["x"=4]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #rows})
+    -> (tensor<8x8xf32> {sdy.sharding = #rows}, tensor<8x8xf32> {sdy.sharding = #rows}) {
+  %start = stablehlo.constant dense<0> : tensor<i32>
+  %end = stablehlo.constant dense<5> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %scalar = stablehlo.constant dense<0.5> : tensor<f32>
+  %floor = stablehlo.broadcast_in_dim %scalar, dims = [] : (tensor<f32>) -> tensor<8x8xf32>
+  %0:4 = stablehlo.while(%i = %start, %bound = %end, %least = %floor, %a = %x)
+      : tensor<i32>, tensor<i32>, tensor<8x8xf32>, tensor<8x8xf32>
+    cond {
+      %c = stablehlo.compare LT, %i, %bound : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %h = stablehlo.multiply %a, %least : tensor<8x8xf32>
+      %m = stablehlo.maximum %h, %least : tensor<8x8xf32>
+      stablehlo.return %j, %bound, %least, %m : tensor<i32>, tensor<i32>, tensor<8x8xf32>, tensor<8x8xf32>
+    }
+  %1 = stablehlo.add %0#2, %0#3 : tensor<8x8xf32>
+  return %1, %0#2 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+"""
+    for keep in (False, True):
+        program = shardlog.run(module).partition(keep_shardings=keep)
+        assert not program.collectives
+        assert re.search(r"while\([^)]*\) : tensor<i32>, tensor<2x8xf32>\n", program.text())
+        multiplied = [i for i in program.cost().items if i.op == "stablehlo.multiply"]
+        assert [item.times for item in multiplied] == [5]
+        x = np.random.default_rng(0).uniform(0, 40, (8, 8)).astype(np.float32)
+        got, least = program.compile()(x)
+        for _ in range(5):
+            x = np.maximum(x * 0.5, 0.5)
+        np.testing.assert_array_equal(got, x + 0.5)
+        np.testing.assert_array_equal(least, np.full((8, 8), 0.5))
+
+
 def test_ops_in_composites_count() -> None:
     """The sum is made in parts, and what the composite needs of others is little."""
 
