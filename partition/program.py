@@ -343,7 +343,8 @@ class Partitioner(Values):
     ) -> list[Any]:
         """Writes the ops of a block, and returns the operands of its terminator in the given layouts, or at
         home; they become results of an op, or what its next turn takes (``to``), where a block is a branch
-        or the body of a loop, which takes those in some ``slots``. What is no op of the device program goes from the copy of the block."""
+        or the body of a loop, which takes those in some ``slots``. What is no op of the device program goes
+        from the copy of the block."""
         scope, reader, copies, gone = self.builder.scope, self.chooser.reader, self.copies, list[Any]()
         *computed, last = ops
         for number in computed:

@@ -158,7 +158,7 @@ def test_what_a_condition_needs_is_no_copy_that_the_body_makes() -> None:
 
 
 def test_what_a_loop_does_not_change_is_made_in_its_turns_where_it_is_made_of_no_data() -> None:
-    """Its turns are counted by a bound that the loop carries, and elements below the floor are raised to it."""
+    """Its turns are counted by a bound that it carries, and elements below a floor are raised to that."""
     module = """\
 sdy.mesh @mesh = <["x"=4]>
 #rows = #sdy.sharding<@mesh, [{"x"}, {}]>
