@@ -160,9 +160,9 @@ def _loop(walk: Partitioner, number: int, known: Knowledge) -> None:
         if last != ends[1][slot] or not walk.tensors[value].made:
             around.append(slot)
             continue
-        for values in ends:
+        for numbers in ends:
             make, shape = partial(walk.get, value), walk.tensors[value].shape
-            walk.define_made(values[slot], shape, propagated[slot], make)
+            walk.define_made(numbers[slot], shape, propagated[slot], make)
     walk.carried.update((carried[slot], op) for slot in around)
     values = walk.entering(number, homes, carried, chosen=True, slots=around)
     types = [value.type for value in values]
