@@ -18,6 +18,8 @@ from .layouts import Layouts
 from .machine import Link, Machine
 from .storing import Storing
 
+_TOLD = ("slot", "dim", "element", "attribute_number", "attribute_item")  # of what an op is told
+
 
 @dataclass(frozen=True)
 class Price:
@@ -74,7 +76,8 @@ class Pricing:
                 "peak": [(self.machine.peak(known.element),)],
                 "multiplied": [] if multiplied is None else [(multiplied / count,)],
             }
-            self._known[key] = self._solved(facts, touched)
+            told = {name: known.signature.get(name, ()) for name in _TOLD}
+            self._known[key] = self._solved({**facts, **told}, touched)
         return self._known[key]
 
     def of_collective(self, made: Collective, op: Any) -> Price:

@@ -182,6 +182,61 @@ func.func @main(%x: tensor<8x16x16x4xf32>, %k: tensor<3x3x4x8xf32>) -> tensor<8x
     assert shardlog.run(convolution).partition().cost("v5e").flops == 2 * (8 * 16 * 16 * 8) * (3 * 3 * 4)
 
 
+OPERATIONS = {
+    "complex product": (
+        "(%x: tensor<8x16xcomplex<f32>>, %y: tensor<16x4xcomplex<f32>>) -> tensor<8x4xcomplex<f32>>",
+        "stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] "
+        ": (tensor<8x16xcomplex<f32>>, tensor<16x4xcomplex<f32>>) -> tensor<8x4xcomplex<f32>>",
+        8 * (8 * 16 * 4),
+    ),
+    "complex elements": (
+        "(%x: tensor<8x16xcomplex<f32>>) -> tensor<8x16xcomplex<f32>>",
+        "stablehlo.multiply %x, %x : tensor<8x16xcomplex<f32>>",
+        6 * (8 * 16),
+    ),
+    "complex sums": (
+        "(%x: tensor<8x16xcomplex<f32>>) -> tensor<8x16xcomplex<f32>>",
+        "stablehlo.add %x, %x : tensor<8x16xcomplex<f32>>",
+        2 * (8 * 16),
+    ),
+    "Fourier transform": (
+        "(%x: tensor<2x8x60xcomplex<f32>>) -> tensor<2x8x60xcomplex<f32>>",
+        "stablehlo.fft %x, type = FFT, length = [8, 60] "
+        ": (tensor<2x8x60xcomplex<f32>>) -> tensor<2x8x60xcomplex<f32>>",
+        8 * (2 * 8 * 60) * 3 * 5,
+    ),
+    "triangular system": (
+        "(%x: tensor<3x16x16xf32>, %y: tensor<3x16x4xf32>) -> tensor<3x16x4xf32>",
+        '"stablehlo.triangular_solve"(%x, %y) {left_side = true, lower = true, unit_diagonal = false, '
+        "transpose_a = #stablehlo<transpose NO_TRANSPOSE>} "
+        ": (tensor<3x16x16xf32>, tensor<3x16x4xf32>) -> tensor<3x16x4xf32>",
+        2 * 16 * (3 * 16 * 4),
+    ),
+    "Cholesky's decomposition": (
+        "(%x: tensor<3x16x16xf32>) -> tensor<3x16x16xf32>",
+        "stablehlo.cholesky %x, lower = true : tensor<3x16x16xf32>",
+        16 * (3 * 16 * 16) / 3,
+    ),
+    "sort": (
+        "(%x: tensor<8x100xf32>) -> tensor<8x100xf32>",
+        """"stablehlo.sort"(%x) ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %1 = stablehlo.compare LT, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+  }) {dimension = 1 : i64, is_stable = true} : (tensor<8x100xf32>) -> tensor<8x100xf32>""",
+        (8 * 100) * 7,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_operations_of_ops(name: str) -> None:
+    ends, op, expected = OPERATIONS[name]
+    result = ends.split("-> ")[1]
+    module = f"func.func @main{ends} {{\n  %0 = {op}\n  return %0 : {result}\n}}"
+    assert shardlog.run(module).partition().cost("v5e").flops == expected
+
+
 def test_donated_arguments_have_the_results() -> None:
     plain = """\
 func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {
