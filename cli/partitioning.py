@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..partition.choice.homes import Found
     from ..runs.executing.collectives import Collective
+    from ..runs.executing.execution import Comparison
     from ..runs.executing.partitioned import Partitioned
     from ..runs.result import Result
 
@@ -196,8 +197,19 @@ def _execute(options: argparse.Namespace) -> int:
         show(f"on {on}, {sent}, {moved:,} bytes sent by each")
         for comparison in found:
             show(f"  {comparison}")
-        show(f"{wrong} of {len(found)} results wrong" if wrong else "as on one device")
+        show(_verdict(found))
     return int(wrong > 0)
+
+
+def _verdict(found: Sequence[Comparison]) -> str:
+    """What all comparisons say together: equal is said only where nothing else is possible."""
+    wrong = sum(not comparison.right for comparison in found)
+    open_ = sum(not comparison.judged for comparison in found)
+    unjudged = f"{open_} of {len(found)} results cannot be judged"
+    if wrong:
+        said = f"{wrong} of {len(found)} results wrong"
+        return f"{said}, {unjudged}" if open_ else said
+    return f"none is known to be wrong, {unjudged}" if open_ else "as on one device"
 
 
 def found_text(found: Found) -> str:

@@ -252,7 +252,15 @@ _DOCUMENTS = {
     ),
     "exec": _object(
         devices=_NUMBER,
-        results=_array(_object(name=_TEXT, type=_TEXT, off=_or_null(_SIZE), allowed=_SIZE, right=_FLAG)),
+        results=_array(
+            _object(
+                name=_TEXT,
+                type=_TEXT,
+                off=_or_null(_SIZE),
+                allowed=_SIZE,
+                right=_or_null(_FLAG),  # where it cannot be judged
+            )
+        ),
     ),
     "query": _array({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
     # The second with --collective, the third with --no-keep-shardings.

@@ -19,6 +19,7 @@ from ...importers.sources.compiling import load, refused
 from ...program.elements import dtype_of
 from ...program.mlir.modules import main_function, symbols
 from ...program.mlir.places import argument_path, result_path
+from ..table import plural
 from .rounding import Roundings, eps_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Arrays = list[Any]
 _NOISE = 4.0  # times what a result changes by where inputs change by the last bit
+_TELLING = 0.1  # of the largest element: where more may be off for no reason, values that are wrong pass
 _FLAG = "xla_force_host_platform_device_count"
 _NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
 
@@ -37,37 +39,52 @@ class Comparison:
 
     ``off`` is the largest difference between two elements, and ``allowed`` the difference that sums in
     another order explain, both relative to the largest element; integers must be equal. ``off`` is infinite
-    where only one of the two has an infinity or a NaN.
+    where only one of the two is finite, or they have infinities of opposite signs. ``unlike`` counts the
+    elements where one has a NaN and the other an infinity: compilers may pass over NaNs in maxima, as XLA
+    does on CPUs, so neither is known to be wrong.
     """
 
     name: str
     type: str
     off: float
     allowed: float
+    unlike: int = 0
 
     @property
     def right(self) -> bool:
         """Whether the result is within what is allowed."""
         return self.off <= self.allowed
 
+    @property
+    def judged(self) -> bool:
+        """Whether it is known to be right or wrong: not if values that are wrong would be allowed, too."""
+        telling = self.off == 0 or self.allowed < _TELLING
+        return not self.right or (telling and not self.unlike)
+
     def as_json(self) -> dict[str, Any]:
-        """The comparison as JSON, which has no infinities."""
+        """The comparison as JSON, which has no infinities; null where it cannot be judged."""
         off = None if isinf(self.off) else self.off
         return {
             "name": self.name,
             "type": self.type,
             "off": off,
             "allowed": self.allowed,
-            "right": self.right,
+            "right": self.right if self.judged else None,
         }
 
     def __str__(self) -> str:
+        named = f"{self.name} : {self.type}"
+        if self.right and self.unlike:
+            where = f"in {plural(self.unlike, 'element')} one has a NaN and the other an infinity"
+            return f"{named} cannot be judged: {where}"
         if self.off == 0:
-            return f"{self.name} : {self.type} is equal"
-        verdict = "as reordered sums explain" if self.right else "WRONG: reordered sums explain"
+            return f"{named} is equal"
         limit = f"up to {self.allowed:.1e}" if self.allowed else "nothing"
-        of = "of the largest element"
-        return f"{self.name} : {self.type} is off by {self.off:.1e} {of}, {verdict} ({limit})"
+        off = f"is off by {self.off:.1e} of the largest element"
+        if not self.judged:
+            return f"{named} cannot be judged: it {off}, and reordered sums explain {limit}"
+        verdict = "as reordered sums explain" if self.right else "WRONG: reordered sums explain"
+        return f"{named} {off}, {verdict} ({limit})"
 
 
 @dataclass(frozen=True)
@@ -179,6 +196,7 @@ def write_outputs(file: Path, values: Sequence[Value], arrays: Arrays) -> None:
         np.savez(stream, **named)
 
 
+        kind = devices[0].platform
 # ---- Running -------------------------------------------------------------------------------------------
 
 
@@ -196,7 +214,6 @@ def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
             jax.config.update("jax_num_cpu_devices", wanted or count)  # type: ignore[no-untyped-call]
     devices = jax.devices()
     if len(devices) < count:
-        kind = devices[0].platform
         hint = "JAX_PLATFORMS=cpu makes as many as are needed" if kind != "cpu" else f"XLA_FLAGS has {_FLAG}"
         raise ShardlogError(f"{len(devices)} {kind} devices for a mesh of {count}", where=where, hint=hint)
     return devices[:count]
@@ -234,7 +251,8 @@ def compare(
             nudge = _difference(other, theirs)
             limit = rounding * min(max(1.0, nudge / eps), eps**-0.5)
             limit = max(limit, _NOISE * nudge) if isfinite(nudge) else limit
-        found.append(Comparison(value.name, value.type, _difference(mine, theirs), limit))
+        off, unlike = _difference(mine, theirs), _unlike(mine, theirs)
+        found.append(Comparison(value.name, value.type, off, limit, unlike))
     return tuple(found)
 
 
@@ -285,23 +303,34 @@ def _nudged(values: Sequence[Value], inputs: Arrays) -> Arrays:
     for value, array in zip(values, inputs, strict=True):
         eps = eps_of(value.element)
         if eps:
-            wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-            array = (wide * (1 + eps * rng.choice([-1, 1], array.shape))).astype(array.dtype)
+            array = (_wide(array) * (1 + eps * rng.choice([-1, 1], array.shape))).astype(array.dtype)
         found.append(array)
     return found
 
 
 def _difference(one: Any, other: Any) -> float:
-    """The largest difference of two elements, as a part of the largest one; infinite where only one has an
-    infinity or no number. Of integers it is 0 only where they are equal."""
-    if np.array_equal(one, other, equal_nan=one.dtype.kind not in "biu"):
+    """The largest difference of two elements, as a part of the largest one; infinite where only one is
+    finite, and for infinities that are not the same. Of integers it is 0 only where they are equal."""
+    exact = one.dtype.kind in "biu"
+    if np.array_equal(one, other, equal_nan=not exact):
         return 0.0
-    kind = np.complex128 if other.dtype.kind == "c" else np.float64
-    mine, theirs = one.astype(kind), other.astype(kind)
-    finite = np.isfinite(theirs)
-    same = np.array_equal(np.isfinite(mine), finite)
-    if not same or not np.array_equal(mine[~finite], theirs[~finite], equal_nan=True):
+    mine, theirs = _wide(one), _wide(other)
+    finite, infinite = np.isfinite(theirs), ~(np.isfinite(theirs) | np.isnan(mine) | np.isnan(theirs))
+    if not np.array_equal(np.isfinite(mine), finite) or (mine[infinite] != theirs[infinite]).any():
         return float("inf")
     gap = float(np.max(np.abs(mine[finite] - theirs[finite]), initial=0.0))
     scale = float(np.max(np.abs(theirs[finite]), initial=0.0))
-    return (gap or 1.0) / (scale or 1.0)  # of large integers the gap may be lost
+    lost = 1.0 if exact else 0.0  # of large integers the gap may be
+    return (gap or lost) / (scale or 1.0)
+
+
+def _unlike(one: Any, other: Any) -> int:
+    """The elements that are no number on one side only, of those that are finite on neither."""
+    mine, theirs = _wide(one), _wide(other)
+    neither = ~(np.isfinite(mine) | np.isfinite(theirs))
+    return int(np.sum(neither & (np.isnan(mine) != np.isnan(theirs))))
+
+
+def _wide(array: Any) -> Any:
+    """An array in the widest type of NumPy's that has its values."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

@@ -119,6 +119,79 @@ def test_exec_finds_what_is_wrong(
     assert [result["right"] for result in found["results"]] == [False, False]
 
 
+CANCELLED = """\
+sdy.mesh @mesh = <["data"=2]>
+#columns = #sdy.sharding<@mesh, [{}, {"data"}]>
+func.func @main(%x: tensor<64x128xf32> {sdy.sharding = #columns}) -> (tensor<64xf32>, tensor<64xf32>) {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.constant dense<1.0> : tensor<64xf32>
+  %2 = stablehlo.multiply %x, %x : tensor<64x128xf32>
+  %3 = stablehlo.reduce(%2 init: %0) applies stablehlo.add across dimensions = [1]
+      : (tensor<64x128xf32>, tensor<f32>) -> tensor<64xf32>
+  %4 = stablehlo.broadcast_in_dim %3, dims = [0] : (tensor<64xf32>) -> tensor<64x128xf32>
+  %5 = stablehlo.divide %2, %4 : tensor<64x128xf32>
+  %6 = stablehlo.reduce(%5 init: %0) applies stablehlo.add across dimensions = [1]
+      : (tensor<64x128xf32>, tensor<f32>) -> tensor<64xf32>
+  %7 = stablehlo.subtract %6, %1 : tensor<64xf32>
+  return %3, %7 : tensor<64xf32>, tensor<64xf32>
+}
+"""
+
+
+def test_what_sums_in_another_order_explain_whatever_it_is_cannot_be_judged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is nothing but rounding may be twice as large: that it is right is not known."""
+    run = execution.run_partitioned
+
+    def doubled(*arguments: Any) -> Any:
+        one, other = run(*arguments)
+        return [one, 2 * other]
+
+    Path("m.mlir").write_text(CANCELLED)
+    monkeypatch.setattr(execution, "run_partitioned", doubled)
+    text = printed(capsys, "exec", "m.mlir")
+    assert "  result#1 : tensor<64xf32> cannot be judged: it is off by " in text
+    assert text.endswith("none is known to be wrong, 1 of 2 results cannot be judged\n")
+    found = json.loads(printed(capsys, "exec", "m.mlir", "--json"))
+    assert [result["right"] for result in found["results"]] == [True, None]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (np.nan, -np.inf, "none is known to be wrong, 1 of 2 results cannot be judged"),
+        (-np.inf, np.nan, "none is known to be wrong, 1 of 2 results cannot be judged"),
+        (np.inf, -np.inf, "1 of 2 results wrong"),
+        (1.0, np.nan, "1 of 2 results wrong"),
+        (1.0, np.inf, "1 of 2 results wrong"),
+        (np.nan, np.nan, "as on one device"),
+        (-np.inf, -np.inf, "as on one device"),
+    ],
+)
+def test_kinds_of_what_is_not_finite(
+    one: float,
+    other: float,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """XLA for CPUs passes over NaNs in maxima of long rows, and not in those of short ones: where one device
+    has a NaN and the others an infinity, either may be right."""
+    given = np.ones((8, 16), np.float32), np.ones((16, 64), np.float32), np.ones((64, 16), np.float32)
+
+    def results(value: float) -> list[Any]:
+        found = np.ones((8, 16), np.float32)
+        found[3, 4] = value
+        return [found, np.arange(8, dtype=np.int32)]
+
+    monkeypatch.setattr(execution, "run_partitioned", lambda *_: results(one))
+    monkeypatch.setattr(execution, "_reference", lambda *_: lambda _: results(other))
+    np.savez("in.npz", *given)
+    text = printed(capsys, "exec", "m.mlir", "--inputs", "in.npz", status=int("wrong" in said[:20]))
+    assert text.splitlines()[-1] == said
+
+
 def test_exec_makes_the_devices_it_needs() -> None:
     """In a process of its own: here JAX has started with eight."""
     Path("m.mlir").write_text(MLP.replace('"data"=2', '"data"=3'))
