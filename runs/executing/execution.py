@@ -30,6 +30,7 @@ Arrays = list[Any]
 _NOISE = 4.0  # times what a result changes by where inputs change by the last bit
 _TELLING = 0.1  # of the largest element: where more may be off for no reason, values that are wrong pass
 _FLAG = "xla_force_host_platform_device_count"
+_MOST_CPUS = 256  # devices: with more, threads wait for each other so long that XLA ends the process
 _NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
 
 
@@ -196,13 +197,12 @@ def write_outputs(file: Path, values: Sequence[Value], arrays: Arrays) -> None:
         np.savez(stream, **named)
 
 
-        kind = devices[0].platform
 # ---- Running -------------------------------------------------------------------------------------------
 
 
 def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
     """The devices to run on. Where JAX has not started yet, it is given ``wanted`` CPU devices, or as many
-    as are needed. Raises ShardlogError where there are too few."""
+    as are needed. Raises ShardlogError where there are too few, and for more CPU devices than can run."""
     if wanted is not None and wanted < count:
         hint = f"the mesh of the program has {count}"
         raise ShardlogError(f"{wanted} devices for a mesh of {count}", where=where, hint=hint)
@@ -211,7 +211,12 @@ def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
 
     if _FLAG not in os.environ.get("XLA_FLAGS", ""):
         with suppress(RuntimeError):  # it has started
-            jax.config.update("jax_num_cpu_devices", wanted or count)  # type: ignore[no-untyped-call]
+            jax.config.update("jax_num_cpu_devices", min(wanted or count, _MOST_CPUS))  # type: ignore[no-untyped-call]
+    kind = devices[0].platform
+    if kind == "cpu" and count > _MOST_CPUS:
+        message = f"a mesh of {count:,} devices, and at most {_MOST_CPUS} CPU devices can run"
+        hint = "give it a smaller mesh, as with --mesh data=2,model=4"
+        raise ShardlogError(message, where=where, hint=hint)
     devices = jax.devices()
     if len(devices) < count:
         hint = "JAX_PLATFORMS=cpu makes as many as are needed" if kind != "cpu" else f"XLA_FLAGS has {_FLAG}"

@@ -204,6 +204,19 @@ def test_exec_makes_the_devices_it_needs() -> None:
     assert done.stdout.startswith("on 12 cpu devices")
 
 
+def test_exec_refuses_more_cpu_devices_than_can_be_run_on() -> None:
+    """XLA would wait for threads, and end the process with pages of what they wait for."""
+    Path("m.mlir").write_text(MLP.replace('"data"=2', '"data"=100'))
+    command = [sys.executable, "-m", "shardlog", "exec", "m.mlir"]
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment | {"JAX_PLATFORMS": "cpu"}, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("m.mlir: error: a mesh of 400 devices, and at most 256 CPU devices can run")
+    assert "hint: give it a smaller mesh, as with --mesh data=2,model=4" in done.stderr
+
+
 CHOLESKY = """\
 sdy.mesh @mesh = <["data"=2]>
 func.func @main(%x: tensor<2x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) -> tensor<i32> {
