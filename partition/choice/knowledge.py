@@ -124,6 +124,7 @@ class Knowledge:
             "picks": [(factor,) for factor in sorted(self.picks)],
             "taken": [(axis,) for axis in sorted(self.taken)],
             "picks_of": sorted((factor, least) for factor, least in self.picks.items() if least),
+            "product": [()] if self.multiplies else [],
         }
 
     @cached_property

@@ -404,3 +404,23 @@ def test_no_more_is_sent_than_by_the_shardings_of_propagation() -> None:
     result = shardlog.run(jax.jit(heat, out_shardings=ends).lower(argument))
     kept, least = (result.partition(keep_shardings=keep) for keep in (True, False))
     assert 0 < sends(least) <= sends(kept)
+
+
+def test_what_a_product_takes_can_lie_in_a_third_way() -> None:
+    """Newton-Schulz steps of a wide matrix: its rows are in parts, and each product would need all of
+    them. Of columns in parts sums are made where they lie."""
+
+    def step(x: jax.Array) -> jax.Array:
+        for _ in range(2):
+            a = x @ x.T
+            x = 1.5 * x - 0.5 * a @ x
+        return x
+
+    along = NamedSharding(jax.make_mesh((4,), ("x",)), PartitionSpec("x"))  # type: ignore[no-untyped-call]
+    x = (np.random.default_rng(0).standard_normal((16, 256)) / 32).astype(np.float32)
+    lowered = jax.jit(step, in_shardings=along, out_shardings=along).lower(x)
+    program = shardlog.run(lowered).partition()
+    there_and_back, sums = 2 * 4 * 256 * 4 * 3 // 4, 2 * 16 * 16 * 4 * 2 * 3 // 4
+    assert sum(c.total for c in program.collectives) == there_and_back + sums
+    (got,) = jax.tree.leaves(program.compile()(x))
+    np.testing.assert_allclose(got, step(x), rtol=1e-4, atol=1e-5)
