@@ -212,12 +212,12 @@ def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
     if _FLAG not in os.environ.get("XLA_FLAGS", ""):
         with suppress(RuntimeError):  # it has started
             jax.config.update("jax_num_cpu_devices", min(wanted or count, _MOST_CPUS))  # type: ignore[no-untyped-call]
+    devices = jax.devices()
     kind = devices[0].platform
     if kind == "cpu" and count > _MOST_CPUS:
         message = f"a mesh of {count:,} devices, and at most {_MOST_CPUS} CPU devices can run"
         hint = "give it a smaller mesh, as with --mesh data=2,model=4"
         raise ShardlogError(message, where=where, hint=hint)
-    devices = jax.devices()
     if len(devices) < count:
         hint = "JAX_PLATFORMS=cpu makes as many as are needed" if kind != "cpu" else f"XLA_FLAGS has {_FLAG}"
         raise ShardlogError(f"{len(devices)} {kind} devices for a mesh of {count}", where=where, hint=hint)
