@@ -222,9 +222,24 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
                 given = plural(len(sharding.dimensions), "dimension")
                 message = f"{given} for {named.name} : {named.type}"
                 raise ShardlogError(message, where=where, hint="one {...} for each dimension")
+            _check_plain(sharding, where)
             _check_manual(named, sharding, where)
             found.append((value, (named, sharding)))
     return found
+
+
+def _check_plain(sharding: Sharding, where: str) -> None:
+    """Refuses what a sharding may say beside the axes of its dimensions: a pin has the value lie so, and says
+    nothing of other axes."""
+    extra = {
+        "replicated axes": sharding.replicated,
+        "unreduced axes": sharding.unreduced,
+        "priorities": [dim for dim in sharding.dimensions if dim.priority is not None],
+    }
+    for what, given in extra.items():
+        if given:
+            hint = """expected the axes of each dimension alone, as in [{"data"}, {}]"""
+            raise ShardlogError(f"a pin has no {what}", where=where, hint=hint)
 
 
 def _check_manual(named: Value, sharding: Sharding, where: str) -> None:

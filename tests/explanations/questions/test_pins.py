@@ -88,6 +88,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ('%0=[{"x"}, {"x"}]', 'duplicate axis ref: "x"'),
         ('%0=[{"x":(1)3}, {}]', "sub-axis"),
         ("=[{}, {}]", "not a value and a sharding"),
+        ('%0=[{}, {}], unreduced={"x"}', "a pin has no unreduced axes"),
+        ('%0=[{}, {}], replicated={"x"}', "a pin has no replicated axes"),
+        ('%0=[{"x"}p1, {}]', "a pin has no priorities"),
     ],
 )
 def test_pins_that_are_none(text: str, said: str) -> None:
