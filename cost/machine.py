@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,10 +39,15 @@ class Network:
 @dataclass(frozen=True)
 class Torus:
     """Devices in rows along several dimensions, numbered row by row; a row of ``closes`` devices or a
-    multiple of that is a ring. None is a torus in which every group of devices is a ring."""
+    multiple of that is a ring. None is a torus in which every group of devices is a ring. There are at most
+    so many ``dimensions``, of at most ``longest`` devices each, 0 for any; rows are of one device or of a
+    ``multiple`` of so many."""
 
     dims: tuple[int, ...]
     closes: int
+    dimensions: int = 0
+    longest: int = 0
+    multiple: int = 1
 
     def rows(self, group: Sequence[int]) -> list[tuple[int, bool]]:
         """The dimensions along which a group of devices lies: the size of each, and whether it is a ring."""
@@ -186,6 +190,13 @@ _FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses")
 _KEYS = (*_FIGURES, "peaks", "links", "network", "torus", "allocation")
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first", "lanes", "sublanes")
 _OF_LINKS = ("bandwidth", "latency", "ring")
+_LIMITS = (("dimensions", 0), ("longest", 0), ("multiple", 1))  # of a torus, and what is no limit
+_OF_TORUS = ("shape", "closes", *(key for key, _ in _LIMITS))
+_PLATFORMS = ("cpu",)  # that the rules know
+# The types of elements that StableHLO has, and names for all floats of so many bits.
+_FLOATS = ["f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4", "f8E4M3", "f8E4M3FN", "f8E4M3FNUZ", "f8E4M3B11FNUZ"]
+_FLOATS += ["f8E5M2", "f8E5M2FNUZ", "f8E8M0FNU", "bf16", "f16", "tf32", "f32", "f64", "f4", "f6", "f8"]
+_ELEMENTS = {*_FLOATS, "i1", *(f"{kind}{bits}" for kind in ("i", "ui") for bits in (2, 4, 8, 16, 32, 64))}
 _LEAST, _MOST = 1e-30, 1e30  # of numbers, so that what is computed of them is finite
 
 
@@ -279,16 +290,18 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
         network = Network(table.count("within"), _link(table))
     if "torus" in given.entries:
         table = given.table("torus", "with shape and closes")
-        table.check(("shape", "closes"))
+        table.check(_OF_TORUS)
         shape = table.entries.get("shape", [])
         if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
             raise table.wrong("shape", "the devices along each dimension, as in [4, 4, 8]")
-        torus = Torus(tuple(shape), table.count("closes"))
+        limits = (table.count(key) if key in table.entries else none for key, none in _LIMITS)
+        torus = Torus(tuple(shape), table.count("closes"), *limits)
+        _check_torus(torus, network, str(given.path))
     peaks = _Table({}, "peaks", given.path)
     if "peaks" in given.entries:
         peaks = given.table("peaks", "with operations per second by type")
     for element in peaks.entries:
-        if not re.fullmatch(r"(f|bf|i|ui)\d+\w*", element):
+        if element not in _ELEMENTS:
             hint = "expected as in MLIR: f32, bf16, i8, or f8 for all of eight bits"
             raise ShardlogError(f"there is no type {element}", where=str(given.path), hint=hint)
     return Machine(
@@ -312,6 +325,8 @@ def _allocation(given: _Table) -> Allocation:
         return Allocation()
     table = given.table("allocation", f"with {', '.join(_OF_ALLOCATION)}")
     table.check(_OF_ALLOCATION)
+    if table.entries.get("platform", "") not in ("", *_PLATFORMS):
+        raise table.wrong("platform", f"{' or '.join(map(repr, _PLATFORMS))}, or no platform")
     return Allocation(
         table.text("platform", ""),
         table.count("alignment", "bytes"),
@@ -337,7 +352,27 @@ def _torus(found: Machine, name: str, shape: str) -> Torus:
     if not dims:
         said = f"there is no shape {shape}" if shape else "there is no shape behind the colon"
         raise ShardlogError(said, where=where, hint="expected as in 4x4x8")
-    return Torus(dims, found.torus.closes)
+    torus = replace(found.torus, dims=dims)
+    _check_torus(torus, found.network, where)
+    return torus
+
+
+def _check_torus(torus: Torus, network: Network | None, where: str) -> None:
+    """Refuses a shape in which devices cannot lie: of more dimensions, longer, or larger than what the links
+    join; dimensions of one device are none."""
+    shape, said = "x".join(map(str, torus.dims)), ""
+    dims, hint = [size for size in torus.dims if size > 1], ""
+    if torus.dimensions and len(dims) > torus.dimensions:
+        said, hint = "of too many dimensions", f"expected {torus.dimensions} at most"
+    elif torus.longest and max(dims, default=1) > torus.longest:
+        said, hint = "too long", f"expected {torus.longest} devices in a row at most"
+    elif any(size % torus.multiple for size in dims):
+        said, hint = "of parts of hosts", f"expected rows of 1 or a multiple of {torus.multiple} devices"
+    elif network is not None and prod(dims) > network.within:
+        said = f"of {prod(dims):,} devices, and the links join {network.within:,}"
+        hint = "leave out the shape: what is between those is then counted as a network"
+    if said:
+        raise ShardlogError(f"a torus {shape} is {said}", where=where, hint=hint)
 
 
 def _link(table: _Table) -> Link:

@@ -81,6 +81,8 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
         (MACHINE.replace("memory =", "memori =").format(flops=1, bandwidth=1), "there is no memori"),
         (MACHINE.format(flops=1, bandwidth=1) + "[network]\nwithin = 1.5", "within is 1.5"),
         (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nfp8 = 1", "there is no type fp8"),
+        (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nf23 = 1", "there is no type f23"),
+        (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nf8E9 = 1", "there is no type f8E9"),
         (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nf32 = 0", "f32 is 0"),
         (MACHINE.format(flops=1, bandwidth=1) + "[torus]\nshape = 4", "shape is 4"),
         (MACHINE.replace("flops =", "#").format(flops=1, bandwidth=1), "there is no flops"),
@@ -95,6 +97,14 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
         ),
         (MACHINE.format(flops=1, bandwidth=1) + "[links.z]\nring = 2", "links.z.ring is 2"),
         (MACHINE.format(flops=1, bandwidth=1) + "[allocation]\nplatform = 2", "allocation.platform is 2"),
+        (
+            MACHINE.format(flops=1, bandwidth=1) + '[allocation]\nplatform = "gpu"',
+            "platform is 'gpu'\n  hint: expected 'cpu'",
+        ),
+        (
+            MACHINE.format(flops=1, bandwidth=1) + "[torus]\nshape = [2, 4]\ncloses = 4\ndimensions = 1",
+            "a torus 2x4 is of too many dimensions\n  hint: expected 1",
+        ),
     ):
         file.write_text(text)
         with pytest.raises(ShardlogError, match=said):
@@ -126,8 +136,21 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         ("v5e:2by4", "there is no shape 2by4"),
         ("v5e:2x2", "a torus of 4 devices"),
         ("h100:8", "H100 SXM in nodes of 8 has no shape"),
+        ("v5e:2x2x2", "a torus 2x2x2 is of too many dimensions\n  hint: expected 2 at most"),
+        ("v6e:2x2x2", "of too many dimensions"),
+        ("v5p:2x2x2x2", "of too many dimensions\n  hint: expected 3 at most"),
+        ("v5e:32x8", "a torus 32x8 is too long\n  hint: expected 16 devices in a row"),
+        ("v5e:3x3", "a torus 3x3 is of parts of hosts\n  hint: expected rows of 1 or a multiple of 2"),
+        ("v5p:32x32x32", "of 32,768 devices, and the links join 8,960\n  hint: leave out the shape"),
     ],
 )
 def test_shapes_that_do_not_fit(name: str, said: str) -> None:
     with pytest.raises(ShardlogError, match=said):
         machine(name, devices=8)
+
+
+@pytest.mark.parametrize(
+    "name", ["v5e:2x4", "v5e:4x4x1", "v5e:16x16", "v5e:8", "v6e:16x16", "v5p:16x20x28", "v4:2x2x2"]
+)
+def test_shapes_that_fit(name: str) -> None:
+    assert machine(name, devices=8).torus is not None
