@@ -81,7 +81,8 @@ def write(name: str | Path, data: bytes) -> None:
 
 
 def refuse_loss(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str | None]) -> None:
-    """Raises ShardlogError where an output would take the place of an input or of another output.
+    """Raises ShardlogError where an output has no name, or would take the place of an input or of another
+    output.
 
     ``outputs`` are pairs of an option and a name; None is no file.
     """
@@ -89,6 +90,9 @@ def refuse_loss(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str 
     for option, name in outputs:
         if name is None:
             continue
+        if not name:
+            hint = "give it a name; without the option there is no file"
+            raise ShardlogError("a file without a name", where=option, hint=hint)
         for what, other in taken:
             if _same(name, other):
                 hint = "give it a name of its own"

@@ -107,7 +107,10 @@ def _bytes(text: str) -> int:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]i)?B?", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no size: expected one such as 16GiB, 500MiB or 4096")
-    return int(float(found[1]) * 1024 ** ("KMGT".index(found[2][0]) + 1 if found[2] else 0))
+    size = int(float(found[1]) * 1024 ** ("KMGT".index(found[2][0]) + 1 if found[2] else 0))
+    if not size:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than a byte: expected one such as 16GiB, or 4096")
+    return size
 
 
 def _seconds(text: str) -> float:
@@ -178,7 +181,7 @@ def _execute(options: argparse.Namespace) -> int:
         result = result_of(options)
         partitioned = program_of(options, result)
         arguments, results = execution.boundary(result)
-        if options.inputs:
+        if options.inputs is not None:
             arrays = execution.read_inputs(options.inputs, arguments)
         else:
             arrays = execution.random_inputs(arguments, options.random)

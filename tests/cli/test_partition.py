@@ -271,6 +271,7 @@ func.func @main(%a: tensor<4xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>
 def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 devices for a mesh of 8" in refused(capsys, "exec", "m.mlir", "--devices", "3")
     assert "cannot read: No such file" in refused(capsys, "exec", "m.mlir", "--inputs", "absent.npz")
+    assert "cannot read: No such file" in refused(capsys, "exec", "m.mlir", "--inputs", "")
     assert "not a file of arrays" in refused(capsys, "exec", "m.mlir", "--inputs", "m.mlir")
     x, up, down = (np.zeros(shape, np.float32) for shape in ((8, 16), (16, 64), (64, 16)))
     for arrays, message in (
@@ -294,6 +295,11 @@ def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[st
     [
         (("exec", "--random", "-1"), "'-1' is no seed: expected a whole number"),
         (("partition", "--memory", "٣GiB"), "'٣GiB' is no size"),
+        (("partition", "--memory", "0.0001B"), "'0.0001B' is less than a byte"),
+        (("partition", "--memory", "0"), "'0' is less than a byte"),
+        (("partition", "-o", ""), "-o: error: a file without a name"),
+        (("exec", "-o", ""), "-o: error: a file without a name"),
+        (("run", "--save", ""), "--save: error: a file without a name"),
         (("partition", "--topology", "v5e:2x2", "-o", "out.mlir"), "a torus of 4 devices is too small"),
         (("compile", "--target", "cpu", "--topology", "v5e:2x2", "-o", "out.hlo"), "a torus of 4 devices"),
         (("what-if", "--topology", "v5e", "--drop", "x"), "--topology is about pins\n  hint: add --pin"),
