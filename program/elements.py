@@ -50,7 +50,7 @@ def _sizes(match: re.Match[str]) -> tuple[int, ...]:
 def bytes_text(n: int) -> str:
     """A number of bytes in the largest unit that it reaches: ``1.5 MiB``."""
     unit = min((n.bit_length() - 1) // 10, len(UNITS) - 1) if n else 0
-    return f"{n / 1024**unit:,.4g} {UNITS[unit]}iB" if unit else f"{n:,} bytes"
+    return f"{n / 1024**unit:,.4g} {UNITS[unit]}iB" if unit else f"{n:,} byte{'' if n == 1 else 's'}"
 
 
 def dtype_of(element: str) -> str:

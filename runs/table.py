@@ -8,6 +8,9 @@ from html import escape
 from typing import Any
 
 _NUMBER = re.compile(r"-?[\d,.]+")
+_TIMES = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
+_LEAST_TIME = 1e-9  # seconds: what is less is said to be
+_ROUNDED = 0.9995  # of a unit: what three digits show as all of it
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -35,11 +38,12 @@ def short_table(names: Sequence[str], rows: Sequence[Sequence[Any]], most: int |
 
 
 def time_text(seconds: float) -> str:
-    """A time in the largest unit that it reaches."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
+    """A time in the largest unit that it reaches, without powers of ten."""
+    if 0 < seconds < _LEAST_TIME:
+        return f"<{_LEAST_TIME / 1e-6:g} us"
+    unit, scale = next((pair for pair in _TIMES if seconds >= _ROUNDED * pair[1]), _TIMES[-1])
+    number = seconds / scale
+    return f"{number:,.0f} {unit}" if number >= 1000 else f"{number:.3g} {unit}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -66,8 +66,9 @@ def _change(change: Change, topology: str, then: str, now: str, *, full: bool) -
 
 
 def _more_time(seconds: float) -> str:
-    """A time with its sign."""
-    return f"{'-' if seconds < 0 else '+'}{time_text(abs(seconds))}"
+    """A time with its sign; what is left of two equal sums is none."""
+    rounded = round(seconds, 9)
+    return f"{'-' if rounded < 0 else '+'}{time_text(abs(rounded))}"
 
 
 def _moves(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:
