@@ -26,7 +26,8 @@ class Stored:
     """Whether a value is stored; the operand of its op that it is the ``same`` memory as, if any; whether it
     may be written ``in_place`` of an operand; whether it is part of the program, ``apart`` from other values;
     whether it is computed in a ``loop`` over its elements; whether its op reads what it takes ``where`` it is
-    read itself, whatever the shapes; what its op ``runs_as``, if not as itself."""
+    read itself, whatever the shapes; what its op ``runs_as``, if not as itself; whether it is written in place
+    only of what has its ``shape``."""
 
     stored: bool
     same: int | None
@@ -35,6 +36,7 @@ class Stored:
     loop: bool = False
     where: bool = False
     runs_as: str = ""
+    shape: bool = False
 
 
 class Storing:
@@ -76,11 +78,12 @@ class Storing:
 
     def inputs(self, value: Any) -> Iterator[Any]:
         """What the op that makes a value takes, and what is taken by ops that are computed there element by
-        element, and not stored."""
-        left, seen = list(value.owner.operands), set[Any]()
+        element, and not stored; not what is taken in another shape, where that is no place for the value."""
+        left, seen, shape = list(value.owner.operands), set[Any](), self.of(value).shape
         while left:
-            operand = self.memory_of(left.pop(0))
-            if operand in seen:
+            taken = left.pop(0)
+            operand = self.memory_of(taken)
+            if operand in seen or (shape and _shape(operand) != _shape(taken)):
                 continue
             seen.add(operand)
             yield operand
@@ -92,7 +95,7 @@ class Storing:
     def _of(self, value: Any) -> Stored:
         maker, used = value.owner, self._users(value)
         uses = {use.owner.operation for use in value.uses}
-        if lowerings().get(maker.name) == "loop" and _unchanged(maker, value.result_number):
+        if lowerings().get(maker.name) == "loop" and unchanged(maker, value.result_number):
             return Stored(True, value.result_number, False)
         alone = next(filter(used_once, maker.operands), None)
         made_from = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.name
@@ -105,7 +108,7 @@ class Storing:
             "several_uses": ((),) if len(used) > 1 else (),
             "one_of_several": ((),) if len(maker.results) > 1 else (),
             "read_at": ((min(self._read(value), _OFTEN),),) if self.allocation.platform else (),
-            "element": ((_element(value),),),
+            "element": ((element_of(value),),),
             "operands": ((min(len(maker.operands), _MANY),),),
         }
         if _described(maker.name):
@@ -151,7 +154,8 @@ def _shape(value: Any) -> list[int]:
     return list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
 
 
-def _element(value: Any) -> str:
+def element_of(value: Any) -> str:
+    """The type of a tensor's elements, as MLIR writes it; empty of other values."""
     type_ = value.type
     return str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else ""
 
@@ -167,7 +171,7 @@ def _called(op: Any) -> str:
     return op.name if target is None else f"@{ir.StringAttr(target).value}"
 
 
-def _unchanged(loop: Any, number: int) -> bool:
+def unchanged(loop: Any, number: int) -> bool:
     """Whether a loop hands on what it carries as it is."""
     block = loop.regions[1].blocks[0]
     *_, end = block.operations
@@ -177,11 +181,11 @@ def _unchanged(loop: Any, number: int) -> bool:
 @cache
 def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
     said = _rules().solve(dict(facts))
-    names = ("in_place", "apart", "loop", "reads_where_read")
-    in_place, apart, loop, where = (bool(said[name]) for name in names)
+    names = ("in_place", "apart", "loop", "reads_where_read", "of_its_shape")
+    in_place, apart, loop, where, shape = (bool(said[name]) for name in names)
     ((runs_as,),) = said["runs_as"] or [("",)]
     same = 0 if said["renamed"] else None
-    return Stored(bool(said["stored"]), same, in_place, apart, loop, where, runs_as)
+    return Stored(bool(said["stored"]), same, in_place, apart, loop, where, runs_as, shape)
 
 
 @cache

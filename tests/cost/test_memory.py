@@ -80,6 +80,25 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
         (16 + 4) * KIB,
     ),
     "columns": (lambda x, y: x.T @ y, [plain(64, 32), plain(64, 16)], 0),
+    # Matrices are computed as they are wanted, but not rows of several dimensions, or batches.
+    "turned": (lambda x, y: jnp.sort((x @ y).T), [plain(64, 32), plain(32, 128)], 0),
+    "rows of several dimensions, turned": (
+        lambda x, y: jnp.sort(jnp.einsum("ab,bcd->cad", x, y)),
+        [plain(16, 32), plain(32, 8, 64)],
+        32 * KIB,
+    ),
+    "batches, turned": (
+        lambda x, y: jnp.sort(jnp.einsum("abk,akd->bad", x, y)),
+        [plain(4, 16, 32), plain(4, 32, 128)],
+        32 * KIB,
+    ),
+    # What is fused with another shape is not written in place.
+    "in another shape": (
+        lambda x, y: jnp.tanh((x @ y).reshape(32, 16, 4)),
+        [plain(32, 32), plain(32, 64)],
+        8 * KIB,
+    ),
+    "in its own shape": (lambda x, y: jnp.tanh(x @ y), [plain(32, 32), plain(32, 64)], 0),
     # Both operands with the batch in front.
     "batches inside": (
         lambda x, y: jnp.einsum("bqhd,bkhd->bhqk", x, y),
