@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..program.elements import bytes_text
 from ..runs.options import TOPOLOGY, machine_of_costs
 from .colours import show
 from .partitioning import FORMS, add_choice, add_matmul, program_of
-from .running import add_json, print_json, result_of
+from .running import add_json, print_json, result_of, warn
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -41,6 +42,10 @@ def _cost(options: argparse.Namespace) -> None:
     topology = machine_of_costs(options.topology)
     machine(topology)  # what is wrong with it is said before anything runs
     found = program_of(options, result_of(options)).cost(topology)
+    if options.topology is None and options.memory is not None and found.peak > options.memory:
+        bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"
+        needed = f"on {found.machine.name}, where they take whole tiles, {bytes_text(found.peak)} are needed"
+        warn(f"{bound}; {needed}: --topology {topology} bounds that")
     if options.json:
         print_json(found.as_json())
     else:

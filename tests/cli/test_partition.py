@@ -329,3 +329,16 @@ def test_collectives_of_saved_runs_are_explained(capsys: pytest.CaptureFixture[s
     printed(capsys, "run", "m.mlir", "--save", "m.shardlog")
     asked = "--collective", "0", "--topology", "v5e"
     assert printed(capsys, "why", "m.shardlog", *asked) == printed(capsys, "why", "m.mlir", *asked)
+
+
+def test_a_bound_without_a_machine_is_not_that_of_the_machine_of_costs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tensors take whole tiles on the machine of costs, where none is named, and none in the bound."""
+    assert main(["cost", "m.mlir", "--memory", "20KiB"]) == 0
+    found = capsys.readouterr()
+    assert " of 16 GiB memory at most" in found.out
+    assert found.err.startswith("shardlog: warning: the bound of 20 KiB is on tensors without tiles; on TPU")
+    assert found.err.endswith("--topology v5e bounds that\n")
+    assert main(["cost", "m.mlir", "--memory", "1GiB"]) == 0
+    assert not capsys.readouterr().err
