@@ -342,3 +342,10 @@ def test_a_bound_without_a_machine_is_not_that_of_the_machine_of_costs(
     assert found.err.endswith("--topology v5e bounds that\n")
     assert main(["cost", "m.mlir", "--memory", "1GiB"]) == 0
     assert not capsys.readouterr().err
+
+
+def test_what_is_on_a_mesh_of_fewer_devices_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    half = 'sdy.mesh @half = <["q"=4]>\n'
+    Path("m.mlir").write_text(half + MLP.replace('@mesh, [{"model"}, {}]', '@half, [{"q"}, {}]'))
+    assert "%arg2: tensor<64x16xf32>" in printed(capsys, "partition", "m.mlir", "--as", "manual")
+    assert printed(capsys, "exec", "m.mlir").endswith("as on one device\n")
