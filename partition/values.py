@@ -119,16 +119,20 @@ class Values:
         else:
             if make is not None:
                 self.get(value, layout.complete)
+            planner, starts = self.planner, dict[Layout, Any]()
+            for known in self.known_layouts(value):
+                if not (stale and known == layout) and (local := self.find(value, known)) is not None:
+                    starts[known] = local
+            width = bytes_of(element_of(next(iter(starts.values()))))
             plans = [
-                (self.planner.plan(tensor.shape, known, layout, builder.manual), known)
-                for known in dict.fromkeys(self.known_layouts(value))
-                if not (stale and known == layout) and self.find(value, known) is not None
+                (planner.best(planner.plan(tensor.shape, known, layout, builder.manual), width), known)
+                for known in starts
             ]
-            plan, start = min(plans, key=lambda pair: self.planner.total(pair[0], 1))
+            plan, start = min(plans, key=lambda pair: planner.with_steps(pair[0], width))
             if plan.price and purpose is not None:
                 purpose.start, purpose.goal = start, layout
                 builder.purpose = purpose
-            held = self.find(value, start)
+            held = starts[start]
             if stale:  # or XLA takes both for one
                 held = builder.barrier(held)
             local = carry_out(builder, held, tensor.shape, start, plan)

@@ -294,7 +294,7 @@ class Chooser:
             price, turns = exchanged.get(t, (0.0, 0.0))
             sends[-1] += price
             count += turns
-            plan = self.planner.likely(shape, *ends, known.taken)
+            plan = self.planner.best(self.planner.likely(shape, *ends, known.taken), known.widths[t])
             sends[-1] += self.planner.total(plan, known.widths[t])
             count += plan.sends
         return Candidate(way, tuple(layouts), tuple(sends)), round(count)

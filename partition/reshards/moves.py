@@ -45,11 +45,13 @@ class Step:
 @dataclass(eq=False)
 class Plan:
     """Steps from one layout to another: their ``price`` together, in elements that a device sends, and how
-    many of them are collectives (``sends``). The steps are made when they are asked for."""
+    many of them are collectives (``sends``). The steps are made when they are asked for. ``at_once``: a plan
+    of one collective, where this one sends less in several."""
 
     price: float
     sends: int
     make: Callable[[], tuple[Step, ...]]
+    at_once: Plan | None = None
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> Plan:

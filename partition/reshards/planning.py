@@ -86,6 +86,17 @@ class Planner:
         once, byte = self._rates(plan)
         return once + byte * width
 
+    def with_steps(self, plan: Plan, width: int) -> float:
+        """The same with what each collective costs besides."""
+        return self.total(plan, width) + self.prices.once * plan.sends
+
+    def best(self, plan: Plan, width: int) -> Plan:
+        """Of a plan for a tensor with elements of so many bytes, and what is done at once in its place, the
+        one that costs less with what each collective costs besides."""
+        if plan.at_once is None:
+            return plan
+        return min((plan, plan.at_once), key=lambda p: self.with_steps(p, width))
+
     def _rates(self, plan: Plan) -> tuple[float, float]:
         """The price of a plan: what it costs to begin, and what for each byte of an element."""
         if self.prices.collective is None:
@@ -98,12 +109,16 @@ class Planner:
                 byte += price.byte * step.price
         return once, byte
 
-    def rates(self, shape: Shape, start: Layout, goal: Layout) -> tuple[float, float]:
-        """The price of the cheapest plan, in bytes: what it costs to begin, and what for each byte of an
-        element."""
+    def rates(self, shape: Shape, start: Layout, goal: Layout) -> tuple[float, float, float, float]:
+        """The price of the plan that sends least, in bytes: what it costs to begin, and what for each byte of
+        an element; and of that with fewest collectives, if it is another."""
         plan = self.likely(shape, start, goal)
         once, byte = self._rates(plan)
-        return once + self.prices.once * plan.sends, byte
+        once += self.prices.once * plan.sends
+        if plan.at_once is None:
+            return once, byte, once, byte
+        other, more = self._rates(plan.at_once)
+        return once, byte, other + self.prices.once * plan.at_once.sends, more
 
     def named(self, pieces: Iterable[int]) -> Pieces:
         """The names of all pieces by which these come first, in this order; those of one kind change names
@@ -146,6 +161,8 @@ class Planner:
         search, least = self._alike(pieces, shape, start, goal)
         find = search.plan if every or len(pieces) <= _FEW else search.straight
         plan = least.plan(find(least.start, least.goal), len(shape))
+        if plan.sends > 1 and (other := search.at_once(least.start, least.goal)):
+            plan.at_once = least.plan(other, len(shape))
         if start.partial or primes == pieces or not every or len(primes) > _PRIMES:
             return plan
         if plan.sends < 2 and plan.price <= search.lacking(least.start, least.goal) * least.times:
@@ -159,8 +176,9 @@ class Planner:
         other = search.cheaper(least.start, least.goal, byte / least.times, plan.sends)
         if other is None:
             return plan
-        plans = plan, least.plan(other, len(shape))
-        return min(plans, key=lambda p: self.total(p, _WIDTH) + self.prices.once * p.sends)
+        finer = least.plan(other, len(shape))
+        finer.at_once = plan.at_once if finer.sends > 1 else None
+        return min((plan, finer), key=lambda p: self.with_steps(p, _WIDTH))
 
     def _left(self, taken: Taken) -> tuple[Pieces, Pieces]:
         """The pieces that manual computations leave, and those of prime sizes that these are made of."""
@@ -301,4 +319,5 @@ def _joined(*plans: Plan) -> Plan:
         sum(plan.price for plan in plans),
         sum(plan.sends for plan in plans),
         lambda: tuple(step for plan in plans for step in plan.steps),
+        _joined(*(plan.at_once or plan for plan in plans)) if any(plan.at_once for plan in plans) else None,
     )

@@ -56,24 +56,27 @@ class _Frame(NamedTuple):
 
 
 class _Table:
-    """The prices of reshards of tensors of a shape, start by goal: to begin, and for each byte of an element;
-    NaN where nobody has asked."""
+    """The prices of reshards of tensors of a shape, start by goal: to begin, and for each byte of an element,
+    of the plan that sends least and of that with fewest collectives; NaN where nobody has asked."""
 
     def __init__(self) -> None:
         self._places: dict[int, int] = {}  # of layouts
-        self.once = self.byte = np.full((0, 0), nan)
+        self.rates = np.full((4, 0, 0), nan)
 
     def places(self, layouts: Sequence[int]) -> list[int]:
         """Where the prices of layouts are."""
         known = self._places
         found = [known.setdefault(layout, len(known)) for layout in layouts]
-        had = len(self.once)
+        had = self.rates.shape[1]
         if len(known) > had:
             room = max(len(known), 2 * had)
-            once, byte = np.full((2, room, room), nan)
-            once[:had, :had], byte[:had, :had] = self.once, self.byte
-            self.once, self.byte = once, byte
+            rates = np.full((4, room, room), nan)
+            rates[:, :had, :had] = self.rates
+            self.rates = rates
         return found
+
+
+_Rate = tuple[float, float, float, float]
 
 
 class Rates:
@@ -84,7 +87,7 @@ class Rates:
         self._planner = planner
         self._like: dict[Shape, tuple[Shape, float]] = {}
         self._tables: dict[Shape, _Table] = {}
-        self._known: dict[tuple[Shape, int, int], tuple[float, float]] = {}
+        self._known: dict[tuple[Shape, int, int], _Rate] = {}
         self._frames: dict[tuple[Shape, int], tuple[Shape, _Frame]] = {}
         self._seen: dict[_Frame, dict[int, int]] = {}  # layouts in frames
 
@@ -104,23 +107,23 @@ class Rates:
         least, times = self._like[shape]
         table = self._tables.setdefault(least, _Table())
         first, second = table.places(starts), table.places(goals)
-        ends = np.asarray(first)[:, None], np.asarray(second)[None]
-        once = table.once[ends]
-        unknown = np.isnan(once)
+        ends = slice(None), np.asarray(first)[:, None], np.asarray(second)[None]
+        rates = table.rates[ends]
+        unknown = np.isnan(rates[0])
         if unknown.any():
-            byte = table.byte[ends]
             for row, column in np.argwhere(unknown).tolist():
-                once[row, column], byte[row, column] = self._rate(least, starts[row], goals[column])
-            table.once[ends], table.byte[ends] = once, byte
-        found: Floats = once + table.byte[ends] * (width * times)
+                rates[:, row, column] = self._rate(least, starts[row], goals[column])
+            table.rates[ends] = rates
+        once, byte, other, more = rates
+        found: Floats = np.minimum(once + byte * (width * times), other + more * (width * times))
         return found
 
-    def _rate(self, shape: Shape, start: int, goal: int) -> tuple[float, float]:
-        """The price of a reshard: to begin, and for each byte of an element."""
+    def _rate(self, shape: Shape, start: int, goal: int) -> _Rate:
+        """The price of a reshard, as ``Planner.rates`` says it."""
         held, wanted = self.layouts[start], self.layouts[goal]
         if wanted.partial:
             if held.partial and held.combine != wanted.combine:
-                return inf, 0.0
+                return inf, 0.0, inf, 0.0
             # To be a sum where devices have the same of it sends nothing, and is done last.
             rest = tuple(p for p in wanted.partial if p in held.partial)
             goal = self.layouts.number(Layout(wanted.dims, rest, wanted.combine if rest else ""))

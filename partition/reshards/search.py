@@ -39,6 +39,7 @@ class Search:
         self._plans: dict[tuple[int, int], Plan] = {}
         self._straight: dict[tuple[int, int], Plan] = {}
         self._better: dict[tuple[int, int, float], Plan | None] = {}
+        self._at_once: dict[tuple[int, int], Plan | None] = {}
 
     def plan(self, start: Layout, goal: Layout) -> Plan:
         """The cheapest plan."""
@@ -63,6 +64,25 @@ class Search:
         if key not in self._better:
             self._better[key] = self._search(*ends, below=below)
         return self._better[key]
+
+    def at_once(self, start: Layout, goal: Layout) -> Plan | None:
+        """The cheapest plan of one collective and what devices cut out behind it; None where there is
+        none."""
+        ends = number, last = self._number(start), self._number(goal)
+        if ends not in self._at_once:
+            edges = chain(self._onwards(number, last), self._permuted(number))
+            ways = sorted(
+                (sent, after, step)
+                for after, _, sent, step in edges
+                if step.price and not self._at_least(after, last)
+            )
+            self._at_once[ends] = None
+            for _, after, step in ways:
+                rest = self.plan(self._layouts[after], goal)
+                if not rest.price:
+                    self._at_once[ends] = Plan.of((step, *rest.steps))
+                    break
+        return self._at_once[ends]
 
     def lacking(self, start: Layout, goal: Layout) -> float:
         """How many elements some device must be sent at least."""

@@ -423,4 +423,4 @@ def test_what_a_product_takes_can_lie_in_a_third_way() -> None:
     there_and_back, sums = 2 * 4 * 256 * 4 * 3 // 4, 2 * 16 * 16 * 4 * 2 * 3 // 4
     assert sum(c.total for c in program.collectives) == there_and_back + sums
     (got,) = jax.tree.leaves(program.compile()(x))
-    np.testing.assert_allclose(got, step(x), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(got, step(jnp.asarray(x)), rtol=1e-4, atol=1e-5)

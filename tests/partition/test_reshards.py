@@ -15,6 +15,7 @@ from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.building import Builder, Scope
 from shardlog.partition.layouts import Axes, Layout, Pieces, Shape
+from shardlog.partition.reshards.moves import Plan
 from shardlog.partition.reshards.planning import Planner
 from shardlog.partition.reshards.steps import carry_out
 from shardlog.program.meshes import Mesh, Meshes, SubAxis
@@ -144,6 +145,25 @@ def test_prices_on_large_meshes_are_found_soon(sizes: Sequence[int]) -> None:
         assert price >= planner.plan(shape, *pair).price
 
 
+def test_little_is_resharded_at_once() -> None:
+    """A collective costs something, whatever it carries: of what is small all is sent in one."""
+    axes = axes_of((2, 4))
+    small, large, among = (8, 8), (1024, 1024), layouts(axes, 2)
+    at_once = 0
+    for start, goal in product(among, among):
+        plans = [Planner(axes).plan(shape, start, goal) for shape in (small, large)]
+        for plan in plans:
+            if (other := plan.at_once) is not None:
+                assert (plan.sends > 1, other.sends) == (True, 1)
+                assert other.price >= plan.price
+                assert other.steps[-1].after == plan.steps[-1].after == goal
+        if plans[0].at_once is not None:
+            at_once += 1
+            assert Planner(axes).best(plans[0], 1) is plans[0].at_once
+            assert Planner(axes).best(plans[1], 1) is plans[1]
+    assert at_once > 10
+
+
 def test_reshards_go_by_way_of_parts_of_axes() -> None:
     """Among layouts on whole axes, no more is sent than where their parts are axes, too: 4 parts become 2 by
     way of 2 x 2."""
@@ -168,13 +188,16 @@ def test_reshards_go_by_way_of_parts_of_axes() -> None:
 
 
 def reshard(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) -> None:
-    """Asserts that a tensor gets from a layout to others, on eight devices."""
-    planner = Planner(axes)
+    """Asserts that a tensor gets from a layout to others, on eight devices, also by one collective."""
+    planner, ways = Planner(axes), list[tuple[Layout, Plan]]()
+    for goal in goals:
+        plan = planner.plan(shape, start, goal)
+        ways += [(goal, each) for each in (plan, plan.at_once) if each is not None]
     with make_context(), ir.Location.unknown():
         builder = Builder(axes, "replica", 0)
         f32 = ir.F32Type.get()
         source = builder.tensor(axes.local(shape, start.dims), f32)
-        types = [builder.tensor(axes.local(shape, goal.dims), f32) for goal in goals]
+        types = [builder.tensor(axes.local(shape, goal.dims), f32) for goal, _ in ways]
         module = ir.Module.create()
         attributes = {
             "sym_name": ir.StringAttr.get("main"),
@@ -185,8 +208,7 @@ def reshard(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) ->
         block = func.regions[0].blocks.append(source, arg_locs=[ir.Location.unknown()])
         builder.scope = Scope(block)
         value = block.arguments[0]
-        plans = [planner.plan(shape, start, goal) for goal in goals]
-        found = [carry_out(builder, value, shape, start, plan) for plan in plans]
+        found = [carry_out(builder, value, shape, start, plan) for _, plan in ways]
         builder.op("func.return", found, [])
         module.operation.verify()
         loaded = load(module, axes.count)
@@ -194,7 +216,7 @@ def reshard(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) ->
     whole = start.complete
     results = execute(loaded, [parts_of(axes, array, whole)])
     expected = array * axes.product(start.partial)
-    for parts, goal, plan in zip(results, goals, plans, strict=True):
+    for parts, (goal, plan) in zip(results, ways, strict=True):
         if goal.partial:
             continue
         got = whole_of(axes, parts, goal, shape)
