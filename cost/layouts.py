@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 
 from ..program.signature import Told, describe
+from ..rulebook.book import lowerings
 from ..rulebook.shipped import shipped
-from .storing import Storing, used_once
+from .storing import Storing, element_of, unchanged, used_once
 
 _TOLD = ("op", "slot", "dim", "element", "attribute_number", "attribute_item", "attribute_symbol")
 
@@ -48,6 +49,7 @@ class Layouts:
         self._platform = storing.allocation.platform
         self._told = Told()
         self._known: dict[Any, Ordering] = {}
+        self._inside: dict[Any, int] = {}
 
     def of(self, op: Any) -> Ordering:
         """What the rules say of an op."""
@@ -61,12 +63,28 @@ class Layouts:
 
     def wanted(self, op: Any, number: int) -> Form:
         """The form that an op wants of an operand."""
+        if self._platform and lowerings().get(op.name) == "loop" and unchanged(op, number):
+            return Form((), self._wide_inside(op.regions[1].blocks[0].arguments[number]))
         return self.of(op).forms.get(number, _OWN)
+
+    def _wide_inside(self, value: Any) -> int:
+        """How many times as wide as its type a loop has what it leaves as it is: what every turn would have
+        to widen is widened before it."""
+        if value not in self._inside:
+            element, wide = element_of(value), [1]
+            for use in value.uses:
+                user, number = use.owner.operation, use.operand_number
+                computed = bool(user.results) and lowerings().get(user.name) != "loop"
+                wide.append(self.wanted(user, number).wide)
+                wide.append(_never_narrow(self._platform, element) if computed else 1)
+            self._inside[value] = max(wide)
+        return self._inside[value]
 
     def form(self, value: Any) -> Form:
         """How a value lies in memory; what is computed for one op alone as that wants it."""
         if isinstance(value.owner, ir.Block):
-            return _OWN
+            loop = value.owner.owner
+            return self.wanted(loop, value.arg_number) if lowerings().get(loop.name) == "loop" else _OWN
         if not self.storing.of(value).loop:
             slot = len(value.owner.operands) + value.result_number
             return self.of(value.owner).forms.get(slot, _OWN)
@@ -107,6 +125,8 @@ class Layouts:
             computed = not isinstance(value.owner, ir.Block) and self.storing.of(value).loop
             if computed and self._only_use(value):
                 continue  # as it is wanted
+            if not op.results and value.owner == op.operation.block:
+                continue  # a loop leaves it as it is
             dims = has.dims if any_order else wanted.dims
             if has != (dims, wanted.wide) or (has.dims and value != operand) or known.pieces > 1:
                 yield value, self.storing.allocation.size(str(value.type)) * wanted.wide
@@ -117,6 +137,13 @@ def _asked(platform: str, name: str) -> tuple[bool, bool]:
     """Whether the rules say more of ops of a name, and whether they take any order."""
     said = _rules(platform).solve({"op": [(name,)]}, ["asked", "any_order"])
     return bool(said["asked"]), bool(said["any_order"])
+
+
+@cache
+def _never_narrow(platform: str, element: str) -> int:
+    """How many times as wide as they are elements are computed, whatever the op."""
+    said = _rules(platform).solve({"element": [(0, element, 0)]}, ["times_as_wide"])["times_as_wide"]
+    return max((times for (times,) in said), default=1)
 
 
 @cache

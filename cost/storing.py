@@ -26,8 +26,8 @@ class Stored:
     """Whether a value is stored; the operand of its op that it is the ``same`` memory as, if any; whether it
     may be written ``in_place`` of an operand; whether it is part of the program, ``apart`` from other values;
     whether it is computed in a ``loop`` over its elements; whether its op reads what it takes ``where`` it is
-    read itself, whatever the shapes; what its op ``runs_as``, if not as itself; whether it is written in place
-    only of what has its ``shape``."""
+    read itself, whatever the shapes; what its op ``runs_as``, if not as itself; whether it is written in
+    place only of what has its ``shape``."""
 
     stored: bool
     same: int | None
@@ -83,7 +83,8 @@ class Storing:
         while left:
             taken = left.pop(0)
             operand = self.memory_of(taken)
-            if operand in seen or (shape and _shape(operand) != _shape(taken)):
+            # Of the same sizes in another order are products, which are computed as they are wanted.
+            if operand in seen or (shape and sorted(_shape(operand)) != sorted(_shape(taken))):
                 continue
             seen.add(operand)
             yield operand

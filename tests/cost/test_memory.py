@@ -121,6 +121,12 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
         [jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in ((32, 128), (128, 128), (128, 128))],  # type: ignore[no-untyped-call]
         (16 + 64 + 64 + 16) * KIB,
     ),
+    # What every turn of a loop reads is widened before the loop; a part, the sum, and addresses.
+    "narrow elements in a loop": (
+        lambda x, rows: lax.scan(lambda x, row: (jnp.tanh(x @ row), None), x, rows)[0],
+        [plain(32, 64), jax.ShapeDtypeStruct((8, 64, 64), jnp.bfloat16)],  # type: ignore[no-untyped-call]
+        (128 + 16 + 8) * KIB + 68,
+    ),
     # An error function is computed once, not for each part of its result that is read.
     "what costs much": (
         lambda x, i: lax.dynamic_slice(lax.erf(x), (i, i), (8, 8)),
