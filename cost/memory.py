@@ -7,18 +7,17 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import boundary_attributes, main_function, named_in, operations_in, symbols
 from ..rulebook.book import lowerings
+from .donating import gifts, given_to
 from .layouts import Layouts
 from .machine import Allocation
 from .order import Order
 from .storing import Storing
-
-_DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 
 
 @dataclass(frozen=True)
@@ -73,21 +72,37 @@ def peak(module: ir.Module, allocation: Allocation) -> Peak:
         block = body.regions[0].blocks[0]
     *_, end = block.operations
     taken, given = ([_size(v, allocation) for v in values] for values in (block.arguments, end.operands))
-    donated = Counter(
-        size for size, entry in zip(taken, entries, strict=True) if any(label in entry for label in _DONATED)
-    )
-    shared = sum((donated & Counter(given)).elements())
+    pairs = given_to(taken, given, entries)
+    shared = sum(taken[argument] for argument in pairs)
     layouts = Layouts(Storing(allocation))
     order = Order(block, layouts.storing)
-    lives = _lives(order, layouts, block.arguments)
-    returned = {layouts.storing.memory_of(value) for value in end.operands} - set(dict(layouts.copied(end)))
-    results, others = list[_Life](), list[_Life]()
+    copied = dict(layouts.copied(end))
+    returned = {layouts.storing.memory_of(value) for value in end.operands} - set(copied)
+    had = gifts({block.arguments[n]: end.operands[m] for n, m in pairs.items()}, order, layouts)
+    placed = {value for value, gift in had.items() if not (gift.read_elsewhere or gift.made_elsewhere)}
+    lives, last = _lives(order, layouts, block.arguments, placed)
+    rooms, others, left = list[_Room](), list[_Life](), list[_Life]()
+    times = 2 * len(order.operations)
     for life in lives:
-        result = life.op == end.operation or not returned.isdisjoint(life.values)
-        (results if result else others).append(life)
-    rooms = _Rooms([(result.size, result.start) for result in results], 2 * len(order.operations))
+        if life.op != end.operation and returned.isdisjoint(life.values):
+            others.append(life)
+            continue
+        gift = next((had[value] for value in life.values if value in had), None)
+        free, until = 0, life.start
+        if gift is not None:
+            read = last[gift.argument]
+            if gift.read_elsewhere:
+                copied_at = 0 if allocation.breadth_first else max(life.start - 1, 0)
+                others.append(_Life(life.size, copied_at, max(read, copied_at), life.op, []))
+                read = copied_at
+            if gift.made_elsewhere:
+                left.append(life)
+                until = times - 1
+            free = read + 1
+        rooms.append(_Room(life.size, free, until - 1))
+    space = _Rooms(rooms, times)
     others.sort(key=lambda life: -life.size)
-    left = [life for life in others if not rooms.take(life)]
+    left += [life for life in others if not space.take(life)]
     _, at = _peak(order, left, layouts)
     room, op = allocation.room, order.operations[at // 2]
     live = sorted((life for life in left if life.start <= at <= life.end), key=lambda life: -life.size)
@@ -113,15 +128,24 @@ class _Life:
     values: list[Any]
 
 
+class _Room(NamedTuple):
+    """The memory of a result, and the times between which it is free: until the result is made; after the
+    argument whose memory it is was read last."""
+
+    size: int
+    first: int
+    last: int
+
+
 class _Rooms:
-    """The memory of results, each of a size, which is free until the op at which the result is made.
+    """The memory of results, as far as it is free.
 
     A gap is a stretch of ops in which a room is free; ``gaps`` has the last ops of those that begin at an op,
     in order. ``farthest`` is a tree over the ops: the last op of all gaps that begin somewhere below a node.
     Node 1 is the root, those below n are 2 n and 2 n + 1, and the leaves are the ops.
     """
 
-    def __init__(self, rooms: Sequence[tuple[int, int]], ends: int) -> None:
+    def __init__(self, rooms: Sequence[_Room], ends: int) -> None:
         self.leaves = 1 << ends.bit_length()
         self.farthest = [-1] * (2 * self.leaves)
         self.gaps = defaultdict[int, list[int]](list)
@@ -130,8 +154,9 @@ class _Rooms:
     def take(self, life: _Life) -> bool:
         """Finds room for a value in a gap that is little longer than its life; False where none is. No value
         may be larger than those before it."""
-        while self.smaller and self.smaller[-1][0] >= life.size:
-            self.add(0, self.smaller.pop()[1] - 1)
+        while self.smaller and self.smaller[-1].size >= life.size:
+            _, first, last = self.smaller.pop()
+            self.add(first, last)
         first = self.latest(life.start, life.end)
         if first < 0:
             return False
@@ -203,7 +228,7 @@ def _beside(block: Any, layouts: Layouts) -> int:
     """What a block needs beside its arguments; where it has none, as a branch, beside its results."""
     storing = layouts.storing
     order = Order(block, storing)
-    lives = _lives(order, layouts)
+    lives, _ = _lives(order, layouts)
     if not block.arguments:
         given = {storing.memory_of(value) for value in order.operations[-1].operands}
         lives = [life for life in lives if given.isdisjoint(life.values)]
@@ -212,9 +237,11 @@ def _beside(block: Any, layouts: Layouts) -> int:
     return max(whole - sum(allocation.room(_size(value, allocation)) for value in block.arguments), 0)
 
 
-def _lives(order: Order, layouts: Layouts, kept: Collection[Any] = ()) -> list[_Life]:
+def _lives(
+    order: Order, layouts: Layouts, kept: Collection[Any] = (), placed: Collection[Any] = ()
+) -> tuple[list[_Life], dict[Any, int]]:
     """The memory that values of a block have, and copies of them; its arguments too, unless they are ``kept``
-    throughout."""
+    throughout; those that have a place of their own are ``placed``. And when values are read last."""
     storing, allocation = layouts.storing, layouts.storing.allocation
     copied = {op: dict(layouts.copied(op)) for op in order.operations}
     last = _last_reads(order, layouts, copied)
@@ -235,7 +262,9 @@ def _lives(order: Order, layouts: Layouts, kept: Collection[Any] = ()) -> list[_
             if not how.stored or how.apart or storing.memory_of(value) != value:
                 continue
             place = None
-            if dying[time, size]:  # for others, all that is taken is not looked through, which may be much
+            if (
+                dying[time, size] and value not in placed
+            ):  # for others, all that is taken is not looked through, which may be much
                 taken = (found[of] for of in layouts.replaced(value) if of in found)
                 places = chain(taken, here if known.in_place else ())
                 place = next((p for p in places if p.end == time and p.size == size and p not in spent), None)
@@ -248,7 +277,7 @@ def _lives(order: Order, layouts: Layouts, kept: Collection[Any] = ()) -> list[_
                 spent.append(place)
             found[value] = place
             dying[place.end, size] += 1
-    return list(dict.fromkeys([*found.values(), *copies]))
+    return list(dict.fromkeys([*found.values(), *copies])), last
 
 
 def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any, int]]) -> dict[Any, int]:
@@ -257,13 +286,15 @@ def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any
     storing = layouts.storing
     times, copies = order.times, [copied.get(op, ()) for op in order.every]
     pieces = [layouts.of(op).pieces for op in order.every]
+    early = storing.allocation.breadth_first  # arguments are copied before all
     last: dict[Any, int] = {}
 
     def read(value: Any, made: int) -> int:
         end = made
         for user, operand in order.uses.get(value, ()):
             if user in times:
-                end = max(end, times[user] - (value in copies[user] or pieces[user] > 1))
+                copied = value in copies[user] or pieces[user] > 1
+                end = max(end, 0 if copied and early and value.owner == order.block else times[user] - copied)
             for result in order.every[user].results if operand >= 0 else ():
                 how = storing.of(result)
                 shared = how.same == operand and storing.memory_of(result) != result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -20,9 +20,9 @@ class Order:
         self.block = block
         self.every = [op.operation for op in block.operations]
         alone = [not op.results or any(storing.of(v).stored for v in op.results) for op in self.every]
-        self._alone = [n for n, own in enumerate(alone) if own]
+        self._runs, self._alone = alone, [n for n, own in enumerate(alone) if own]
         if storing.allocation.breadth_first:
-            self._alone = self._by_breadth(alone)
+            self._alone = self._by_breadth()
         self.operations = [self.every[n] for n in self._alone]
 
     @cached_property
@@ -44,10 +44,10 @@ class Order:
                     found[value].append((n, -1))
         return found
 
-    def _by_breadth(self, alone: Sequence[bool]) -> list[int]:
+    def _by_breadth(self) -> list[int]:
         """First what needs nothing, then what has become ready by each of these in turn, and so on."""
         end, first = len(self.every) - 1, len(self.block.arguments)
-        needs = self._needs(alone)
+        needs = self.needs
         pending = Counter(op for ops in needs.values() for op in ops)
         ready = deque([*range(-first, 0), *(op for op in self._alone if not pending[op])])
         found = list[int]()
@@ -60,17 +60,28 @@ class Order:
                     ready.append(op)
         return [op for op in found[first:] if op != end] + [end]
 
-    def _needs(self, alone: Sequence[bool]) -> dict[int, list[int]]:
+    @cached_property
+    def needs(self) -> dict[int, list[int]]:
         """The ops that run on their own and need such an op, or an argument of the block (below zero), in the
         order of the program; through what is not stored too."""
-        found: dict[int, list[int]] = {}
-
-        def needing(values: Iterable[Any]) -> list[int]:
-            users = {user for value in values for user, _ in self.uses.get(value, ())}
-            return sorted({op for user in users for op in ([user] if alone[user] else found[user])})
-
-        for n in reversed(range(len(self.every))):
-            found[n] = needing(self.every[n].results)
         first = len(self.block.arguments)
-        given = {n - first: needing([value]) for n, value in enumerate(self.block.arguments)}
-        return given | {n: found[n] for n in self._alone}
+        given = {n - first: self.needing([value]) for n, value in enumerate(self.block.arguments)}
+        return given | {n: self.needing(self.every[n].results) for n, own in enumerate(self._runs) if own}
+
+    def needing(self, values: Iterable[Any]) -> list[int]:
+        """The ops that run on their own and need one of these values, in the order of the program; through
+        what is not stored too."""
+        return self._needing(values, self._through)
+
+    @cached_property
+    def _through(self) -> dict[int, list[int]]:
+        """Those that need an op that does not run on its own."""
+        found: dict[int, list[int]] = {}
+        for n in reversed(range(len(self.every))):
+            if not self._runs[n]:
+                found[n] = self._needing(self.every[n].results, found)
+        return found
+
+    def _needing(self, values: Iterable[Any], through: Mapping[int, list[int]]) -> list[int]:
+        users = {user for value in values for user, _ in self.uses.get(value, ())}
+        return sorted({op for user in users for op in ([user] if self._runs[user] else through[user])})

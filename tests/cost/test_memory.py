@@ -267,3 +267,46 @@ def test_arguments_and_results_are_as_large_as_on_tpus(name: str) -> None:
     assert (said.arguments, said.results) == pytest.approx(
         (found.arguments, found.results - found.shared), abs=512
     )
+
+
+def _read_after(w: Any, x: Any, y: Any) -> Any:
+    return w - x.T @ y, lax.sort(y @ w)
+
+
+def _read_before(w: Any, x: Any, y: Any) -> Any:
+    return w - x.T @ lax.sort(y @ w)
+
+
+def _put_together(rows: Any, x: Any) -> Any:
+    return lax.scan(lambda x, row: (x + row, jnp.tanh(x)), x, rows)
+
+
+DONATED: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
+    # What is read when its memory may have been written to is copied first; then a product has that.
+    "read after": (_read_after, [plain(64, 64), plain(64, 64), plain(64, 64)], 16 * KIB),
+    # Two products, neither in the memory that is read last of all.
+    "read before": (_read_before, [plain(64, 64), plain(64, 64), plain(64, 64)], 32 * KIB),
+    "read and written at once": (
+        lambda w, x, y: (w - (0.9 * x + y), 0.9 * x + y),
+        [plain(64, 64), plain(64, 64), plain(64, 64)],
+        0,
+    ),
+    # A loop puts its results together somewhere else, and then they are copied; and what it adds up.
+    "put together": (_put_together, [plain(16, 32, 32), plain(32, 32)], 68 * KIB),
+    "carried": (
+        lambda w, x: lax.fori_loop(0, 8, lambda _, w: w @ x, w),
+        [plain(64, 64), plain(64, 64)],
+        16 * KIB,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DONATED)
+def test_what_is_copied_because_an_argument_is_donated(name: str) -> None:
+    function, arguments, expected = DONATED[name]
+    lowered = jax.jit(function, donate_argnums=0).lower(*arguments)
+    program = shardlog.run(lowered).partition(keep_shardings=True)
+    stats = program.compile()._loaded.get_compiled_memory_stats()
+    ends = stats.argument_size_in_bytes + stats.output_size_in_bytes - stats.alias_size_in_bytes
+    figures = program.cost("cpu").peak - ends, stats.temp_size_in_bytes
+    assert figures == pytest.approx((expected, expected), rel=0.05, abs=192)

@@ -1,0 +1,102 @@
+"""Arguments whose memory results are given, and what compilers copy so that none is overwritten too early."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..rulebook.book import lowerings
+from .layouts import Layouts
+from .order import Order
+
+_RESULT, _ANY_RESULT = "tf.aliasing_output", "jax.buffer_donor"
+
+
+@dataclass(frozen=True)
+class Gift:
+    """An argument whose memory a result is given. ``read_elsewhere``: what reads the argument reads a copy of
+    it, as it may run after the result is made. ``made_elsewhere``: the result is copied there at the end, as
+    it is begun before the argument is read."""
+
+    argument: Any
+    read_elsewhere: bool = False
+    made_elsewhere: bool = False
+
+
+def given_to(
+    taken: Sequence[int], made: Sequence[int], entries: Sequence[Mapping[str, Any]]
+) -> dict[int, int]:
+    """The results that have the memory of arguments, by their numbers: those that the attributes of an
+    argument name, or else the next of its size."""
+    found = {n: ir.IntegerAttr(e[_RESULT]).value for n, e in enumerate(entries) if _RESULT in e}
+    found = {n: result for n, result in found.items() if taken[n] == made[result]}
+    left = defaultdict[int, list[int]](list)
+    for number in sorted(set(range(len(made))).difference(found.values()), reverse=True):
+        left[made[number]].append(number)
+    for number, entry in enumerate(entries):
+        if number not in found and (_RESULT in entry or _ANY_RESULT in entry) and left[taken[number]]:
+            found[number] = left[taken[number]].pop()
+    return found
+
+
+def gifts(given: Mapping[Any, Any], order: Order, layouts: Layouts) -> dict[Any, Gift]:
+    """The gifts of a block, by the values that have the memory: ``given`` are results by arguments."""
+    if not given:
+        return {}
+    looking, found = _Looking(order, layouts), dict[Any, Gift]()
+    for argument, result in given.items():
+        value = layouts.storing.memory_of(result)
+        if value != argument and value not in found:
+            found[value] = looking.gift(argument, value)
+    return found
+
+
+class _Looking:
+    """Says which ops of a block are after others, whatever the order in which they run."""
+
+    def __init__(self, order: Order, layouts: Layouts) -> None:
+        self.order, self.layouts = order, layouts
+        self.numbers = {op: n for n, op in enumerate(order.every)}
+        self.before = defaultdict[int, int](int)  # sets of ops, as the bits of numbers
+        for op in sorted(order.needs):
+            if op >= 0:
+                for user in order.needs[op]:
+                    self.before[user] |= self.before[op] | 1 << op
+
+    def gift(self, argument: Any, value: Any) -> Gift:
+        """What is copied where a value, which an op makes, has the memory of an argument."""
+        reads, last = self._reads(argument), self.numbers.get(value.owner, -1)
+        first, in_place = self._first(argument, value)
+        early = sum(1 << op for op in reads)
+        if early & ~(self.before[last] | 1 << max(last, 0)):
+            return Gift(argument, True, first is None or not early & (self.before[first] | 1 << first))
+        done = 0 if first is None else self.before[first] | (1 << first if in_place else 0)
+        return Gift(argument, False, bool(early & ~done))
+
+    def _first(self, argument: Any, value: Any) -> tuple[int | None, bool]:
+        """The op that is the first to write to the memory of a value, what loops carry being one; and whether
+        it may write over the argument, which it takes. None where it is a copy of something else."""
+        storing, loop = self.layouts.storing, None
+        while not isinstance(value.owner, ir.Block) and lowerings().get(value.owner.name) == "loop":
+            loop = value.owner
+            value = storing.memory_of(loop.operands[value.result_number])
+        if isinstance(value.owner, ir.Block):
+            return (self.numbers[loop], True) if value == argument and loop is not None else (None, False)
+        return self.numbers[value.owner], argument in self.layouts.replaced(value)
+
+    def _reads(self, argument: Any) -> set[int]:
+        """The ops that read an argument, also under another type."""
+        left, found = self.order.needing([argument]), set[int]()
+        while left:
+            op = left.pop()
+            if op not in found:
+                found.add(op)
+                results = self.order.every[op].results
+                left += self.order.needing(
+                    r for r in results if self.layouts.storing.memory_of(r) == argument
+                )
+        return found
