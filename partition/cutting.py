@@ -93,10 +93,12 @@ def _beside(op: Any, before: Cut, wanted: Cut) -> Cut:
 
 
 def _cut_of(op: Any) -> Cut | None:
-    """What an op cuts out of its operand, without leaving out rows between; None for others."""
+    """What an op cuts out of its operand, without leaving out rows between; None for others, and where it is
+    nothing."""
     if lowerings().get(op.name) != "slice" or any(n != 1 for n in op.attributes["strides"]):
         return None
-    return tuple(zip(op.attributes["start_indices"], op.attributes["limit_indices"], strict=True))
+    rows = tuple(zip(op.attributes["start_indices"], op.attributes["limit_indices"], strict=True))
+    return rows if all(low < high for low, high in rows) else None
 
 
 @dataclass

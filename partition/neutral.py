@@ -6,10 +6,18 @@ from typing import Any
 
 from ..program.elements import bits_of
 
-_EXTREMES = {
-    16: ("0xFC00", "0x7C00"),
-    32: ("0xFF800000", "0x7F800000"),
-    64: ("0xFFF0000000000000", "0x7FF0000000000000"),
+_EXTREMES = {  # of floats, the least and the largest; those without infinities have finite ones
+    "bf16": ("0xFF80", "0x7F80"),
+    "f16": ("0xFC00", "0x7C00"),
+    "f32": ("0xFF800000", "0x7F800000"),
+    "f64": ("0xFFF0000000000000", "0x7FF0000000000000"),
+    "f8E3M4": ("0xF0", "0x70"),
+    "f8E4M3": ("0xF8", "0x78"),
+    "f8E4M3FN": ("0xFE", "0x7E"),
+    "f8E4M3FNUZ": ("0xFF", "0x7F"),
+    "f8E4M3B11FNUZ": ("0xFF", "0x7F"),
+    "f8E5M2": ("0xFC", "0x7C"),
+    "f8E5M2FNUZ": ("0xFF", "0x7F"),
 }
 
 
@@ -28,9 +36,9 @@ def neutral(combine: str, element: Any) -> str:
     which = 0 if name == "maximum" else 1
     if text == "i1":
         return ("false", "true")[which]
-    bits = bits_of(text)
     if _floats(element):
-        return (("0xFF80", "0x7F80") if text == "bf16" else _EXTREMES[bits])[which]
+        return _EXTREMES[text][which]
+    bits = bits_of(text)
     if text.startswith("ui"):
         return ("0", str(2**bits - 1))[which]
     return (str(-(2 ** (bits - 1))), str(2 ** (bits - 1) - 1))[which]

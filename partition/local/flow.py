@@ -54,10 +54,12 @@ def empty(walk: Partitioner, number: int) -> bool:
     op, builder = walk.kinds.ops[number], walk.builder
 
     def make(type_: Any, layout: Layout) -> Any:
-        local = walk.local(type_, layout)
-        return builder.one(
-            "stablehlo.constant", [], local, {"value": ir.Attribute.parse(f"dense<> : {local}")}
-        )
+        local = plain = walk.local(type_, layout)
+        if isinstance(local.element_type, ir.ComplexType):  # of which the bindings do not read constants
+            plain = builder.tensor(local.shape, ir.ComplexType(local.element_type).element_type)
+        value = {"value": ir.Attribute.parse(f"dense<> : {plain}")}
+        made = builder.one("stablehlo.constant", [], plain, value)
+        return made if plain == local else builder.one("stablehlo.convert", [made], local)
 
     ends = walk.kinds.results(number), op.results.types, walk.homes(op)
     for result, type_, home in zip(*ends, strict=True):

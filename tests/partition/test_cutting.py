@@ -42,8 +42,8 @@ def chain(seed: int) -> tuple[str, list[Any]]:
         else:
             cuts, made = list[str](), list[int]()
             for n in shape:
-                low = random.randint(0, n - 1)
-                low, high = random.choice([(0, n), (low, random.randint(low + 1, n))])
+                low = random.randint(0, max(n - 1, 0))
+                low, high = random.choice([(0, n), (low, random.randint(min(low + (seed % 4 > 0), n), n))])
                 step = random.choice((1, 1, 1, 1, 2))
                 cuts.append(f"{low}:{high}:{step}")
                 made.append(-(-(high - low) // step))

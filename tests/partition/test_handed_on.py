@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import shardlog
 from shardlog.tests.support.programs import array
 
@@ -109,11 +111,12 @@ def test_what_a_loop_needs_part_by_part_is_not_gathered_before() -> None:
     np.testing.assert_allclose(got, np.sort(matrices, 1).sum(0), rtol=1e-5)
 
 
-def test_what_has_no_elements_is_not_sent() -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_what_has_no_elements_is_not_sent(dtype: Any) -> None:
     def sums(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jax.lax.associative_scan(jnp.add, x), x[:0] * 2
 
-    x = np.random.default_rng(0).integers(-9, 9, (7, 8)).astype(np.float32)
+    x = np.random.default_rng(0).integers(-9, 9, (7, 8)).astype(dtype)
     for keep in (True, False):
         result = shardlog.run(jax.jit(sums, in_shardings=sharding(None, "x")).lower(x))
         program = result.partition(keep_shardings=keep)

@@ -412,3 +412,24 @@ def test_rows_that_many_ops_need_are_sent_once() -> None:
         assert sum(size for _, size in hlo_collectives(compiled.hlo).values()) <= listed
         for got, wanted in zip(compiled(*values), expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3)
+
+
+NARROW = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "bfloat16", "float16")
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_padding_is_neutral_in_narrow_floats(name: str) -> None:
+    """Some of them have no infinities."""
+
+    def extremes(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        x = jax.lax.with_sharding_constraint(x, rows)
+        return x.max(0), x.min(0)
+
+    rows = array((13, 6), "model").sharding
+    x = np.random.default_rng(0).uniform(3, 9, (13, 6)).astype(jax.numpy.dtype(name))
+    x[:, ::2] = -x[:, ::2]
+    for keep in (True, False):
+        program = shardlog.run(jax.jit(extremes).lower(x)).partition(keep_shardings=keep)
+        got = jax.tree.leaves(program.compile()(x))
+        for found, expected in zip(got, (x.max(0), x.min(0)), strict=True):
+            np.testing.assert_array_equal(np.asarray(found, np.float32), expected.astype(np.float32))
