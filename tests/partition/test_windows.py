@@ -422,7 +422,7 @@ def test_padding_is_neutral_in_narrow_floats(name: str) -> None:
     """Some of them have no infinities."""
 
     def extremes(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        x = jax.lax.with_sharding_constraint(x, rows)
+        x = jax.lax.with_sharding_constraint(x, rows)  # type: ignore[no-untyped-call]
         return x.max(0), x.min(0)
 
     rows = array((13, 6), "model").sharding
