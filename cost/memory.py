@@ -281,25 +281,39 @@ def _lives(
 
 
 def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any, int]]) -> dict[Any, int]:
-    """When the values of a block are read last: by what uses them, or computes what is not stored, or is the
-    same memory, from them; or else when they are made, -1 before the block."""
+    """When the values of a block are read last: by what uses them, or computes what is not stored, or is
+    computed again, or is the same memory, from them; or else when they are made, -1 before the block."""
     storing = layouts.storing
     times, copies = order.times, [copied.get(op, ()) for op in order.every]
     pieces = [layouts.of(op).pieces for op in order.every]
     early = storing.allocation.breadth_first  # arguments are copied before all
     last: dict[Any, int] = {}
+    again: dict[Any, int] = {}  # when what they are computed of is read for loops
 
     def read(value: Any, made: int) -> int:
-        end = made
+        end = later = made
+        computed = made >= 0 and storing.of(value).again
         for user, operand in order.uses.get(value, ()):
+            at, results = made, order.every[user].results if operand >= 0 else ()
             if user in times:
                 copied = value in copies[user] or pieces[user] > 1
-                end = max(end, 0 if copied and early and value.owner == order.block else times[user] - copied)
-            for result in order.every[user].results if operand >= 0 else ():
+                at = 0 if copied and early and value.owner == order.block else times[user] - copied
+            for result in results:
                 how = storing.of(result)
                 shared = how.same == operand and storing.memory_of(result) != result
                 if shared or not how.stored:
-                    end = max(end, last[result])
+                    at = max(at, last[result])
+                at = max(at, again.get(result, at))
+            if (
+                computed
+                and results
+                and all(storing.of(r).loop and not storing.of(r).runs_as for r in results)
+            ):
+                later = max(later, at)
+            else:
+                end = max(end, at)
+        if computed:
+            again[value] = later
         return end
 
     for n in reversed(range(len(order.every))):

@@ -27,7 +27,7 @@ class Stored:
     may be written ``in_place`` of an operand; whether it is part of the program, ``apart`` from other values;
     whether it is computed in a ``loop`` over its elements; whether its op reads what it takes ``where`` it is
     read itself, whatever the shapes; what its op ``runs_as``, if not as itself; whether it is written in
-    place only of what has its ``shape``."""
+    place only of what has its ``shape``; whether loops compute it ``again``, though it is stored."""
 
     stored: bool
     same: int | None
@@ -37,6 +37,7 @@ class Stored:
     where: bool = False
     runs_as: str = ""
     shape: bool = False
+    again: bool = False
 
 
 class Storing:
@@ -111,6 +112,7 @@ class Storing:
             "read_at": ((min(self._read(value), _OFTEN),),) if self.allocation.platform else (),
             "element": ((element_of(value),),),
             "operands": ((min(len(maker.operands), _MANY),),),
+            "large_operands": ((min(_large(maker, value), 2),),) if self.allocation.platform else (),
         }
         if _described(maker.name):
             told = describe(maker, False, {}, self._told)
@@ -155,6 +157,21 @@ def _shape(value: Any) -> list[int]:
     return list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
 
 
+def _large(op: Any, result: Any) -> int:
+    """How many operands have as many dimensions as a result, and are not broadcast to them."""
+    rank = _true_rank(result)
+    return sum(
+        1
+        for value in op.operands
+        if _true_rank(value) >= rank
+        and (isinstance(value.owner, ir.Block) or not broadcasts(value.owner.name))
+    )
+
+
+def _true_rank(value: Any) -> int:
+    return sum(1 for size in _shape(value) if size > 1)
+
+
 def element_of(value: Any) -> str:
     """The type of a tensor's elements, as MLIR writes it; empty of other values."""
     type_ = value.type
@@ -182,17 +199,23 @@ def unchanged(loop: Any, number: int) -> bool:
 @cache
 def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
     said = _rules().solve(dict(facts))
-    names = ("in_place", "apart", "loop", "reads_where_read", "of_its_shape")
-    in_place, apart, loop, where, shape = (bool(said[name]) for name in names)
+    names = ("in_place", "apart", "loop", "reads_where_read", "of_its_shape", "computed_again")
+    in_place, apart, loop, where, shape, again = (bool(said[name]) for name in names)
     ((runs_as,),) = said["runs_as"] or [("",)]
     same = 0 if said["renamed"] else None
-    return Stored(bool(said["stored"]), same, in_place, apart, loop, where, runs_as, shape)
+    return Stored(bool(said["stored"]), same, in_place, apart, loop, where, runs_as, shape, again)
 
 
 @cache
 def worth_moving(name: str) -> bool:
     """Whether compilers put an op of a name before a loop that needs it in all turns, for its own sake."""
     return bool(_rules().solve({"made_by": [(name,)]}, ["worth_moving"])["worth_moving"])
+
+
+@cache
+def broadcasts(name: str) -> bool:
+    """Whether an op of a name makes many elements of few."""
+    return bool(_rules().solve({"made_by": [(name,)]}, ["broadcasts"])["broadcasts"])
 
 
 @cache

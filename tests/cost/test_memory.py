@@ -56,6 +56,16 @@ def _late(x: Any, y: Any) -> Any:
     return (product @ (product @ y))[:8, :8] @ part
 
 
+def _differences(x: Any, y: Any, z: Any) -> Any:
+    d = x[:, None] - y[None]
+    return jnp.sin(d) * (lax.sort(jnp.sum(d * d, -1) @ z) @ z.T)[:, :, None]
+
+
+def _difference(x: Any, y: Any, z: Any) -> Any:
+    d = x - y
+    return d * (lax.sort(d @ z) @ z.T)
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
     # Columns are gathered as if they were rows, and then copied; and the number of the device.
     "gathered columns": (lambda x: jnp.sort(x, 1), [array((3, 256), None, "model")], 6 * KIB + 4),
@@ -127,6 +137,9 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
         [plain(32, 64), jax.ShapeDtypeStruct((8, 64, 64), jnp.bfloat16)],  # type: ignore[no-untyped-call]
         (128 + 16 + 8) * KIB + 68,
     ),
+    # What is broadcast is subtracted again in place of being kept, which other values are.
+    "computed again": (_differences, [plain(32, 8), plain(32, 8), plain(32, 512)], 68 * KIB),
+    "kept": (_difference, [plain(32, 32), plain(32, 32), plain(32, 512)], 68 * KIB),
     # An error function is computed once, not for each part of its result that is read.
     "what costs much": (
         lambda x, i: lax.dynamic_slice(lax.erf(x), (i, i), (8, 8)),
