@@ -50,6 +50,9 @@ class Storing:
         self._readers: dict[Any, dict[Any, set[Any]]] = {}  # of a value: in a loop the ops that say where
         self._users_of: dict[Any, dict[Any, None]] = {}
         self._times: dict[tuple[Any, Any], int] = {}  # that a loop computes an op for an element
+        self._constants: dict[
+            Any, tuple[bool, bool]
+        ] = {}  # ops of constants: whether they are, and broadcasts
 
     def of(self, value: Any) -> Stored:
         """How a value that an op makes is stored."""
@@ -112,6 +115,7 @@ class Storing:
             "read_at": ((min(self._read(value), _OFTEN),),) if self.allocation.platform else (),
             "element": ((element_of(value),),),
             "operands": ((min(len(maker.operands), _MANY),),),
+            "of_constants": ((),) if self.allocation.platform and self._of_constants(maker) else (),
             "large_operands": ((min(_large(maker, value), 2),),) if self.allocation.platform else (),
         }
         if _described(maker.name):
@@ -119,6 +123,25 @@ class Storing:
             facts |= {name: tuple(told.get(name, ())) for name in ("dim", "attribute_item")}
             facts["elements_taken"] = ((max(prod(_shape(operand)) for operand in maker.operands),),)
         return _storing(tuple(facts.items()))
+
+    def _of_constants(self, op: Any) -> bool:
+        """Whether an op takes what is part of the program, or computed of that; besides that only what is
+        broadcast of such values."""
+        left, none = [op], (False, False)
+        while left:
+            last = left[-1]
+            taken = [None if isinstance(v.owner, ir.Block) else v.owner for v in last.operands]
+            makers = [maker for maker in taken if maker is not None]
+            waiting = [maker for maker in makers if maker not in self._constants]
+            if waiting and len(makers) == len(taken):
+                left += waiting
+                continue
+            known = [none if maker is None else self._constants.get(maker, none) for maker in taken]
+            whole = bool(known) and all(map(any, known))
+            of_constants = whole and any(constant for constant, _ in known)
+            self._constants[last] = _part(last.name, of_constants), whole and broadcasts(last.name)
+            left.pop()
+        return of_constants
 
     def _users(self, value: Any) -> dict[Any, None]:
         """The ops in the block of a value that use it, or whose regions do."""
@@ -210,6 +233,13 @@ def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
 def worth_moving(name: str) -> bool:
     """Whether compilers put an op of a name before a loop that needs it in all turns, for its own sake."""
     return bool(_rules().solve({"made_by": [(name,)]}, ["worth_moving"])["worth_moving"])
+
+
+@cache
+def _part(name: str, of_constants: bool) -> bool:
+    """Whether what an op of a name makes, of constants or not, is part of the program."""
+    facts = {"on": [("cpu",)], "made_by": [(name,)], "of_constants": [()] if of_constants else []}
+    return bool(_rules().solve(facts, ["apart"])["apart"])
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 import shardlog
 from jax import lax
@@ -20,6 +21,7 @@ from ..support import models
 from ..support.programs import array
 
 KIB = 1024
+ROWS = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
 
 
 def figures(function: Callable[..., Any], *arguments: Any) -> tuple[int, int]:
@@ -140,6 +142,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
     # What is broadcast is subtracted again in place of being kept, which other values are.
     "computed again": (_differences, [plain(32, 8), plain(32, 8), plain(32, 512)], 68 * KIB),
     "kept": (_difference, [plain(32, 32), plain(32, 32), plain(32, 512)], 68 * KIB),
+    # What is computed of constants is part of the program.
+    "constants": (lambda x: x @ lax.sin(jnp.asarray(ROWS)), [plain(64, 64)], 0),
     # An error function is computed once, not for each part of its result that is read.
     "what costs much": (
         lambda x, i: lax.dynamic_slice(lax.erf(x), (i, i), (8, 8)),
