@@ -219,7 +219,8 @@ def found_text(found: Found) -> str:
     """How good the shardings are that were found, by a lower bound."""
     if found.bound <= 0:
         return "there was no time for a lower bound"
-    return f"at most {100 * (found.cost / found.bound - 1):.1f} % more than the least of the ways that were looked at"
+    more = 100 * (found.cost / found.bound - 1)
+    return f"at most {more:.1f} % more than the least of the ways that were looked at"
 
 
 def collectives_text(collectives: Sequence[Collective]) -> str:

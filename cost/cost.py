@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
-from ..partition.finishing.combining import NUMBER
+from ..partition.finishing.combining import NUMBER, sent_once
 from ..program.function import location
 from ..program.mlir.modules import main_function, ops_in, symbols
 from ..program.mlir.places import source_location
@@ -160,6 +160,7 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
     pricing = Pricing(machine, Reader(program.result.book))
     module = inlined(numbered(program.module, [sent.op for sent in program.sent]))
+    sent_once(module)  # of what several calls send
     with module.context:
         account = _Account(program, pricing)
         counts = Executions(module)

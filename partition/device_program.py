@@ -21,7 +21,7 @@ from .calls import put_in_place_of_calls, unshared
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
 from .finishing.collective_matmul import Window, write
-from .finishing.combining import combine
+from .finishing.combining import combine, sent_once
 from .finishing.cpus import suit_cpus
 from .finishing.tpus import suit_tpus
 from .improving import Aim, Improving
@@ -160,13 +160,14 @@ def partition(
 
         best = Improving(write(recording=aim.move), write, replace(aim, pins=pins)).best()
         made = best.finished
+        listed = sent_once(made, best.sent)  # of what several ops compute alike
         made.operation.verify()
         homes = own.homes(best.walk.moved)
-        for sent in best.sent:
+        for sent in listed:
             for purpose in (sent.purpose, *sent.also):
                 own.name(purpose)
         found = None if best.found is None else own.found(best.found)
-    return DeviceProgram(made, best.sent, axes, form, best.walk.boundary, found, homes)
+    return DeviceProgram(made, listed, axes, form, best.walk.boundary, found, homes)
 
 
 def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:

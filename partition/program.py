@@ -20,7 +20,7 @@ from .choice.choosing import Chooser, Way
 from .choice.homes import Spot
 from .choice.knowledge import Knowledge, inside
 from .choice.purposes import Purpose, purpose_of
-from .finishing.combining import sent_once
+from .finishing.combining import permuted_at_once
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
 from .local import alone
@@ -121,7 +121,7 @@ class Partitioner(Values):
                 taken = about[0].operands
                 value = taken[slot] if slot < len(taken) else None
                 collective.purpose = whole.setdefault((id(about), slot), purpose_of(about, slot, value))
-        return sent_once(self.module, alive[::-1])
+        return permuted_at_once(self.module, alive[::-1])
 
     # ---- Functions --------------------------------------------------------------------------------------
 

@@ -45,10 +45,22 @@ def combine(
     _join(module, apart, lambda op: _key(op) if which(op) else id(op), lambda group, op: True, write_as_one)
 
 
-def sent_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
-    """The collectives of a module without those that send what one before them does, which are erased, and
-    with one in place of the permutations in which no device sends twice, and none receives. Only where
-    several ops need rows of others there are such: all else is kept for all that use it."""
+def sent_once(module: ir.Module, sent: Sequence[Sent] = ()) -> list[Sent]:
+    """The collectives of a module without those that send what one before them does, which are erased, as
+    compilers do."""
+    with module.context:
+        repeated = [(block, _repeated(block, ())) for block in _blocks(module)]
+        gone = {block.operations[n] for block, instead in repeated for n in instead}
+        left = [each for each in sent if each.op not in gone]  # before they are
+        for block, instead in repeated:
+            _without(block, instead)
+    return left
+
+
+def permuted_at_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
+    """The collectives of a module with one in place of the permutations in which no device sends twice, and
+    none receives, and without those of them that send what one before them does. Where several ops need rows
+    of others there are such."""
     if sum(each.permutes for each in sent) < 2:
         return list(sent)
     devices, left = _devices(module), {each.op: (n, each) for n, each in enumerate(sent)}

@@ -17,7 +17,7 @@ from shardlog.partition.finishing.collectives import KINDS
 from shardlog.program.mlir.modules import ops_in
 from shardlog.runs.executing.partitioned import Partitioned
 
-from ..support.programs import PROGRAMS, lowered
+from ..support.programs import PROGRAMS, array, lowered
 
 # The sums of %0 and %2 do not need each other, though one is used before the other can be made.
 MODULE = """\
@@ -408,3 +408,17 @@ def test_tpus_exchange_what_is_no_more_than_a_tile(rows: int, columns: int, dim:
     ours, theirs = scattered(rows, columns, dim).compile_ahead("tpu:v5e:2x4").collectives
     assert (ours.kind, ours.compiled_bytes) == ("reduce-scatter", 0)
     assert (theirs.kind, theirs.compiled_bytes) == ("all-to-all", ours.bytes)
+
+
+def test_what_two_functions_compute_is_sent_and_listed_once() -> None:
+    """The mean, which the function of the variance computes as well."""
+
+    def normalized(x: jax.Array) -> jax.Array:
+        return (x - x.mean(0)) * jax.lax.rsqrt(x.var(0) + 1e-4)
+
+    rows = array((64, 32), "model")
+    for keep in (True, False):
+        result = shardlog.run(jax.jit(normalized, out_shardings=rows.sharding).lower(rows))
+        program = result.partition(keep_shardings=keep)
+        assert [(c.kind, c.bytes) for c in program.collectives] == [("all-reduce", 32 * 4 * 2 * 3 // 4)] * 2
+        assert program.cost().sent == sum(c.bytes for c in program.collectives)
