@@ -198,15 +198,23 @@ def _equal(block: _Block) -> dict[int, int]:
     what is equal, so only those are looked at that share all they take, and those behind equal ones."""
     operations, needs, shares = block
     same: dict[Any, Any] = {}  # for values that are made again, the first that is equal
-    first, found, known = dict[Hashable, int](), dict[int, int](), set[int]()
+    found, known = dict[int, int](), set[int]()
+    takes: dict[Hashable, tuple[int, dict[Hashable, int]]] = {}  # the same: the first op, and what each does
     users = list[list[int]]([] for _ in operations)
 
     def look(n: int) -> None:
         known.add(n)
-        key = _key_of_value(operations[n], same)
-        if key is not None and (other := first.setdefault(key, n)) < n:
+        op = operations[n]
+        key = op.name, *[same.get(operand, operand) for operand in op.operands]
+        first, does = takes.setdefault(key, (n, {}))
+        if first == n:  # what it does takes longer to read than what it takes
+            return
+        for m in (n,) if does else (first, n):
+            what = _what_it_does(operations[m])
+            other = does.setdefault(m if what is None else what, m)
+        if other != n:
             found[n] = other
-            same.update(zip(operations[n].results, operations[other].results, strict=True))
+            same.update(zip(op.results, operations[other].results, strict=True))
 
     for n, needed in enumerate(needs):
         for m in needed:
@@ -222,16 +230,15 @@ def _equal(block: _Block) -> dict[int, int]:
     return found
 
 
-def _key_of_value(op: Any, same: Mapping[Any, Any]) -> Hashable | None:
-    """Equal for ops that give equal values; None for one of its own."""
+def _what_it_does(op: Any) -> Hashable | None:
+    """Equal for ops of a name that give equal values of equal ones; None for one of its own."""
     if has_effect(op.name) or lowerings().get(op.name) == "pass":  # what is passed on may be kept apart
         return None
-    operands = tuple([same.get(operand, operand) for operand in op.operands])
     try:
         attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in _OWN])
     except TypeError:  # MLIR's bindings do not read constants of complex numbers
         return None
-    return op.name, operands, attributes, _body(op), tuple(r.type for r in op.results)
+    return attributes, _body(op), tuple(r.type for r in op.results)
 
 
 # ---- Which become one -----------------------------------------------------------------------------------

@@ -342,8 +342,10 @@ func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
     assert found["reduce-scatter"].times == 5
 
 
-@pytest.mark.parametrize(("element", "wide"), [("bf16", 4), ("f16", 2)])
-def test_a_cpu_sends_bf16_in_32_bits(element: str, wide: int) -> None:
+@pytest.mark.parametrize(
+    ("element", "narrow", "wide"), [("bf16", 2, 4), ("f16", 2, 2), ("f8E4M3FN", 1, 2), ("f8E5M2", 1, 2)]
+)
+def test_a_cpu_sends_some_floats_in_more_bits(element: str, narrow: int, wide: int) -> None:
     rows, whole = (f"#sdy.sharding<@mesh, [{held}, {{}}]>" for held in ('{"x"}', "{}"))
     gathered = f"""\
 sdy.mesh @mesh = <["x"=2]>
@@ -352,4 +354,4 @@ func.func @main(%x: tensor<8x8x{element}> {{sdy.sharding = {rows}}}) -> (tensor<
 }}
 """  # noqa: E501
     program = shardlog.run(gathered).partition()
-    assert (program.cost().sent, program.cost("cpu").sent) == (4 * 8 * 2, 4 * 8 * wide)
+    assert (program.cost().sent, program.cost("cpu").sent) == (4 * 8 * narrow, 4 * 8 * wide)
