@@ -71,18 +71,32 @@ class Search:
         ends = number, last = self._number(start), self._number(goal)
         if ends not in self._at_once:
             edges = chain(self._onwards(number, last), self._permuted(number))
-            ways = sorted(
+            ways = [
                 (sent, after, step)
                 for after, _, sent, step in edges
-                if step.price and not self._at_least(after, last)
-            )
+                if step.price and self._cuts(after, goal)
+            ]
             self._at_once[ends] = None
-            for _, after, step in ways:
-                rest = self.plan(self._layouts[after], goal)
-                if not rest.price:
-                    self._at_once[ends] = Plan.of((step, *rest.steps))
-                    break
+            if ways:
+                _, after, step = min(ways, key=lambda way: way[:2])
+                self._at_once[ends] = Plan.of((step, *self._slices(self._layouts[after], goal)))
         return self._at_once[ends]
+
+    def _cuts(self, number: int, goal: Layout) -> bool:
+        """Whether devices cut a goal out of what they have in a layout."""
+        held, fits = self._layouts[number], self._moves.fits
+        return held.partial == goal.partial and all(
+            there[: len(here)] == here and fits(size, there, here)
+            for size, here, there in zip(self._shape, held.dims, goal.dims, strict=True)
+        )
+
+    @staticmethod
+    def _slices(layout: Layout, goal: Layout) -> Iterable[Step]:
+        """The steps that cut a goal out of a layout."""
+        for d, (here, there) in enumerate(zip(layout.dims, goal.dims, strict=True)):
+            if here != there:
+                layout = layout._replace(dims=with_pieces(layout.dims, d, there))
+                yield Step("slice", there[len(here) :], layout, 0.0, d)
 
     def lacking(self, start: Layout, goal: Layout) -> float:
         """How many elements some device must be sent at least."""
