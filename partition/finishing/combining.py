@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -68,22 +68,10 @@ def permuted_at_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
     def write(group: list[Any], before: Any) -> None:
         together = sorted((left.pop(op) for op in group), key=itemgetter(0))
         pieces = tuple(sorted({piece for _, each in together for piece in each.pieces}))
-        made, (n, first), also = _permute(devices, group, before), together[0], dict[int, Any]()
-        for _, each in together[1:]:
-            also[id(each.purpose)] = each.purpose
-        also.pop(id(first.purpose), None)
-        left[made] = (
-            n,
-            Sent(
-                made,
-                first.kind,
-                pieces,
-                len(pairs_of(made)),
-                first.bytes,
-                first.purpose,
-                tuple(also.values()),
-            ),
-        )
+        made, (n, first) = _permute(devices, group, before), together[0]
+        purposes = {id(each.purpose): each.purpose for _, each in together}
+        also = tuple(purpose for purpose in purposes.values() if purpose is not first.purpose)
+        left[made] = n, replace(first, op=made, pieces=pieces, group=len(pairs_of(made)), also=also)
 
     _join(module, (), _permuted, disjoint, write, gone=left.pop)
     return [each for _, each in sorted(left.values(), key=itemgetter(0))]
