@@ -262,9 +262,8 @@ def _lives(
             if not how.stored or how.apart or storing.memory_of(value) != value:
                 continue
             place = None
-            if (
-                dying[time, size] and value not in placed
-            ):  # for others, all that is taken is not looked through, which may be much
+            # For others, all that is taken is not looked through, which may be much.
+            if dying[time, size] and value not in placed:
                 taken = (found[of] for of in layouts.replaced(value) if of in found)
                 places = chain(taken, here if known.in_place else ())
                 place = next((p for p in places if p.end == time and p.size == size and p not in spent), None)

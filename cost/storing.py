@@ -52,7 +52,7 @@ class Storing:
         self._times: dict[tuple[Any, Any], int] = {}  # that a loop computes an op for an element
         self._constants: dict[
             Any, tuple[bool, bool]
-        ] = {}  # ops of constants: whether they are, and broadcasts
+        ] = {}  # whether ops make such, and of such are broadcasts
 
     def of(self, value: Any) -> Stored:
         """How a value that an op makes is stored."""
@@ -118,7 +118,7 @@ class Storing:
             "of_constants": ((),) if self.allocation.platform and self._of_constants(maker) else (),
             "large_operands": ((min(_large(maker, value), 2),),) if self.allocation.platform else (),
         }
-        if _described(maker.name):
+        if _said_of("described", maker.name):
             told = describe(maker, False, {}, self._told)
             facts |= {name: tuple(told.get(name, ())) for name in ("dim", "attribute_item")}
             facts["elements_taken"] = ((max(prod(_shape(operand)) for operand in maker.operands),),)
@@ -230,9 +230,14 @@ def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
 
 
 @cache
+def _said_of(relation: str, name: str) -> bool:
+    """Whether a relation holds of what ops of a name make, whatever they take."""
+    return bool(_rules().solve({"made_by": [(name,)]}, [relation])[relation])
+
+
 def worth_moving(name: str) -> bool:
     """Whether compilers put an op of a name before a loop that needs it in all turns, for its own sake."""
-    return bool(_rules().solve({"made_by": [(name,)]}, ["worth_moving"])["worth_moving"])
+    return _said_of("worth_moving", name)
 
 
 @cache
@@ -242,15 +247,9 @@ def _part(name: str, of_constants: bool) -> bool:
     return bool(_rules().solve(facts, ["apart"])["apart"])
 
 
-@cache
 def broadcasts(name: str) -> bool:
     """Whether an op of a name makes many elements of few."""
-    return bool(_rules().solve({"made_by": [(name,)]}, ["broadcasts"])["broadcasts"])
-
-
-@cache
-def _described(name: str) -> bool:
-    return bool(_rules().solve({"made_by": [(name,)]}, ["described"])["described"])
+    return _said_of("broadcasts", name)
 
 
 @cache

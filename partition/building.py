@@ -75,6 +75,11 @@ class Sent:
     also: tuple[Any, ...] = ()
 
     @property
+    def purposes(self) -> tuple[Any, ...]:
+        """All that it is for."""
+        return self.purpose, *self.also
+
+    @property
     def permutes(self) -> bool:
         """Whether it is a permutation."""
         return PAIRS in self.op.attributes

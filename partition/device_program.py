@@ -164,7 +164,7 @@ def partition(
         made.operation.verify()
         homes = own.homes(best.walk.moved)
         for sent in listed:
-            for purpose in (sent.purpose, *sent.also):
+            for purpose in sent.purposes:
                 own.name(purpose)
         found = None if best.found is None else own.found(best.found)
     return DeviceProgram(made, listed, axes, form, best.walk.boundary, found, homes)

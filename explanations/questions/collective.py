@@ -291,11 +291,10 @@ class Asked:
 
     def _holders(self, number: int) -> Iterator[tuple[Value, int, list[int]]]:
         """The tensors at the op that have an axis of the collective: a dimension, and the axis's atoms."""
-        purpose, primes = self.program.sent[number].purpose, self._primes(number)
+        sent, primes = self.program.sent[number], self._primes(number)
         moved = {p for p in range(len(self.axes.pieces)) if not primes.isdisjoint(self.axes.primes[p])}
         told: set[tuple[int, int, str]] = set()
-        purposes = purpose, *self.program.sent[number].also
-        held: list[tuple[int, Layout | None]] = [each for one in purposes for each in self._held(one)]
+        held: list[tuple[int, Layout | None]] = [each for one in sent.purposes for each in self._held(one)]
         for op, taken in self._begun(number):
             held += [(tensor, None) for tensor in op.values[:taken] if tensor >= 0]
         for tensor, layout in held:

@@ -112,13 +112,14 @@ class Planner:
     def rates(self, shape: Shape, start: Layout, goal: Layout) -> tuple[float, float, float, float]:
         """The price of the plan that sends least, in bytes: what it costs to begin, and what for each byte of
         an element; and of that with fewest collectives, if it is another."""
+
+        def of(plan: Plan) -> tuple[float, float]:
+            once, byte = self._rates(plan)
+            return once + self.prices.once * plan.sends, byte
+
         plan = self.likely(shape, start, goal)
-        once, byte = self._rates(plan)
-        once += self.prices.once * plan.sends
-        if plan.at_once is None:
-            return once, byte, once, byte
-        other, more = self._rates(plan.at_once)
-        return once, byte, other + self.prices.once * plan.at_once.sends, more
+        least = of(plan)
+        return *least, *(of(plan.at_once) if plan.at_once else least)
 
     def named(self, pieces: Iterable[int]) -> Pieces:
         """The names of all pieces by which these come first, in this order; those of one kind change names

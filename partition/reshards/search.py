@@ -79,7 +79,7 @@ class Search:
             self._at_once[ends] = None
             if ways:
                 _, after, step = min(ways, key=lambda way: way[:2])
-                self._at_once[ends] = Plan.of((step, *self._slices(self._layouts[after], goal)))
+                self._at_once[ends] = Plan.of((step, *_slices(self._layouts[after], goal)))
         return self._at_once[ends]
 
     def _cuts(self, number: int, goal: Layout) -> bool:
@@ -89,14 +89,6 @@ class Search:
             there[: len(here)] == here and fits(size, there, here)
             for size, here, there in zip(self._shape, held.dims, goal.dims, strict=True)
         )
-
-    @staticmethod
-    def _slices(layout: Layout, goal: Layout) -> Iterable[Step]:
-        """The steps that cut a goal out of a layout."""
-        for d, (here, there) in enumerate(zip(layout.dims, goal.dims, strict=True)):
-            if here != there:
-                layout = layout._replace(dims=with_pieces(layout.dims, d, there))
-                yield Step("slice", there[len(here) :], layout, 0.0, d)
 
     def lacking(self, start: Layout, goal: Layout) -> float:
         """How many elements some device must be sent at least."""
@@ -262,8 +254,12 @@ def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:
             price = prod(axes.local(shape, layout.dims)) * (axes.product(held) - 1)
             layout = layout._replace(dims=with_pieces(layout.dims, d, ()))
             steps += [Step("all_gather", held, layout, float(price), d)] if held else []
-    for d, wanted in enumerate(goal.dims):
-        if wanted != layout.dims[d]:
-            layout = layout._replace(dims=with_pieces(layout.dims, d, wanted))
-            steps.append(Step("slice", wanted, layout, 0.0, d))
-    return Plan.of(steps)
+    return Plan.of((*steps, *_slices(layout, goal)))
+
+
+def _slices(layout: Layout, goal: Layout) -> Iterable[Step]:
+    """The steps that cut a goal out of a layout."""
+    for d, (here, there) in enumerate(zip(layout.dims, goal.dims, strict=True)):
+        if here != there:
+            layout = layout._replace(dims=with_pieces(layout.dims, d, there))
+            yield Step("slice", there[len(here) :], layout, 0.0, d)

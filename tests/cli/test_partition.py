@@ -192,26 +192,26 @@ def test_kinds_of_what_is_not_finite(
     assert text.splitlines()[-1] == said
 
 
-def test_exec_makes_the_devices_it_needs() -> None:
-    """In a process of its own: here JAX has started with eight."""
-    Path("m.mlir").write_text(MLP.replace('"data"=2', '"data"=3'))
+def run_on(data: int) -> subprocess.CompletedProcess[str]:
+    """Runs the program on a mesh with so many devices along "data", in a process of its own: here JAX has
+    started with eight."""
+    Path("m.mlir").write_text(MLP.replace('"data"=2', f'"data"={data}'))
     command = [sys.executable, "-m", "shardlog", "exec", "m.mlir"]
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    done = subprocess.run(
+    return subprocess.run(
         command, capture_output=True, text=True, env=environment | {"JAX_PLATFORMS": "cpu"}, check=False
     )
+
+
+def test_exec_makes_the_devices_it_needs() -> None:
+    done = run_on(3)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("on 12 cpu devices")
 
 
 def test_exec_refuses_more_cpu_devices_than_can_be_run_on() -> None:
     """XLA would wait for threads, and end the process with pages of what they wait for."""
-    Path("m.mlir").write_text(MLP.replace('"data"=2', '"data"=100'))
-    command = [sys.executable, "-m", "shardlog", "exec", "m.mlir"]
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment | {"JAX_PLATFORMS": "cpu"}, check=False
-    )
+    done = run_on(100)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("m.mlir: error: a mesh of 400 devices, and at most 256 CPU devices can run")
     assert "hint: give it a smaller mesh, as with --mesh data=2,model=4" in done.stderr
