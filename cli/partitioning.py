@@ -231,7 +231,7 @@ def collectives_text(collectives: Sequence[Collective]) -> str:
     total = sum(collective.total for collective in collectives)
     text = f"{plural(len(collectives), 'collective')}, {total:,} bytes sent by each device"
     if unknown:
-        text += f"; {unknown} in loops that do not say how many turns they take, counted once"
+        text += f"; {unknown} in loops that do not say how many turns they take, of which one is counted"
     if not collectives:
         return text
     names = ("number", "collective", "axes", "bytes", "times", "op", "slot", "value", "place")
@@ -241,7 +241,7 @@ def collectives_text(collectives: Sequence[Collective]) -> str:
             c.kind,
             ", ".join(c.axes) or "-",
             f"{c.bytes:,}",
-            "?" if c.executions is None else f"{c.executions:,}",
+            f"{c.repeats:,}" if c.executions is not None else f"{c.repeats:,} a turn",
             *(c.op, c.slot, c.value, c.where),
         )
         for c in sorted(collectives, key=lambda c: (-c.total, c.number))

@@ -111,7 +111,7 @@ def ahead(program: Partitioned, text: str) -> Ahead:
     for each, made in zip(program.collectives, program.sent, strict=True):
         kind, steps = ("collective-permute", made.group - 1) if made.op in rings else (each.kind, 1)
         count, sent = ours.get(kind, (0, 0))
-        ours[kind] = count + steps * (each.executions or 1), sent + each.total
+        ours[kind] = count + steps * each.repeats, sent + each.total
     theirs = hlo_collectives(said["hlo"])
     kinds = [kind for kind in KINDS if kind in ours or kind in theirs]
     kept = (

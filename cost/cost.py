@@ -165,7 +165,7 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
         account = _Account(program, pricing)
         counts = Executions(module)
         for op in _computed(module):
-            account.add(op.operation, counts.of(op) or 1)
+            account.add(op.operation, counts.often(op))
         found = layers(account.lines, program.result.record)
         stored = inlined(program.module_for(machine.allocation.platform))  # what is held are ops of it
         most = peak(stored, machine.allocation)
@@ -249,7 +249,7 @@ class _Account:
                         continue
                     parts = prod(sizes.get(axis, 1) for axis in _manual_around(op.operation))
                     key = op.operation.name, self._place(op.operation, location(op.operation))
-                    flops = self.pricing.flops(op.operation) * (counts.of(op) or 1)
+                    flops = self.pricing.flops(op.operation) * counts.often(op)
                     found[key] = found.get(key, 0.0) + flops * parts / axes.count
         return found
 

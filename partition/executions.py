@@ -3,6 +3,7 @@ calls."""
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,8 @@ from jaxlib.mlir import ir
 from ..program.mlir.modules import main_function, named_in, operations_in, symbols
 from ..rulebook.book import lowerings
 
+_Count = Counter[int]  # how often, in one turn of loops of unknown trip counts, by the number of such around
+
 
 class Executions:
     """Counts for one module. Ops in a branch count as if the branch were taken."""
@@ -18,9 +21,9 @@ class Executions:
     def __init__(self, module: ir.Module) -> None:
         self._module = module
         self._main = main_function(symbols(module, "func.func"))
-        self._functions: dict[str, int | None] = {}
+        self._functions: dict[str, _Count] = {}
         self._turns: dict[Any, int | None] = {}
-        self._blocks: dict[Any, int | None] = {}
+        self._blocks: dict[Any, _Count] = {}
 
     @cached_property
     def _callers(self) -> dict[str, list[Any]]:
@@ -35,29 +38,40 @@ class Executions:
 
     def of(self, op: Any) -> int | None:
         """How often an op runs; None where the trip count of a loop around it is unknown."""
+        count = self._of(op)
+        return count.get(0, 0) if not any(count) else None
+
+    def often(self, op: Any, turns: int = 1) -> int:
+        """How often an op runs, if loops of which the trip count is unknown take so many ``turns``."""
+        return sum(times * turns**loops for loops, times in self._of(op).items())
+
+    def _of(self, op: Any) -> _Count:
         block = op.operation.block
         if block not in self._blocks:
             self._blocks[block] = self._inside(block)
         return self._blocks[block]
 
-    def _inside(self, block: Any) -> int | None:
+    def _inside(self, block: Any) -> _Count:
         """How often the ops of a block run."""
         outer = block.owner.operation
         if outer.name == "func.func":
             return self._called(ir.StringAttr(outer.attributes["sym_name"]).value)
-        count = self.of(outer)
-        if count is None or lowerings().get(outer.name) != "loop":
+        count = self._of(outer)
+        if lowerings().get(outer.name) != "loop":
             return count
-        turns = self.turns(outer)  # the condition is asked once more at the end
-        return None if turns is None else count * (turns + (block == outer.regions[0].blocks[0]))
+        turns = self.turns(outer)
+        if turns is None:
+            return Counter({loops + 1: times for loops, times in count.items()})
+        turns += block == outer.regions[0].blocks[0]  # the condition is asked once more at the end
+        return Counter({loops: times * turns for loops, times in count.items()})
 
-    def _called(self, name: str) -> int | None:
+    def _called(self, name: str) -> _Count:
         if name == self._main:
-            return 1
+            return Counter({0: 1})
         if name not in self._functions:
-            counts = [self.of(call) for call in self._callers.get(name, ())]
-            known = [count for count in counts if count is not None]
-            self._functions[name] = sum(known) if len(known) == len(counts) else None
+            found = self._functions[name] = _Count()
+            for call in self._callers.get(name, ()):
+                found.update(self._of(call))
         return self._functions[name]
 
     def turns(self, loop: Any) -> int | None:

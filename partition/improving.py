@@ -213,5 +213,4 @@ class Improving:
 
 
 def _often(counts: Executions, op: Any) -> float:
-    found = counts.of(op)
-    return float(_TURNS if found is None else found)
+    return float(counts.often(op, _TURNS))

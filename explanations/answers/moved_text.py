@@ -27,7 +27,9 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
     """The collective, the op that it serves, how that is computed, and where the axes come from."""
     made = moved.collective
     over = f" over {', '.join(f'{chr(34)}{axis}{chr(34)}' for axis in made.axes)}" if made.axes else ""
-    times = "an unknown number of times" if made.executions is None else _times(made.executions)
+    times = _times(made.repeats)
+    if made.executions is None:
+        times += " in each turn of a loop that does not say how many it takes"
     lines = [
         f"{made.kind} {made.number}{over}: {made.bytes:,} bytes from each of {made.group} devices, {times}"
     ]

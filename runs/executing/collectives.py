@@ -22,7 +22,7 @@ class Collective:
     ``number`` counts them in the order of the program. ``kind`` is such as "all-gather", ``axes`` are those
     that it goes over ("model", "x:(1)2"), ``group`` is how many devices take part in one. ``bytes`` is what a
     device sends in one execution by the ring model, and ``executions`` how often it runs, loops and calls
-    counted; None where the trip count of a loop is unknown.
+    counted; None where the trip count of a loop is unknown, and ``repeats`` what it is if such take one turn.
 
     It serves an ``op`` of the program: a ``slot`` of it ("operand 0", "result"), which holds ``value``, at
     ``where`` in the user's source; and ``also`` others ("%1 for operand 1 of stablehlo.add at f.mlir:7"),
@@ -42,11 +42,12 @@ class Collective:
     where: str
     causes: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    repeats: int = 1
 
     @property
     def total(self) -> int:
-        """The bytes of all executions; of one where their number is unknown."""
-        return self.bytes * (1 if self.executions is None else self.executions)
+        """The bytes of all executions; those of one turn of loops that do not say how many they take."""
+        return self.bytes * self.repeats
 
 
 def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...]:
@@ -69,6 +70,7 @@ def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...
                     op.slots[slot],
                     op.where,
                     also=tuple(map(names.served, sent.also)),
+                    repeats=executions.often(sent.op),
                 )
             )
     return tuple(found)

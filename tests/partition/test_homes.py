@@ -12,6 +12,7 @@ import pytest
 import shardlog
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
+from shardlog.cli.partitioning import collectives_text
 from shardlog.partition.choice.choosing import Chooser
 from shardlog.partition.choice.homes import Homes
 from shardlog.partition.choice.sums import sum_of
@@ -161,6 +162,24 @@ def test_nothing_is_gathered_before_a_loop_of_which_nobody_knows_how_many_turns_
     assert [(c.kind, c.executions) for c in program.collectives] == [("all-gather", None)]
     got = program.compile()(weights, x, jnp.int32(3))
     np.testing.assert_allclose(got, scanned(weights, x, jnp.int32(3)), rtol=1e-3, atol=1e-4)
+
+
+def test_a_loop_of_known_turns_counts_in_one_of_unknown_turns() -> None:
+    def repeated(x: jax.Array, w: jax.Array, turns: jax.Array) -> jax.Array:
+        def turn(i: int, x: jax.Array) -> jax.Array:
+            found: jax.Array = jax.lax.fori_loop(0, 3, lambda _, x: jnp.tanh(x @ w @ w.T), x)
+            return found
+
+        found: jax.Array = jax.lax.fori_loop(0, turns, turn, x)
+        return found
+
+    jitted = jax.jit(repeated, in_shardings=(over("data"), over(None, "model"), over()))
+    lowered = jitted.lower(jnp.ones((64, 16)), jnp.ones((16, 32)), jnp.int32(3))
+    program = shardlog.run(lowered).partition(keep_shardings=True)
+    (reduced,) = program.collectives
+    assert (reduced.executions, reduced.repeats, reduced.total) == (None, 3, 3 * reduced.bytes)
+    assert program.cost("v5e").sent == reduced.total
+    assert "3 a turn" in collectives_text(program.collectives)
 
 
 def test_what_costs_as_much_is_sent_together() -> None:
