@@ -12,6 +12,7 @@ import numpy as np
 from ..program.folding import REPEAT, Group
 from ..program.ids import Item
 from ..program.mlir.places import without_ends
+from ..runs.groups import ordered
 from ..runs.records.live import Live
 
 LIMITS = ("compute", "links", "memory")
@@ -33,8 +34,8 @@ class Line:
 @dataclass(frozen=True)
 class Layer:
     """A part of the program that stands ``times`` times in a row, the seconds of all times by what they are
-    limited by, and its own parts: those that take a hundredth of the time of all. Of what repeats they are
-    the parts of the first time, and have the seconds of as many times."""
+    limited by, and its own parts: those that take a hundredth of the time of all. Those of what repeats are
+    of all times too."""
 
     label: str
     times: int
@@ -54,7 +55,8 @@ class Layer:
 
 def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
     """The layers of a run's program, in its order; ``lines`` are what a device runs."""
-    items, groups = record.ordered.items, record.ordered.groups
+    program = ordered(record, 1)  # a scope of one op may take most of the time
+    items, groups = program.items, program.groups
     if not items:  # no result needs any op
         return ()
     seconds = np.zeros((len(LIMITS), len(items) + 1))
@@ -63,28 +65,30 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
     until = seconds.cumsum(axis=1)
     least = _LEAST * until[:, -1].sum()
 
-    def read(groups: Sequence[Group], depth: int, often: int) -> tuple[Layer, ...]:
+    def read(turns: Sequence[Sequence[Group]], depth: int) -> tuple[Layer, ...]:
+        """The layers among the groups of each of some turns, which are alike."""
         found: list[Layer] = []
-        for group in groups:
-            repeats = group.kind == REPEAT
-            inside = group.members[0].members if repeats else group.members
-            took = (until[:, group.end] - until[:, group.first]) * often
+        for alike in zip(*turns, strict=True):
+            first, *_ = alike
+            took = sum(until[:, group.end] - until[:, group.first] for group in alike)
             if took.sum() < least or depth > _DEEPEST:
                 continue
-            if not group.label:
-                found += read(inside, depth, often)
+            repeats = first.kind == REPEAT
+            inside = [m.members for group in alike for m in (group.members if repeats else (group,))]
+            if not first.label:
+                found += read(inside, depth)
                 continue
-            times = len(group.members) if repeats else 1
+            times = len(first.members) if repeats else 1
             limited = dict(zip(LIMITS, took.tolist(), strict=True))
-            parts = read(inside, depth + 1, often * times)
-            if [part.label for part in parts] == [group.label] and 1 in (times, parts[0].times):
+            parts = read(inside, depth + 1)
+            if [part.label for part in parts] == [first.label] and 1 in (times, parts[0].times):
                 (only,) = parts
                 if took.sum() - only.seconds < least:  # it says nothing more
                     times, parts = times * only.times, only.parts
-            found.append(Layer(group.label, times, limited, parts))
+            found.append(Layer(first.label, times, limited, parts))
         return tuple(found)
 
-    return read(groups, 0, 1)
+    return read([groups], 0)
 
 
 def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> list[int]:

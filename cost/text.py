@@ -41,10 +41,8 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     ]
     names = ("number", "collective", "for", "place", "times", "bytes", "time", "from")
     lines += short_table(names, made, most)
-    if any(layer.parts or layer.times > 1 for layer in cost.layers):
-        lines += short_table(
-            ("layer", "times", "time", "of all", "links"), list(_layers(cost.layers, total)), None
-        )
+    layers = list(_layers(cost.layers, total))
+    lines += short_table(("layer", "times", "time", "of all", "links"), layers, None)
     for name, title in (("op", "op"), ("where", "place")):
         found = cost.by(name)
         rows = [(key or "-", time_text(seconds), part_text(part, 1)) for key, seconds, part in found]

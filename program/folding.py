@@ -20,9 +20,9 @@ import numpy as np
 SCOPE, REPEAT, MEMBER, PART = range(4)
 
 _MOST = 90  # members that are drawn at a time; more are split into parts
-_LEAST = 3  # ops that make a scope worth a group
+LEAST = 3  # ops that make a scope worth drawing as a group
 _BETWEEN = 6  # members between repetitions that are worth a group
-_SAVED = 8  # members that a fold must save
+_SAVED = 8  # ops that a fold must save
 _PERIODS = 64  # distances that are tried for a repetition, the most frequent first
 _SHARE = 0.8  # of ops that are in a scope, for a repetition to be called like it
 _BACKWARD = "backward"
@@ -74,9 +74,10 @@ def scope(location: str) -> tuple[str, ...]:
     return (_BACKWARD, *names) if backward else tuple(names)
 
 
-def fold(scopes: Sequence[tuple[str, ...]], tokens: Sequence[int]) -> tuple[Group, ...]:
-    """The groups of a program. ``scopes`` and ``tokens`` are by op; ops with equal tokens look alike."""
-    return _Folding(scopes, tokens).groups()
+def fold(scopes: Sequence[tuple[str, ...]], tokens: Sequence[int], least: int = LEAST) -> tuple[Group, ...]:
+    """The groups of a program. ``scopes`` and ``tokens`` are by op; ops with equal tokens look alike. Scopes
+    of at least so many ops are groups."""
+    return _Folding(scopes, tokens, least).groups()
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ class _Node:
     first: int
     end: int
     group: Group | None = None
+
+    @property
+    def size(self) -> int:
+        """How many ops it has."""
+        return self.end - self.first
 
 
 def stands_for(groups: Sequence[Group], count: int) -> list[int]:
@@ -109,8 +115,8 @@ def stands_for(groups: Sequence[Group], count: int) -> list[int]:
 
 
 class _Folding:
-    def __init__(self, scopes: Sequence[tuple[str, ...]], tokens: Sequence[int]) -> None:
-        self.scopes, self.tokens = scopes, tokens
+    def __init__(self, scopes: Sequence[tuple[str, ...]], tokens: Sequence[int], least: int) -> None:
+        self.scopes, self.tokens, self.least = scopes, tokens, least
         self.numbers: dict[tuple[int, ...], int] = {}  # of sequences of tokens; negative: ops have the others
         self.found: dict[tuple[int, ...], tuple[tuple[int, int, int], ...]] = {}  # by sequences of tokens
 
@@ -127,7 +133,7 @@ class _Folding:
             count = sum(1 for _ in ops)
             if name and count == end - first:
                 return self.nodes(first, end, depth + 1)
-            if name and count >= _LEAST:
+            if name and count >= self.least:
                 label = _label(_common([self.scopes[i] for i in range(at, at + count)]))
                 members = self.nodes(at, at + count, depth + 1)
                 token = self.number(members)
@@ -148,7 +154,7 @@ class _Folding:
         """The groups among nodes after folding what repeats; in parts where there are too many."""
         folded: list[_Node] = []
         at = 0
-        for start, period, count in self.repetitions(tuple(node.token for node in nodes)):
+        for start, period, count in self.repetitions(nodes):
             folded += nodes[at:start]
             at = start + period * count
             times = [nodes[i : i + period] for i in range(start, at, period)]
@@ -208,13 +214,15 @@ class _Folding:
     def part(self, nodes: Sequence[_Node]) -> Group:
         return Group("", PART, nodes[0].first, nodes[-1].end, _groups(nodes))
 
-    def repetitions(self, tokens: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+    def repetitions(self, nodes: Sequence[_Node]) -> tuple[tuple[int, int, int], ...]:
         """(start, period, count) of the sequences that repeat in a row, from left to right."""
+        tokens = tuple(node.token for node in nodes)
         if tokens not in self.found:
+            sizes = np.asarray([node.size for node in nodes])
             found, waiting = [], [(0, len(tokens))]
             while waiting:
                 start, end = waiting.pop()
-                best = _best(np.asarray(tokens[start:end]))
+                best = _best(np.asarray(tokens[start:end]), sizes[start:end])
                 if best is not None:
                     at, period, count = best
                     found.append((start + at, period, count))
@@ -227,28 +235,27 @@ def _label(path: tuple[str, ...]) -> str:
     return f"{path[-1]}{_SUFFIX}" if path[0] == _BACKWARD and path[1:] else path[-1]
 
 
-def _best(tokens: Any) -> tuple[int, int, int] | None:
-    """The repetition that saves most members: (start, period, count)."""
-    if len(tokens) <= _SAVED:
+def _best(tokens: Any, sizes: Any) -> tuple[int, int, int] | None:
+    """The repetition that saves most ops: (start, period, count)."""
+    ops = np.concatenate([[0], sizes.cumsum()])  # before each
+    if ops[-1] <= _SAVED:
         return None
     order = np.argsort(tokens, kind="stable")
     same = tokens[order[1:]] == tokens[order[:-1]]
     gaps = (order[1:] - order[:-1])[same]
     found: tuple[int, int, int] | None = None
-    saved = _SAVED - 1
+    most = _SAVED - 1
     for period, _ in sorted(Counter(gaps.tolist()).most_common(_PERIODS)):
-        if len(tokens) - period <= saved:
-            break
         equal = np.concatenate([[False], tokens[:-period] == tokens[period:], [False]])
         edges = np.flatnonzero(equal[1:] != equal[:-1])
-        lengths = edges[1::2] - edges[::2]
-        if not len(lengths):
+        starts, times = edges[::2], (edges[1::2] - edges[::2]) // period
+        saved = ops[starts + period * (times + 1)] - ops[starts + period]
+        if not len(saved):
             continue
-        at = int(lengths.argmax())
-        times = int(lengths[at]) // period
-        if times * period > saved:
-            saved = times * period
-            found = (int(edges[::2][at]), period, times + 1)
+        at = int(saved.argmax())
+        if saved[at] > most:
+            most = int(saved[at])
+            found = (int(starts[at]), period, int(times[at]) + 1)
     return found
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..program.folding import PART, Group, fold, scope
+from ..program.folding import LEAST, PART, Group, fold, scope
 from ..program.ids import Item
 from .records.record import Op, Record
 
@@ -23,11 +23,11 @@ class Ordered:
     groups: Sequence[Group]
 
 
-def ordered(record: Record) -> Ordered:
-    """The program of a run in the order of its ops."""
+def ordered(record: Record, least: int = LEAST) -> Ordered:
+    """The program of a run in the order of its ops; scopes of at least so many ops are groups."""
     ops = dict(record.ops())
     items = list(in_order(record, ops))
-    return Ordered(ops, items, groups_of(record, items, ops))
+    return Ordered(ops, items, groups_of(record, items, ops, least))
 
 
 def in_order(record: Record, ops: Mapping[Item, Op]) -> Iterator[Item]:
@@ -45,7 +45,7 @@ def in_order(record: Record, ops: Mapping[Item, Op]) -> Iterator[Item]:
         yield item
 
 
-def groups_of(record: Record, items: Sequence[Item], ops: Mapping[Item, Op]) -> list[Group]:
+def groups_of(record: Record, items: Sequence[Item], ops: Mapping[Item, Op], least: int) -> list[Group]:
     """The groups of items in the order of the program; what it returns is one of them."""
     numbers: dict[tuple[str, ...], int] = {}
     tokens = list[int]()
@@ -70,7 +70,7 @@ def groups_of(record: Record, items: Sequence[Item], ops: Mapping[Item, Op]) -> 
     for i in reversed(range(len(scopes) - 1)):
         if follows[i]:
             scopes[i] = scopes[i + 1]
-    found = list(fold(scopes, tokens))
+    found = list(fold(scopes, tokens, least))
     if len(tokens) + _FEW < len(items):
         found.append(Group("results", PART, len(tokens), len(items), ()))
     return found

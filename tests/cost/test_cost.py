@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import pytest
 import shardlog
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from shardlog.cost.cost import Cost
 from shardlog.explanations.report.cost import cost_or_none
 
@@ -279,6 +280,37 @@ def test_layers_that_repeat_are_one() -> None:
     (part,) = (part for part in layer.parts if part.label == "mlp")
     # Of sixteen tensors that a layer reads and writes it has eight; in all layers.
     assert part.seconds == pytest.approx(layer.seconds / 2)
+
+
+def test_parts_of_a_few_layers_add_up() -> None:
+    """Three layers, of which the first takes what is sharded otherwise; and a scope of one op."""
+
+    def step(ws: list[tuple[Any, Any]], x: Any) -> Any:
+        for number, (up, down) in enumerate(ws):
+            with jax.named_scope(f"layer_{number}"):
+                with jax.named_scope("attention"):
+                    x = x + jax.numpy.sin(x @ up) @ down
+                with jax.named_scope("mlp"):
+                    x = x + jax.numpy.tanh(x @ up) @ down
+        with jax.named_scope("head"):
+            return x.sum()
+
+    def over(*axes: str | None) -> NamedSharding:
+        return NamedSharding(AbstractMesh((2, 4), ("data", "model")), PartitionSpec(*axes))
+
+    up, down = over(None, "model"), over("model", None)
+    x, wide, narrow = (
+        jax.ShapeDtypeStruct(shape, "float32")  # type: ignore[no-untyped-call]
+        for shape in ((64, 128), (128, 512), (512, 128))
+    )
+    jitted = jax.jit(step, in_shardings=([(up, down)] * 3, over("data", None)))
+    traced = jitted.trace([(wide, narrow)] * 3, x)
+    found = shardlog.run(traced.lower(lowering_platforms=("cpu",))).partition().cost("v5e")
+    layer, head = found.layers
+    assert (layer.label, layer.times, head.label) == ("layer", 3, "head")
+    assert [part.label for part in layer.parts] == ["attention", "mlp"]
+    assert sum(part.seconds for part in layer.parts) == pytest.approx(layer.seconds)
+    assert layer.seconds + head.seconds == pytest.approx(found.seconds)
 
 
 def test_layers_without_names_are_called_like_their_function() -> None:
