@@ -6,7 +6,7 @@ returns the results in theirs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -258,9 +258,7 @@ def gather(site: Site, operands: list[Any]) -> list[Any]:
         insides.append(inside)
     indices = _with_columns(builder, indices, vector, local)
     (result,) = parts(site, [operand, indices])
-    inside = insides[0]
-    for other in insides[1:]:
-        inside = builder.binary("stablehlo.and", inside, other)
+    inside = _all(builder, insides)
     offsets = site.items(f"{numbers}.offset_dims")
     shape = shape_of(result)
     loops = [d for d in range(len(shape)) if d not in offsets]
@@ -280,10 +278,10 @@ def scatter(site: Site, operands: list[Any]) -> list[Any]:
     builder, numbers = site.builder, "scatter_dimension_numbers"
     inputs = len(site.op.results)
     columns = site.items(f"{numbers}.scattered_dims_to_operand_dims")
-    inserted = site.items(f"{numbers}.inserted_window_dims")
+    written = {factor for factors in site.known.maps[inputs + 1] for factor in factors}  # with the updates
     slot, vector = inputs, _vector_dim(site, numbers)
     indices = operands[slot]
-    split = [d for d in inserted if site.pieces(0, d)]
+    split = [d for d in columns if site.pieces(0, d) and written.isdisjoint(site.known.maps[0][d])]
     padded = [
         d
         for d in range(len(shape_of(indices)))
@@ -350,30 +348,70 @@ def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def update(site: Site, operands: list[Any]) -> list[Any]:
-    """The update is written at its place relative to this device's part, with margins as large as the update
-    around it, which are cut off again."""
+    """Rows of the update that belong to this device's part are written into a stretch of it, as long as the
+    update if there is room; other rows of the stretch stay. So all but that stretch can stay where it is."""
     builder, (value, part, *starts) = site.builder, operands
     split = [d for d in range(len(starts)) if site.pieces(0, d) and site.size(0, d) != site.size(1, d)]
     if not split:
         return parts(site, operands)
-    shape, margin = shape_of(value), [0] * len(starts)
-    places = list[Any]()
+    shape, sizes = shape_of(value), shape_of(part)
+    sizes = [min(size, shape[d]) if d in split else size for d, size in enumerate(sizes)]
+    places, ahead = list[Any](), dict[int, Any]()  # the first row of the stretch, in the part and the update
     for d, start in enumerate(starts):
         place = _clamped(builder, _wide(builder, start), site.size(0, d) - site.size(1, d))
         if d in split:
-            margin[d] = site.size(1, d)
-            place = _relative(builder, place, site.size(0, d), site.pieces(0, d))
-            place = builder.binary("stablehlo.add", place, builder.splat(str(margin[d]), element_of(place)))
-            place = _clamped(builder, place, shape[d] + margin[d])
+            relative = _relative(builder, place, site.size(0, d), site.pieces(0, d))
+            place = _clamped(builder, relative, shape[d] - sizes[d])
+            ahead[d] = builder.binary("stablehlo.subtract", place, relative)
         elif site.pieces(0, d):
             place = builder.zero(element_of(place))
         places.append(place)
-    wide = {str(element_of(place)) for place in places}
-    if len(wide) > 1:
-        i64 = builder.tensor((), builder.i64)
-        places = [builder.one("stablehlo.convert", [place], i64) for place in places]
-    written = builder.put(builder.pad(value, margin, margin), part, places)
-    return [builder.cut(written, margin, shape)]
+    inside = _all(builder, _among(site, ahead, sizes))
+    rows = _stretch(builder, part, ahead, sizes)
+    places = _alike(builder, places)
+    kept = builder.cut(value, places, sizes)
+    return [builder.put(value, builder.select(inside, rows, kept), places)]
+
+
+def _among(site: Site, ahead: Mapping[int, Any], sizes: Sequence[int]) -> Iterator[Any]:
+    """Where the rows of a stretch, of which the first is so far ``ahead`` in the update, are rows of it."""
+    builder = site.builder
+    for d, first in ahead.items():
+        element = element_of(first)
+        rows = builder.places(sizes, d, first, element)
+        yield builder.compare("GE", rows, builder.zero(element, sizes))
+        yield builder.compare("LT", rows, builder.splat(str(site.size(1, d)), element, sizes))
+
+
+def _stretch(builder: Builder, part: Any, ahead: Mapping[int, Any], sizes: Sequence[int]) -> Any:
+    """A stretch of an update, whose first row is so far ``ahead`` in it, with zeros around it. A single row
+    is where it is, or nothing of it is wanted."""
+    shape = shape_of(part)
+    margin = [sizes[d] if d in ahead and n > 1 else 0 for d, n in enumerate(shape)]
+    if not any(margin):
+        return part
+    starts = [builder.number(0) for _ in shape]
+    for d, size in enumerate(margin):
+        if size:
+            more = builder.splat(str(size), element_of(ahead[d]))
+            starts[d] = _clamped(builder, builder.binary("stablehlo.add", ahead[d], more), shape[d] + size)
+    return builder.cut(builder.pad(part, margin, margin), _alike(builder, starts), sizes)
+
+
+def _all(builder: Builder, predicates: Iterable[Any]) -> Any:
+    """Where all of some predicates hold."""
+    inside, *others = predicates
+    for other in others:
+        inside = builder.binary("stablehlo.and", inside, other)
+    return inside
+
+
+def _alike(builder: Builder, places: Sequence[Any]) -> list[Any]:
+    """Places in one type."""
+    if len({str(element_of(place)) for place in places}) == 1:
+        return list(places)
+    i64 = builder.tensor((), builder.i64)
+    return [builder.one("stablehlo.convert", [place], i64) for place in places]
 
 
 def _vector_dim(site: Site, numbers: str) -> int:

@@ -296,7 +296,8 @@ def test_parts_of_a_few_layers_add_up() -> None:
             return x.sum()
 
     def over(*axes: str | None) -> NamedSharding:
-        return NamedSharding(AbstractMesh((2, 4), ("data", "model")), PartitionSpec(*axes))
+        spec = PartitionSpec(*axes)  # type: ignore[no-untyped-call]
+        return NamedSharding(AbstractMesh((2, 4), ("data", "model")), spec)
 
     up, down = over(None, "model"), over("model", None)
     x, wide, narrow = (
