@@ -8,7 +8,7 @@ from typing import Any
 from ..program.elements import bytes_text
 from ..runs.options import TOPOLOGY, machine_of_costs
 from .colours import show
-from .partitioning import FORMS, add_choice, add_matmul, program_of
+from .partitioning import FORMS, add_choice, add_matmul, program_of, warn_of_memory
 from .running import add_json, print_json, result_of, warn
 
 
@@ -41,11 +41,14 @@ def _cost(options: argparse.Namespace) -> None:
 
     topology = machine_of_costs(options.topology)
     machine(topology)  # what is wrong with it is said before anything runs
-    found = program_of(options, result_of(options)).cost(topology)
+    program = program_of(options, result_of(options))
+    found = program.cost(topology)
     if options.topology is None and options.memory is not None and found.peak > options.memory:
         bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"
         needed = f"on {found.machine.name}, where they take whole tiles, {bytes_text(found.peak)} are needed"
         warn(f"{bound}; {needed}: --topology {topology} bounds that")
+    if found.peak > found.machine.memory and not program.exceeds:  # which has been said
+        warn_of_memory(found.peak, found.machine)
     if options.json:
         print_json(found.as_json())
     else:

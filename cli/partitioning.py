@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from ..program.elements import bytes_text
+from ..runs.options import memory_of, seconds_of
 from .colours import show
-from .running import add_json, inputs, print_json, result_of
+from .running import add_json, inputs, print_json, result_of, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..cost.machine import Machine
     from ..partition.choice.homes import Found
     from ..runs.executing.collectives import Collective
     from ..runs.executing.execution import Comparison
@@ -91,6 +93,8 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
     """Adds the bounds on what is chosen."""
+    about = "shard a value so whatever that costs, the result of an op; as what-if takes it, repeatable"
+    parser.add_argument("--pin", metavar="VALUE=SHARDING", action="append", default=[], help=about)
     about = "the memory that a device may need at most, as 16GiB or 500MiB; default: all that --topology has"
     parser.add_argument("--memory", type=_bytes, metavar="SIZE", help=about)
     about = "take the best shardings found after so long, and say how far from a lower bound they are"
@@ -104,35 +108,40 @@ def _seed(text: str) -> int:
 
 
 def _bytes(text: str) -> int:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]i)?B?", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: expected one such as 16GiB, 500MiB or 4096")
-    size = int(float(found[1]) * 1024 ** ("KMGT".index(found[2][0]) + 1 if found[2] else 0))
-    if not size:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than a byte: expected one such as 16GiB, or 4096")
-    return size
+    try:
+        return memory_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _seconds(text: str) -> float:
     try:
-        found = float(text)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: expected seconds, such as 2.5")
-    return found
+        return seconds_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def program_of(options: argparse.Namespace, result: Result) -> Partitioned:
-    """The program that the options ask for."""
-    return result.partition(
+    """The program that the options ask for; warns where its machine has not as much memory as it needs."""
+    program = result.partition(
         options.form,
         keep_shardings=options.keep_shardings,
         topology=options.topology,
         memory=options.memory,
         seconds=options.seconds,
+        pins=options.pin,
         collective_matmul=options.collective_matmul,
     )
+    if program.exceeds:
+        from ..cost.machine import machine
+
+        warn_of_memory(program.exceeds, machine(options.topology))
+    return program
+
+
+def warn_of_memory(needed: int, known: Machine) -> None:
+    """Warns that a device needs so many bytes, which are more than it has."""
+    warn(f"{bytes_text(needed)} are needed on a device, and {known.name} has {bytes_text(known.memory)}")
 
 
 def check_topology(options: argparse.Namespace) -> None:

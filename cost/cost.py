@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ..errors import ShardlogError
 from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
 from ..partition.finishing.combining import NUMBER, sent_once
@@ -130,7 +131,10 @@ class Cost:
         return sum(item.bytes for item in self.items if item.limited != "links")
 
     def by(self, name: str) -> list[tuple[str, float, float]]:
-        """The seconds and the part of all, by op or by source line ("op", "where"), longest first."""
+        """The seconds and the part of all, by op or by source line ("op", "where"), longest first. Raises
+        ShardlogError for another name."""
+        if name not in ("op", "where"):
+            raise ShardlogError(f"costs are not counted by {name!r}", where="by", hint='by "op" or "where"')
         found: dict[str, float] = {}
         for item in self.items:
             key = item.serves or item.op if name == "op" else item.where

@@ -156,6 +156,9 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     Raises ShardlogError for a name that is none, for what a file lacks or has too much, for axes that the
     mesh does not have, and for a shape that does not fit.
     """
+    if not isinstance(name, str):
+        message, hint = f"{name!r} is no topology", "expected a name, such as v5e, or a path of a TOML file"
+        raise ShardlogError(message, where="--topology", hint=hint)
     base, colon, shape = name.partition(":")
     known = names()
     if base in known:

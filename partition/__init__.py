@@ -1,7 +1,7 @@
 """From an annotated module to the program that each device runs.
 
-In come a module in which every value has its sharding, and the rulebook of the run; out comes a module
-whose tensors are the parts that one device holds, with the collectives that move them
+In come a module in which every value has its sharding, and the rulebook of the run (``partitioning.py``);
+out comes a module whose tensors are the parts that one device holds, with the collectives that move them
 (``device_program.py``).
 
 ``rules/partition`` says along which factors an op may be computed in parts, what that takes and which way

@@ -13,12 +13,14 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
-from ..program.elements import bytes_text
+from ..program.elements import bytes_text, exact_text
 from ..program.function import location
 from ..program.shardings import Sharding
 from .building import Sent, bytes_of, element_of
 from .choice.homes import NOTHING, Found, Homes
+from .device_program import DeviceProgram
 from .executions import Executions
+from .finishing.combining import sent_once
 from .finishing.rewrites import rewrite
 from .program import Partitioner
 from .reshards.prices import Prices
@@ -33,7 +35,7 @@ _LARGEST = 3  # values that a message about memory names
 class Aim:
     """What a program is to be like. With ``move``, values that no constraint binds may get other homes than
     propagation chose, if it costs less by the ``prices``. ``memory`` are the bytes that a device may need at
-    most, as ``peak`` finds them for a module; ``bound`` says that it must not be more; else it may be, where
+    most, as ``peak`` finds them for a program; ``bound`` says that it must not be more; else it may be, where
     it seems to be more whatever is done. After so many ``seconds`` the best homes so far are taken. ``pins``
     are homes that ops' results have whatever that costs."""
 
@@ -41,7 +43,7 @@ class Aim:
     prices: Prices = field(default_factory=Prices)
     memory: int | None = None
     bound: bool = True
-    peak: Callable[[ir.Module], int] | None = None
+    peak: Callable[[DeviceProgram], int] | None = None
     seconds: float | None = None
     pins: Mapping[Any, Sharding] = field(default_factory=dict)
 
@@ -57,10 +59,12 @@ class Program:
     found: Found | None = None
 
     @cached_property
-    def finished(self) -> ir.Module:
-        """The module as it is to be: rewritten around its collectives."""
+    def made(self) -> DeviceProgram:
+        """The program as it is to be: rewritten around its collectives, and without those that send what
+        others do: what it costs is to be asked before."""
         rewrite(self.sent)
-        return self.module
+        sent = sent_once(self.module, self.sent)
+        return DeviceProgram(self.module, sent, self.walk.axes, self.walk.form, self.walk.boundary)
 
     @cached_property
     def sending(self) -> list[tuple[Sent, float]]:
@@ -131,6 +135,7 @@ class Improving:
             found = NOTHING if homes is None else homes.find(memory=_DEAREST, stop=self._late)
             tried.append(self._with(found, again=True))
             if all(self._peak(program) > aim.memory for program in tried):
+                best.made.exceeds = self._peak(best)
                 return best
         for program in self._smaller(best, homes):
             tried.append(program)
@@ -192,7 +197,8 @@ class Improving:
     def _peak(self, program: Program) -> int:
         assert self.aim.peak is not None
         if program.module not in self._peaks:
-            self._peaks[program.module] = self.aim.peak(program.finished)
+            _ = program.cost  # of all that is sent, before some of it is not
+            self._peaks[program.module] = self.aim.peak(program.made)
         return self._peaks[program.module]
 
     def _too_large(self, program: Program) -> ShardlogError:
@@ -206,9 +212,8 @@ class Improving:
                 sizes.append((local * bytes_of(element_of(value)), value))
         sizes.sort(key=lambda pair: -pair[0])
         named = [f"{value.get_name()} : {value.type}, {bytes_text(size)}" for size, value in sizes[:_LARGEST]]
-        least = bytes_text(self._peak(program))
-        message = f"no program was found that needs at most {bytes_text(memory)} on a device"
-        message = f"{message}; the least that was found is {least}"
+        message = f"no program was found that needs at most {exact_text(memory)} on a device"
+        message = f"{message}; the least that was found is {exact_text(self._peak(program))}"
         return ShardlogError(message, hint=f"the largest values, on a device: {'; '.join(named)}")
 
 

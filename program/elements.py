@@ -53,6 +53,12 @@ def bytes_text(n: int) -> str:
     return f"{n / 1024**unit:,.4g} {UNITS[unit]}iB" if unit else f"{n:,} byte{'' if n == 1 else 's'}"
 
 
+def exact_text(n: int) -> str:
+    """A number of bytes as ``bytes_text``, and all its digits: ``1.5 MiB (1,572,864 bytes)``."""
+    text, exact = bytes_text(n), f"{n:,} byte{'' if n == 1 else 's'}"
+    return text if text == exact else f"{text} ({exact})"
+
+
 def dtype_of(element: str) -> str:
     """The name that NumPy, with ml_dtypes, has for a type of elements: f8E4M3FN is float8_e4m3fn. Empty where
     it has none."""

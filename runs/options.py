@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature
+from math import inf
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,28 @@ STRATEGIES = ("basic", "aggressive", "basic-then-aggressive", "op-priority", "us
 def machine_of_costs(topology: str | None) -> str:
     """The machine on which costs are counted: the one that is named, or the usual one."""
     return TOPOLOGY if topology is None else topology
+
+
+def memory_of(given: Any) -> int:
+    """A size in bytes, from a number or such as "16GiB". Raises ValueError for what is none."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]i)?B?", f"{given}")
+    if found is None or isinstance(given, bool | float):
+        raise ValueError(f"{given!r} is no size: expected one such as 16GiB, 500MiB or 4096")
+    size = int(float(found[1]) * 1024 ** ("KMGT".index(found[2][0]) + 1 if found[2] else 0))
+    if not size:
+        raise ValueError(f"{given!r} is less than a byte: expected one such as 16GiB, or 4096")
+    return size
+
+
+def seconds_of(given: Any) -> float:
+    """A time in seconds, zero or more. Raises ValueError for what is none."""
+    try:
+        found = -1.0 if isinstance(given, bool) else float(given)
+    except (TypeError, ValueError):
+        found = -1.0
+    if not 0 <= found < inf:
+        raise ValueError(f"{given!r} is no time: expected seconds, such as 2.5")
+    return found
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from ..explanations.questions.pins import Chosen, Pinned
     from ..explanations.questions.what_if import WhatIf
     from ..explanations.questions.why import Explainer
+    from ..partition.device_program import DeviceProgram
     from ..partition.finishing.collective_matmul import Window
     from ..partition.improving import Aim
+    from ..program.shardings import Sharding
     from .executing.partitioned import Partitioned
     from .query import Rows
     from .records.record import Run
@@ -139,12 +141,22 @@ class Questions:
             given, allocation = prices(known), known.allocation
             most = known.memory if memory is None and move else memory
 
-        def peak(module: Any) -> int:
+        def peak(program: DeviceProgram) -> int:
             """The bytes that a device needs at most, or more where they are within the bound anyhow."""
-            every = memory_of_all(module, allocation)
-            return every if every <= (most or 0) else peak_memory(inlined(module), allocation)
+            every = memory_of_all(program.module, allocation)
+            if every <= (most or 0):
+                return every
+            return peak_memory(inlined(program.module_for(allocation.platform)), allocation)
 
         return Aim(move, given, most, memory is not None, peak, seconds)
+
+    @staticmethod
+    def pins_of(result: Result, texts: Sequence[str]) -> dict[Any, Sharding]:
+        """The shardings that pins say of values of the annotated module. Raises ShardlogError for values that
+        no op computes, for no shardings, and for two of one value."""
+        from ..explanations.questions.pins import read_pins
+
+        return {value: sharding for value, (_, sharding) in read_pins(result, texts).items()}
 
     def windows_of(self, program: Partitioned, topology: str | None) -> list[tuple[Window, Beside]]:
         """The collectives of a partitioned program that go on beside products on a machine."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from ..errors import ShardlogError, closest
 from ..exporters.module import Body
 from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
@@ -21,7 +22,7 @@ from ..program.shardings import Sharding
 from ..propagation.fixpoint import Fixpoint, Stage
 from ..propagation.schedules.schedule import Applied
 from ..rulebook.book import RuleBook
-from .options import Options
+from .options import Options, memory_of, seconds_of
 from .questions import Questions
 
 if TYPE_CHECKING:
@@ -134,9 +135,9 @@ class Result(RunData, Questions):
         *,
         keep_shardings: bool = False,
         topology: str | None = None,
-        memory: int | None = None,
+        memory: int | str | None = None,
         seconds: float | None = None,
-        pins: Mapping[Any, Sharding] | None = None,
+        pins: Sequence[str] | Mapping[Any, Sharding] = (),
         collective_matmul: bool = False,
         refuse: bool = True,
     ) -> Partitioned:
@@ -145,8 +146,9 @@ class Result(RunData, Questions):
         The shardings of the boundary and of constraints bind. Values between them may be sharded otherwise
         than propagation decided, where less moves then in all; with ``keep_shardings`` they are not. With a
         ``topology``, a machine by its name or as a TOML file describes it, what is least is time. ``memory``
-        are the bytes that a device may need at most. After so many ``seconds`` the best shardings so far are
-        taken. ``pins`` are the shardings that values of the module have in any case, results of ops. With
+        is what a device may need at most, in bytes or such as "16GiB". After so many ``seconds`` the best
+        shardings so far are taken. ``pins`` are the shardings that results of ops have in any case, such as
+        '%2=[{"data"}, {}]', or those of values of the annotated module. With
         ``collective_matmul``, collectives go on beside the products that they are for, part by part, where
         that is faster on the topology.
 
@@ -155,13 +157,25 @@ class Result(RunData, Questions):
         without ``refuse`` they are in it, and it is for asking what it moves, not for running. And for a
         machine that is none, and a bound on memory that no program was found to meet.
         """
-        from ..partition.device_program import partition
+        from ..partition.building import FORMS
+        from ..partition.partitioning import partition
         from .executing.partitioned import Partitioned
 
         shardings, options = self.program.shardings, self.options
+        try:
+            most = None if memory is None else memory_of(memory)
+            until = None if seconds is None else seconds_of(seconds)
+        except ValueError as error:
+            raise ShardlogError(str(error), where="partition") from None
+        if keep_shardings and pins:
+            hint = "annotate the values, or let shardings be chosen"
+            raise ShardlogError("pins say what is chosen, and nothing is", where="keep_shardings", hint=hint)
+        if form not in FORMS:
+            raise ShardlogError(f"there is no form {form!r}", where="partition", hint=closest(form, FORMS))
         with self.source.places():
-            aim = self.aim_of(self, not keep_shardings, topology, memory, seconds)
-            aim = replace(aim, pins=pins or {})
+            given = pins if isinstance(pins, Mapping) else self.pins_of(self, pins)
+            aim = self.aim_of(self, not keep_shardings, topology, most, until)
+            aim = replace(aim, pins=given)
             program = partition(self.module, shardings, self.book, options.modes, form, aim, refuse=refuse)
             partitioned = Partitioned(self, program, topology)
             if collective_matmul:

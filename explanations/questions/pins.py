@@ -136,12 +136,7 @@ def pin(run: Run, texts: Sequence[str], topology: str | None) -> Pinned:
     machine, if some are sharded as ``texts`` say. Raises ShardlogError for values that no op computes, for
     no shardings, and for two of one value."""
     result = in_memory(run)
-    given = dict[Any, tuple[Value, Sharding]]()
-    for text in texts:
-        for value, (named, sharding) in _read(result, text):
-            if given.setdefault(value, (named, sharding))[1] != sharding:
-                hint = "one pin for each value"
-                raise ShardlogError(f"{named.name} is pinned twice", where=f"--pin '{text}'", hint=hint)
+    given = read_pins(result, texts)
     shardings = {value: sharding for value, (_, sharding) in given.items()}
     before = result.partition(keep_shardings=False, topology=topology)
     after = result.partition(keep_shardings=False, topology=topology, pins=shardings)
@@ -157,6 +152,18 @@ def pin(run: Run, texts: Sequence[str], topology: str | None) -> Pinned:
     )
     counted = machine_of_costs(topology)
     return Pinned(counted, pins, _change(before, after, counted))
+
+
+def read_pins(result: Result, texts: Sequence[str]) -> dict[Any, tuple[Value, Sharding]]:
+    """The values of the annotated module that are pinned, what they are called, and their shardings; raises
+    as ``pin``."""
+    given = dict[Any, tuple[Value, Sharding]]()
+    for text in texts:
+        for value, (named, sharding) in _read(result, text):
+            if given.setdefault(value, (named, sharding))[1] != sharding:
+                hint = "one pin for each value"
+                raise ShardlogError(f"{named.name} is pinned twice", where=f"--pin '{text}'", hint=hint)
+    return given
 
 
 def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:

@@ -30,6 +30,7 @@ class Partitioned(DeviceProgram):
             program.found,
             program.homes,
         )
+        self.exceeds = program.exceeds
         self.result, self.topology = result, topology  # the machine on which time is least, if not bytes are
         self.besides: dict[int, Any] = {}  # the times of collectives that go on beside products, by number
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import shardlog
@@ -91,6 +93,55 @@ def test_a_bound_that_the_shardings_of_propagation_meet_is_met(name: str) -> Non
     least = peak_memory(inlined(kept.module), allocation)
     bound = result.partition(topology="v5e", memory=least)
     assert peak_memory(inlined(bound.module), allocation) <= least
+
+
+@pytest.mark.parametrize("name", ["recommender", "decode"])
+def test_a_bound_holds_for_the_program_that_is_compiled(name: str) -> None:
+    """On CPUs, where collectives are combined and products turned before."""
+    result = shardlog.run(models.text(name))
+    plain = result.partition(topology="cpu").cost("cpu").peak
+    for bound in (plain - 1, int(plain * 0.9)):
+        try:
+            program = result.partition(topology="cpu", memory=bound)
+        except ShardlogError as error:
+            least = int(str(error).rpartition("(")[2].partition(" byte")[0].replace(",", ""))
+            assert least > bound
+            program = result.partition(topology="cpu", memory=least)
+            bound = least
+        assert program.cost("cpu").peak <= bound
+
+
+def test_a_program_that_does_not_fit_its_machine_says_so(tmp_path: Path) -> None:
+    small = machine(tmp_path, flops=1e12, bandwidth=1e9, latency=0.0, memory=2.0**-30)
+    program = shardlog.run(PRODUCT).partition(topology=small)
+    assert program.exceeds == program.cost(small).peak
+    assert not shardlog.run(PRODUCT).partition(topology="v5e").exceeds
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"memory": 1.5}, "1.5 is no size"),
+        ({"memory": -1}, "-1 is no size"),
+        ({"memory": "16 gigabytes"}, "'16 gigabytes' is no size"),
+        ({"memory": "0.0001B"}, "less than a byte"),
+        ({"seconds": float("nan")}, "nan is no time"),
+        ({"topology": 3}, "3 is no topology"),
+        ({"form": "manaul"}, "there is no form 'manaul'"),
+        ({"keep_shardings": True, "pins": ["%0=[{}, {}]"]}, "pins say what is chosen"),
+        ({"pins": ["%7=[{}, {}]"]}, "there is no value %7"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ShardlogError, match=re.escape(said)):
+        shardlog.run(PRODUCT).partition(**options)
+
+
+def test_options_as_text() -> None:
+    result = shardlog.run(PRODUCT)
+    program = result.partition(memory="1MiB", pins=['%0=[{"y"}, {}]'])
+    pinned = result.pin('%0=[{"y"}, {}]').change.after
+    assert program.cost("v5e").sent == pinned.bytes
 
 
 def test_a_bound_that_nothing_meets_names_the_largest_values(lstm: Result) -> None:

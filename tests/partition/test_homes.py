@@ -16,9 +16,9 @@ from shardlog.cli.partitioning import collectives_text
 from shardlog.partition.choice.choosing import Chooser
 from shardlog.partition.choice.homes import Homes
 from shardlog.partition.choice.sums import sum_of
-from shardlog.partition.device_program import _used
 from shardlog.partition.kinds import Kinds
 from shardlog.partition.layouts import Axes
+from shardlog.partition.partitioning import _used
 from shardlog.partition.program import Partitioner
 from shardlog.partition.reshards.planning import Planner, kept_for
 from shardlog.runs.executing.partitioned import Partitioned

@@ -1,0 +1,116 @@
+"""From an annotated module to the program that each device runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..collector import no_collections
+from ..program.function import RESULT_SHARDING
+from ..program.mlir.modules import boundary_attributes
+from ..program.shardings import Sharding, Shardings
+from ..rulebook.book import RuleBook
+from .building import Form
+from .calls import unshared
+from .choice.choosing import Chooser
+from .choice.homes import NOTHING, Found
+from .device_program import DeviceProgram, channel_of
+from .improving import Aim, Improving
+from .kinds import Kinds
+from .layouts import Axes
+from .program import Partitioner
+from .reshards.planning import Planner
+
+_OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")
+
+
+@no_collections()
+def partition(
+    module: ir.Module,
+    shardings: Shardings,
+    book: RuleBook,
+    modes: Sequence[str] = (),
+    form: Form = "sdy-manual",
+    aim: Aim | None = None,
+    *,
+    refuse: bool = True,
+) -> DeviceProgram:
+    """Partitions an annotated module, every value as its sharding says, or as ``aim`` wants it. ``modes`` are
+    those of the run.
+
+    Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is
+    returned then is for asking what it moves, and not for running. And where no program was found that needs
+    as little memory as the aim says.
+    """
+    aim = aim or Aim()
+    with module.context, ir.Location.unknown():
+        used, channel = _used(kinds := Kinds(module), shardings)
+        axes = Axes(shardings.meshes, [*used, *aim.pins.values()])
+        own = unshared(module, cut=aim.move and not aim.pins)
+        if own.originals:
+            kinds = Kinds(own.module)
+        pins = {copy: given for value, given in aim.pins.items() for copy in own.copies(value)}
+        pinned = {value: axes.layout(given, tuple(value.type.shape)) for value, given in pins.items()}
+        planner = Planner(axes, aim.prices)
+        chooser = Chooser(book, axes, planner, modes)
+
+        def write(found: Found = NOTHING, **options: bool) -> Partitioner:
+            homes, ways = {**found.homes, **pinned}, found.ways
+            walk = Partitioner(
+                own.module,
+                shardings,
+                axes,
+                chooser,
+                planner,
+                form,
+                channel,
+                homes,
+                ways,
+                pinned,
+                kinds=kinds,
+                **options,
+            )
+            walk.refuses = refuse
+            return walk
+
+        best = Improving(write(recording=aim.move), write, replace(aim, pins=pins)).best()
+        made = best.made
+        made.module.operation.verify()
+        made.homes = own.homes(best.walk.moved)
+        for sent in made.sent:
+            for purpose in sent.purposes:
+                own.name(purpose)
+        made.found = None if best.found is None else own.found(best.found)
+    return made
+
+
+def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
+    """All shardings of a module, in order, and the last channel of its collectives."""
+    found: dict[Any, Sharding] = {}
+    channels = [0]
+
+    def read(attribute: Any) -> None:
+        if attribute not in found:
+            found[attribute] = shardings.read(attribute)
+
+    for op in kinds.examples():
+        attributes = op.attributes
+        for label in _OF_VALUES:
+            if label in attributes:
+                for sharding in sdy.TensorShardingPerValueAttr(attributes[label]).shardings:
+                    read(sharding)
+        channels.append(channel_of(op))
+        if op.name.startswith("sdy."):
+            for label in RESULT_SHARDING:
+                if label in attributes:
+                    read(attributes[label])
+        elif op.name == "func.func":
+            for label in ("arg_attrs", "res_attrs"):
+                for entry in boundary_attributes(op.opview, label):
+                    if "sdy.sharding" in entry:
+                        read(entry["sdy.sharding"])
+    return list(found.values()), max(channels)
