@@ -236,6 +236,7 @@ _DOCUMENTS = {
         touched=_SIZE,
         sent=_SIZE,
         peak=_NUMBER,
+        open=_FLAG,  # whether loops that do not say how many turns they take count one
         memory=_NUMBER,
         held=_array(_of(Held)),
         items=_array(_of(Item)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from math import prod
@@ -34,11 +35,12 @@ _NO_WORK = ("func.", "sdy.")
 
 @dataclass(frozen=True)
 class Item:
-    """A piece of a device's work: ops or a collective, ``times`` in all, at a place of the user's source.
-    ``seconds``, ``flops`` and ``bytes`` (read, written or sent) are those of all times; ``limited`` says
-    by what it is limited: "compute", "memory" or "links". ``redundant`` are the operations that other devices
-    do too. Of a collective: the op that it ``serves``, the annotations that are its ``causes``, and its
-    ``numbers``: several, if it stands for all that are for the same at a place."""
+    """A piece of a device's work: ops or a collective, ``times`` in all, at a place of the user's source. Ops
+    of one kind at one place that are limited by the same are one. ``seconds``, ``flops`` and ``bytes`` (read,
+    written or sent) are those of all times; ``limited`` says by what it is limited: "compute", "memory" or
+    "links". ``redundant`` are the operations that other devices do too. Of a collective: the op that it
+    ``serves``, the annotations that are its ``causes``, and its ``numbers``: several, if it stands for all
+    that are for the same at a place."""
 
     op: str
     where: str
@@ -80,13 +82,15 @@ class Held:
 @dataclass(frozen=True)
 class Cost:
     """The cost of a program for one device. ``peak`` is the memory that it needs at most, in bytes, and
-    ``held`` what it holds then, largest first."""
+    ``held`` what it holds then, largest first. ``open`` says that loops which do not say how many turns they
+    take count one."""
 
     machine: Machine
     items: tuple[Item, ...]
     layers: tuple[Layer, ...]
     peak: int
     held: tuple[Held, ...]
+    open: bool = False
 
     @property
     def seconds(self) -> float:
@@ -107,8 +111,14 @@ class Cost:
         return sorted(found.values(), key=lambda i: -i.seconds)
 
     def computed_again(self) -> list[Item]:
-        """The items of which other devices do a part too, most operations first."""
-        return sorted((i for i in self.items if i.redundant >= 1), key=lambda i: -i.redundant)
+        """The items of which other devices do a part too, most operations first; those of one op at a place
+        are one."""
+        found: dict[Any, Item] = {}
+        for item in self.items:
+            if item.redundant:
+                key = item.op, item.where
+                found[key] = found[key].with_(item) if key in found else item
+        return sorted((i for i in found.values() if i.redundant >= 1), key=lambda i: -i.redundant)
 
     @property
     def flops(self) -> float:
@@ -154,6 +164,7 @@ class Cost:
             "sent": self.sent,
             "peak": self.peak,
             "memory": self.machine.memory,
+            "open": self.open,
             "held": [asdict(held) for held in self.held],
             "items": [item.as_json() for item in self.items],
             "layers": [layer.as_json() for layer in self.layers],
@@ -168,12 +179,14 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
     with module.context:
         account = _Account(program, pricing)
         counts = Executions(module)
+        open_ = False
         for op in _computed(module):
             account.add(op.operation, counts.often(op))
+            open_ |= counts.of(op) is None
         found = layers(account.lines, program.result.record)
         stored = inlined(program.module_for(machine.allocation.platform))  # what is held are ops of it
         most = peak(stored, machine.allocation)
-        return Cost(machine, account.items(), found, most.bytes, account.held(most))
+        return Cost(machine, account.items(), found, most.bytes, account.held(most), open_)
 
 
 class _Account:
@@ -186,8 +199,7 @@ class _Account:
         besides = Besides(program.axes, pricing)
         self._beside = {window.sent.op: besides.of(window) for window in program.windows}
         self._sent: dict[int, tuple[int, Price]] = {}
-        self._done: dict[tuple[str, str], list[float]] = {}  # times, seconds, operations, bytes
-        self._limits: dict[tuple[str, str], str] = {}
+        self._done: dict[tuple[str, str, str], list[float]] = {}  # times, seconds, operations, bytes
         self._places: dict[str, str] = {}  # by location
 
     def add(self, op: Any, times: int) -> None:
@@ -202,11 +214,10 @@ class _Account:
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
             price = self.pricing.of_op(op)
-            key = op.name, self._place(op, where)
+            key = op.name, self._place(op, where), price.limited
             row = self._done.setdefault(key, [0.0] * 4)
             for i, amount in enumerate((1, price.seconds, price.flops, price.bytes)):
                 row[i] += amount * times
-            self._limits[key] = price.limited
         self.lines.append(Line(where, price.seconds * times, price.limited, item))
 
     def items(self) -> tuple[Item, ...]:
@@ -223,9 +234,13 @@ class _Account:
                     numbers=(number,),
                 )
             )
-        for key, (often, took, flops, moved) in self._done.items():
-            more = max(flops - needed.get(key, 0.0), 0.0)
-            found.append(Item(*key, int(often), took, flops, moved, self._limits[key], more))
+        done = Counter[tuple[str, str]]()
+        for (op, where, _), (_, _, flops, _) in self._done.items():
+            done[op, where] += flops
+        for (op, where, limited), (often, took, flops, moved) in self._done.items():
+            more = max(done[op, where] - needed.get((op, where), 0.0), 0.0)
+            more *= flops / done[op, where] if flops else 0.0
+            found.append(Item(op, where, int(often), took, flops, moved, limited, more))
         return tuple(found)
 
     def held(self, most: Peak) -> tuple[Held, ...]:

@@ -25,6 +25,8 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         f"{counted(cost.flops)} operations{redundant}; {touched} of memory read or written; {sent} sent",
         f"{bytes_text(cost.peak)} of {bytes_text(machine.memory)} memory at most",
     ]
+    if cost.open:
+        lines.append("loops that do not say how many turns they take count one")
     most = None if full else _MOST
     made = [
         (

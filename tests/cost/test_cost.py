@@ -10,6 +10,7 @@ import pytest
 import shardlog
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from shardlog.cost.cost import Cost
+from shardlog.cost.text import cost_text
 from shardlog.explanations.report.cost import cost_or_none
 
 from ..support import models
@@ -248,6 +249,34 @@ func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {
     donated = plain.replace("xf32>)", "xf32> {tf.aliasing_output = 0 : i32})", 1)
     peaks = [shardlog.run(text).partition().cost("v5e").peak for text in (plain, donated)]
     assert peaks == [2 * 4096, 4096]
+
+
+def test_ops_at_one_place_are_limited_by_what_each_is() -> None:
+    product = "stablehlo.dot_general %{0}, %{0}, contracting_dims = [1] x [0]"
+    module = f"""
+        sdy.mesh @mesh = <["x"=1]>
+        func.func @main(%large: tensor<8192x8192xf32>, %small: tensor<8x8xf32>)
+            -> (tensor<8192x8192xf32>, tensor<8x8xf32>) {{
+          %0 = {product.format("large")} : (tensor<8192x8192xf32>, tensor<8192x8192xf32>) -> tensor<8192x8192xf32> loc("m.py":3:1)
+          %1 = {product.format("small")} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("m.py":3:1)
+          return %0, %1 : tensor<8192x8192xf32>, tensor<8x8xf32>
+        }}
+    """  # noqa: E501
+    found = shardlog.run(module).partition().cost("v5e")
+    assert [(item.limited, item.times) for item in found.items] == [("compute", 1), ("memory", 1)]
+    assert found.limited()["memory"] == pytest.approx(3 * 8 * 8 * 4 / found.machine.memory_bandwidth)
+    assert not found.open
+
+
+def test_loops_of_unknown_turns_are_said_to_count_one() -> None:
+    def repeated(x: Any, turns: Any) -> Any:
+        return jax.lax.fori_loop(0, turns, lambda i, x: jax.numpy.sin(x), x)
+
+    x = jax.ShapeDtypeStruct((64, 64), "float32")  # type: ignore[no-untyped-call]
+    turns = jax.ShapeDtypeStruct((), "int32")  # type: ignore[no-untyped-call]
+    found = shardlog.run(jax.jit(repeated).lower(x, turns)).partition().cost("v5e")
+    assert found.open
+    assert "turns" in cost_text(found)
 
 
 def test_a_program_of_which_nothing_is_needed_has_no_layers() -> None:
