@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from math import prod
@@ -234,7 +234,7 @@ class _Account:
                     numbers=(number,),
                 )
             )
-        done = Counter[tuple[str, str]]()
+        done = defaultdict[tuple[str, str], float](float)
         for (op, where, _), (_, _, flops, _) in self._done.items():
             done[op, where] += flops
         for (op, where, limited), (often, took, flops, moved) in self._done.items():
