@@ -11,6 +11,7 @@ from .building import Builder
 from .choice.knowledge import Knowledge, Reader, joins, only_read, reading_through, shifting, shifts
 from .kinds import Kinds
 from .layouts import Layout, replicated
+from .reading import Reading
 
 _COPIED = ("parts", "constant")  # how scalars are made that are made once more
 
@@ -26,10 +27,12 @@ class Cut(NamedTuple):
 
 
 class Bypasses:
-    """The cuts of a module that those who use them read past. ``functions`` are those that ops may call."""
+    """The cuts of a module that those who use them read past. ``functions`` are those that ops may call;
+    ``reading`` says how the module has its values."""
 
-    def __init__(self, kinds: Kinds, reader: Reader, functions: Mapping[str, Any]) -> None:
+    def __init__(self, kinds: Kinds, reader: Reader, functions: Mapping[str, Any], reading: Reading) -> None:
         self._kinds, self._knowledge, self._functions = kinds, reader.knowledge, functions
+        self._reading = reading
         self._cuts: dict[int, Cut] = {}
 
     def take(self, number: int, known: Knowledge) -> bool:
@@ -49,12 +52,23 @@ class Bypasses:
         (result,) = kinds.results(number)
         users = [(self._knowledge(kinds.ops[user]), slot) for user, slot in kinds.users(result)]
         if read:
-            through = len(users) == 1 and joins(*users[0], read.dim)
+            through = len(users) == 1 and joins(*users[0], read.dim) and self._pays(number, read.dim)
         else:
             through = bool(users) and all(shifts(user, cut.known) for user, _ in users)
         if through:
             self._cuts[result] = cut
         return through
+
+    def _pays(self, number: int, dim: int) -> bool:
+        """Whether to read past what cuts rows out and has one use: where the rows are in parts, of which few
+        change devices then, or others of the same value go beside them."""
+        op = self._kinds.ops[number]
+        if self._reading.homes(op)[0].dims[dim]:
+            return True
+        (use,) = op.results[0].uses
+        makers = (value.owner for value in use.owner.operands if not isinstance(value.owner, ir.Block))
+        same = [maker for maker in makers if maker.operands and maker.operands[0] == op.operands[0]]
+        return len(same) > 1 or op.operands[0] in list(use.owner.operands)
 
     def _padded(self, number: int, known: Knowledge) -> Cut | None:
         """What an op pads, or the function that it calls, if that does nothing else; None for others."""

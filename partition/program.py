@@ -71,13 +71,13 @@ class Partitioner(Values):
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
-        self.bypasses = Bypasses(kinds, chooser.reader, self.functions)
         self.written: dict[str, Any] = {}
         self.ends: dict[str, Ends] = {}  # of the other functions
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
         self.refuses = True
         self.reading = Reading(shardings, axes)
+        self.bypasses = Bypasses(kinds, chooser.reader, self.functions, self.reading)
         self.recipes = Recipes(chooser, self.reading, builder)
 
     def run(self) -> tuple[ir.Module, list[Sent]]:

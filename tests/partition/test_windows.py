@@ -140,6 +140,22 @@ def test_a_rotation_sends_the_rows_that_change_devices() -> None:
     assert program.text().count("stablehlo.collective_permute") == 1
 
 
+def test_rows_of_others_are_cut_out_before_they_are_sent() -> None:
+    """Where they are not in parts: of sixteen rows eleven are put beside others, and so many change devices."""
+    program = shardlog.run("""
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<16x24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>},
+                %y: tensor<16x24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>})
+    -> (tensor<16x24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>}) {
+  %0 = stablehlo.slice %x [0:5, 0:24] : (tensor<16x24xf32>) -> tensor<5x24xf32>
+  %1 = stablehlo.slice %y [0:11, 0:24] : (tensor<16x24xf32>) -> tensor<11x24xf32>
+  %r = stablehlo.concatenate %0, %1, dim = 0 : (tensor<5x24xf32>, tensor<11x24xf32>) -> tensor<16x24xf32>
+  return %r : tensor<16x24xf32>
+}
+""").partition()
+    assert [(c.kind, c.bytes) for c in program.collectives] == [("collective-permute", 11 * 12 * 4)]
+
+
 # What is padded by its first and last rows, and the first row of what is cut out of it, again and again.
 SHIFTS = {
     "one": ((1, 0), [0]),
