@@ -141,7 +141,7 @@ def test_a_rotation_sends_the_rows_that_change_devices() -> None:
 
 
 def test_rows_of_others_are_cut_out_before_they_are_sent() -> None:
-    """Where they are not in parts: of sixteen rows eleven are put beside others, and so many change devices."""
+    """Where they are not in parts: eleven rows of sixteen are put beside others, and change devices."""
     program = shardlog.run("""
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func @main(%x: tensor<16x24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>},
