@@ -71,6 +71,7 @@ def partition(
                 homes,
                 ways,
                 pinned,
+                found.copies,
                 kinds=kinds,
                 **options,
             )

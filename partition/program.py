@@ -57,6 +57,7 @@ class Partitioner(Values):
         moved: Mapping[Any, Layout] | None = None,
         ways: Mapping[Any, Way] | None = None,
         pinned: Collection[Any] = (),
+        first: Mapping[Any, Layout] | None = None,
         recording: bool = False,
         again: bool = False,
         kinds: Kinds | None = None,
@@ -67,6 +68,9 @@ class Partitioner(Values):
         self.moved = moved or {}  # values that live elsewhere than the module says
         self.ways = ways or {}  # to compute ops, by their first results
         self.pinned = pinned  # values that are used as they are at home
+        for value, layout in (first or {}).items():
+            if (value_number := kinds.value(value)) is not None and not again:
+                self.first[value_number] = layout
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
         self.functions = symbols(module, "func.func")

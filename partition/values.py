@@ -35,6 +35,7 @@ class Values:
         self.makes: dict[int, Callable[[Layout], Any]] = {}  # values that take no data
         self.locals: dict[int, Any] = {}  # of values that were made at home, there wherever the value is
         self.layouts: dict[int, tuple[Layout, ...]] = {}  # other ones in which values have been made
+        self.first: dict[int, Layout] = {}  # those in which values are made before others
         self.copies: dict[int, Any] = {}  # of the ops of functions that are written
         self.kept: set[int] = set()  # the ops whose copies are theirs, at home
         self.needs: list[tuple[Any, Need]] = []
@@ -119,6 +120,7 @@ class Values:
         else:
             if make is not None:
                 self.get(value, layout.complete)
+            self._begin(value, layout, purpose)
             planner, starts = self.planner, dict[Layout, Any]()
             for known in self.known_layouts(value):
                 if not (stale and known == layout) and (local := self.find(value, known)) is not None:
@@ -140,6 +142,18 @@ class Values:
             self._made_at[value, layout] = self.clock
         self._keep(value, layout, local)
         return local
+
+    def _begin(self, value: int, layout: Layout, purpose: Purpose | None) -> None:
+        """Makes a value first in the layout in which it is to be made before others, where this one is made
+        more cheaply of that than of what it is at home."""
+        first = self.first.get(value)
+        if first is None or layout == first or self.find(value, first) is not None:
+            return
+        tensor, planner, manual = self.tensors[value], self.planner, self.builder.manual
+        ways = (planner.plan(tensor.shape, start, layout, manual) for start in (first, tensor.home))
+        of_first, of_home = (way.price for way in ways)
+        if of_first < of_home:
+            self.get(value, first, purpose)
 
     def _record(self, value: int, layout: Layout, purpose: Purpose) -> None:
         """Takes down that a value is needed in a layout, or is handed on, as propagated in this one."""

@@ -71,13 +71,15 @@ class Found:
     """Values that get another home than propagation gave them, and these homes; what everything costs so by
     the sum that is made least, in bytes, and a lower bound of it. ``others`` are, for each of these values,
     the layouts that it does not have, and what everything would cost more if it alone (and what is laid out
-    alike) had them. ``ways``: how ops are computed so, by their first results."""
+    alike) had them. ``ways``: how ops are computed so, by their first results. ``copies``: other layouts that
+    values are to be made in first, where they are needed otherwise than at home."""
 
     homes: Mapping[Any, Layout]
     cost: float
     bound: float
     others: Mapping[Any, tuple[tuple[Layout, float], ...]] = field(default_factory=dict)
     ways: Mapping[Any, Way] = field(default_factory=dict)
+    copies: Mapping[Any, Layout] = field(default_factory=dict)
 
 
 NOTHING = Found({}, 0.0, 0.0)  # as propagation said
@@ -251,7 +253,7 @@ class Homes:
         lowest = min(self._bound(total, alone), least) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * self.size[:, None]  # in bytes, however late
-        homes, others, layouts = {}, {}, self._layouts
+        homes, others, copies, layouts = {}, {}, {}, self._layouts
         changed: dict[int, tuple[tuple[Layout, float], ...]] = {}
         for n, (places, place) in enumerate(zip((d.places for d in domains), best.tolist(), strict=True)):
             home = places[place].home
@@ -263,10 +265,13 @@ class Homes:
                 by_price = sorted(rest.items(), key=lambda pair: pair[1])
                 changed[n] = tuple((layouts[other], price) for other, price in by_price)
         for value, n in zip(self.values, self.of.tolist(), strict=True):
+            place = domains[n].places[best[n]]
             if n in changed:
-                homes[value], others[value] = layouts[domains[n].places[best[n]].home], changed[n]
+                homes[value], others[value] = layouts[place.home], changed[n]
+            if place.copy != place.home:
+                copies[value] = layouts[place.copy]
         taken = [total.taken(n, best) for n in range(len(terms))]
-        return Found(homes, least, lowest, others, self._taken(taken))
+        return Found(homes, least, lowest, others, self._taken(taken), copies)
 
     def _less_divided(self) -> list[Integers]:
         """The places where devices along an axis of the mesh, or along all of them, have the same of whatever

@@ -164,6 +164,25 @@ def test_nothing_is_gathered_before_a_loop_of_which_nobody_knows_how_many_turns_
     np.testing.assert_allclose(got, scanned(weights, x, jnp.int32(3)), rtol=1e-3, atol=1e-4)
 
 
+def test_what_is_gathered_as_a_whole_for_one_use_is_cut_for_the_other() -> None:
+    """A product takes a matrix twice: in rows, first, and as a whole, which is gathered once for both."""
+    x, wide, whole = "tensor<128x128xf32>", '[{}, {"y", "x"}]', "[{}, {}]"
+    program = shardlog.run(f"""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: {x} {{sdy.sharding = #sdy.sharding<@mesh, {wide}>}},
+                %b: {x} {{sdy.sharding = #sdy.sharding<@mesh, {whole}>}})
+    -> ({x} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{"y"}}]>}}) {{
+  %0 = stablehlo.add %a, %b : {x}
+  %1 = stablehlo.tanh %0 : {x}
+  %2 = stablehlo.multiply %1, %0 : {x}
+  %3 = stablehlo.dot_general %2, %2, contracting_dims = [1] x [0] : ({x}, {x}) -> {x}
+  %4 = stablehlo.dot_general %3, %b, contracting_dims = [1] x [0] : ({x}, {x}) -> {x}
+  return %4 : {x}
+}}""").partition(topology="v5e")
+    assert {c.value for c in program.collectives} == {"%2"}
+    assert sum(c.total for c in program.collectives) == 128 * 128 * 4 * 7 // 8
+
+
 def test_a_loop_of_known_turns_counts_in_one_of_unknown_turns() -> None:
     def repeated(x: jax.Array, w: jax.Array, turns: jax.Array) -> jax.Array:
         def turn(i: int, x: jax.Array) -> jax.Array:
