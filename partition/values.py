@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -15,6 +16,7 @@ from .kinds import Kinds
 from .layouts import Axes, Layout, Shape, replicated
 from .reading import Tensor, static_shape
 from .recipes import Recipes
+from .reshards.moves import Plan
 from .reshards.planning import Planner
 from .reshards.steps import carry_out
 
@@ -120,17 +122,16 @@ class Values:
         else:
             if make is not None:
                 self.get(value, layout.complete)
-            self._begin(value, layout, purpose)
-            planner, starts = self.planner, dict[Layout, Any]()
+            starts = dict[Layout, Any]()
             for known in self.known_layouts(value):
                 if not (stale and known == layout) and (local := self.find(value, known)) is not None:
                     starts[known] = local
             width = bytes_of(element_of(next(iter(starts.values()))))
-            plans = [
-                (planner.best(planner.plan(tensor.shape, known, layout, builder.manual), width), known)
-                for known in starts
-            ]
-            plan, start = min(plans, key=lambda pair: planner.with_steps(pair[0], width))
+            first = self.first.get(value)
+            also = {} if first in (None, layout) else {first: None}
+            plan, start = self._cheapest(value, {**starts, **also}, layout, width)
+            if start not in starts:  # it is made for other uses too
+                starts[start] = self.get(value, start, None if purpose is None else replace(purpose))
             if plan.price and purpose is not None:
                 purpose.start, purpose.goal = start, layout
                 builder.purpose = purpose
@@ -143,17 +144,14 @@ class Values:
         self._keep(value, layout, local)
         return local
 
-    def _begin(self, value: int, layout: Layout, purpose: Purpose | None) -> None:
-        """Makes a value first in the layout in which it is to be made before others, where this one is made
-        more cheaply of that than of what it is at home."""
-        first = self.first.get(value)
-        if first is None or layout == first or self.find(value, first) is not None:
-            return
-        tensor, planner, manual = self.tensors[value], self.planner, self.builder.manual
-        ways = (planner.plan(tensor.shape, start, layout, manual) for start in (first, tensor.home))
-        of_first, of_home = (way.price for way in ways)
-        if of_first < of_home:
-            self.get(value, first, purpose)
+    def _cheapest(
+        self, value: int, starts: Iterable[Layout], layout: Layout, width: int
+    ) -> tuple[Plan, Layout]:
+        """The cheapest plan from one of some layouts to another, and that layout."""
+        planner, shape = self.planner, self.tensors[value].shape
+        found = ((planner.plan(shape, start, layout, self.builder.manual), start) for start in starts)
+        plans = ((planner.best(plan, width), start) for plan, start in found)
+        return min(plans, key=lambda pair: planner.with_steps(pair[0], width))
 
     def _record(self, value: int, layout: Layout, purpose: Purpose) -> None:
         """Takes down that a value is needed in a layout, or is handed on, as propagated in this one."""

@@ -32,6 +32,7 @@ from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 _MOST_LAYOUTS = 11  # of a value
 _OF_A_SMALL_ONE = 24  # of a value of a small program
 _SMALL = 450  # ops of one, of which those that are alike count once
+_TINY = 40  # ops of a program that is so small that more ways are looked at
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
@@ -390,9 +391,9 @@ class Homes:
         """The ways to compute an op with a slot in the layout of a number."""
         key = self._computed_as[number], t, home
         if key not in self._ways_held:
-            spot = self.spots[number]
+            spot, tiny = self.spots[number], len(self.spots) <= _TINY
             held = *spot.held[:t], self._layouts[home], *spot.held[t + 1 :]
-            self._ways_held[key] = self._numbered(self.chooser.ways(spot.known, held))
+            self._ways_held[key] = self._numbered(self.chooser.ways(spot.known, held, tiny))
         return self._ways_held[key]
 
     def _numbered(self, ways: Sequence[Way]) -> tuple[int, ...]:
