@@ -14,7 +14,8 @@ from ..errors import ShardlogError
 from ..program.function import location
 from ..program.mlir.modules import boundary_attributes, children, entries_of, main_function, named_in, symbols
 from ..program.shardings import Shardings, manual_axes
-from .building import Builder, Form, Scope, Sent
+from ..rulebook.book import family
+from .building import Builder, Form, Scope, Sent, bytes_of, element_of
 from .bypasses import Bypasses
 from .choice.choosing import Chooser, Way
 from .choice.homes import Spot
@@ -438,6 +439,33 @@ class Partitioner(Values):
                 if op.results[i] in self.pinned:
                     self.forget(value, layout)
         return recipe.kept
+
+    def made_anew(self, value: int, layout: Layout, price: float) -> Any:
+        """What repeats smaller values, made of these where that sends less than to reshard it."""
+        number = self.kinds.definer(value)
+        if layout.partial or number < 0 or self.kinds.ops[number].name not in family("broadcast_op"):
+            return None
+        op, operands = self.kinds.ops[number], self.kinds.operands(number)
+        if len(operands) != 1 or operands[0] not in self.tensors:
+            return None
+        known, tensor = self.chooser.reader.knowledge(op), self.tensors[operands[0]]
+        if self.builder.manual:
+            known = inside(known, self.builder.manual)
+        held = tensor.home, layout
+        choice = self.chooser.choose(known, held, frozenset())
+        needed, given = choice.taken.layouts
+        if given != layout or tensor.made:
+            return None
+        width = bytes_of(element_of(op.operands[0]))
+        here = [each for each in self.known_layouts(operands[0]) if self.find(operands[0], each) is not None]
+        plan, _ = self.cheapest(operands[0], here, needed, width)
+        if self.planner.with_steps(plan, width) >= price:
+            return None
+        about = op, known, held, choice
+        operand = self.get(operands[0], needed, purpose_of(about, 0, op.operands[0]))
+        site = Site(self.builder, op, known, choice.taken, self.captured)
+        (made,) = _COMPUTED[known.lowering](site, [operand])
+        return made
 
     def _chosen(self, op: Any) -> Chosen:
         """What was chosen for an op among all ops."""

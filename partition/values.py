@@ -129,7 +129,11 @@ class Values:
             width = bytes_of(element_of(next(iter(starts.values()))))
             first = self.first.get(value)
             also = {} if first in (None, layout) else {first: None}
-            plan, start = self._cheapest(value, {**starts, **also}, layout, width)
+            plan, start = self.cheapest(value, {**starts, **also}, layout, width)
+            price = self.planner.with_steps(plan, width) if plan.price else 0.0
+            if price and (local := self.made_anew(value, layout, price)) is not None:
+                self._keep(value, layout, local)
+                return local
             if start not in starts:  # it is made for other uses too
                 starts[start] = self.get(value, start, None if purpose is None else replace(purpose))
             if plan.price and purpose is not None:
@@ -144,7 +148,12 @@ class Values:
         self._keep(value, layout, local)
         return local
 
-    def _cheapest(
+    def made_anew(self, value: int, layout: Layout, price: float) -> Any:
+        """A value made once more in a layout, of what it was made of, if that costs less than this price;
+        None if not."""
+        return None
+
+    def cheapest(
         self, value: int, starts: Iterable[Layout], layout: Layout, width: int
     ) -> tuple[Plan, Layout]:
         """The cheapest plan from one of some layouts to another, and that layout."""

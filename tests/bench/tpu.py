@@ -48,14 +48,14 @@ class Compiled:
         return [max(ours, 1e-9) / max(theirs, 1e-9) for ours, theirs in pairs]
 
 
-def compiled(module: bytes) -> Compiled:
-    """A module with shardings or manual computations, compiled."""
+def compiled(module: bytes, shape: str = _SHAPE, devices: int = _DEVICES) -> Compiled:
+    """A module with shardings or manual computations, compiled for a slice of so many devices."""
     from shardlog.cost.exchange import prices
     from shardlog.cost.hlo import hlo_cycles, hlo_sends
     from shardlog.cost.machine import machine
     from shardlog.cost.targets import compile_for, read_target
 
-    said = compile_for(module, read_target(f"tpu:{_MACHINE}:{_SHAPE}"), _DEVICES, "sdy-manual")
+    said = compile_for(module, read_target(f"tpu:{_MACHINE}:{shape}"), devices, "sdy-manual")
     memory, cycles, known = said["memory"], hlo_cycles(said["hlo"]), machine(_MACHINE)
     total, price = memory["argument"] + memory["output"] - memory["alias"] + memory["temp"], prices(known)
     assert price.collective is not None

@@ -13,6 +13,8 @@ import pytest
 import shardlog
 from shardlog.tests.support.programs import array
 
+from .running import run_partitioned
+
 # Both functions need all of %a, of which devices have parts.
 CALLS = """\
 sdy.mesh @mesh = <["x"=4]>
@@ -222,3 +224,29 @@ def test_ops_in_composites_count() -> None:
     x, w = (rng.normal(size=each.shape).astype(np.float32) for each in given)
     (got,) = jax.tree.leaves(program.compile()(x, w))
     np.testing.assert_allclose(got, jax.jit(product)(x, w), atol=1e-5)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_is_repeated_is_sent_before_it_is(keep: bool) -> None:
+    """Distances between all rows: of those repeated along a new dimension only the rows are gathered."""
+    result = shardlog.run("""
+sdy.mesh @mesh = <["a"=8]>
+func.func @main(%x: tensor<64x24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>},
+                %y: tensor<64x24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>})
+    -> (tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.broadcast_in_dim %x, dims = [0, 2] : (tensor<64x24xf32>) -> tensor<64x64x24xf32>
+  %1 = stablehlo.broadcast_in_dim %y, dims = [1, 2] : (tensor<64x24xf32>) -> tensor<64x64x24xf32>
+  %2 = stablehlo.subtract %0, %1 : tensor<64x64x24xf32>
+  %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [2]
+    : (tensor<64x64x24xf32>, tensor<f32>) -> tensor<64x64xf32>
+  return %3 : tensor<64x64xf32>
+}
+""")
+    program = result.partition("replica", keep_shardings=keep)
+    assert [(c.kind, c.bytes, c.op) for c in program.collectives] == [
+        ("all-gather", 64 * 24 * 4 * 7 // 8, "stablehlo.broadcast_in_dim")
+    ]
+    x, y = np.random.default_rng(0).normal(size=(2, 64, 24)).astype(np.float32)
+    (got,) = run_partitioned(result, program, [x, y])
+    np.testing.assert_allclose(got, (x[:, None] - y[None]).sum(-1), rtol=1e-4, atol=1e-4)
