@@ -41,9 +41,9 @@ class Executions:
         count = self._of(op)
         return count.get(0, 0) if not any(count) else None
 
-    def often(self, op: Any, turns: int = 1) -> int:
-        """How often an op runs, if loops of which the trip count is unknown take so many ``turns``."""
-        return sum(times * turns**loops for loops, times in self._of(op).items())
+    def often(self, op: Any) -> int:
+        """How often an op runs, if loops of which the trip count is unknown take one turn."""
+        return self._of(op).total()
 
     def _of(self, op: Any) -> _Count:
         block = op.operation.block

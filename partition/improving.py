@@ -25,7 +25,7 @@ from .finishing.rewrites import rewrite
 from .program import Partitioner
 from .reshards.prices import Prices
 
-_TURNS = 8  # of a loop that does not say how many it takes
+_LEAST_OFTEN = 8  # that an op is run in a loop that does not say how many turns it takes
 _STEPS = 8  # of looking for the price of memory
 _DEAREST = 1e3  # bytes sent for a byte held
 _LARGEST = 3  # values that a message about memory names
@@ -37,7 +37,7 @@ class Aim:
     propagation chose, if it costs less by the ``prices``. ``memory`` are the bytes that a device may need at
     most, as ``peak`` finds them for a program; ``bound`` says that it must not be more; else it may be, where
     it seems to be more whatever is done. After so many ``seconds`` the best homes so far are taken. ``pins``
-    are homes that ops' results have whatever that costs."""
+    are homes that ops' results, or what loops carry, have whatever that costs."""
 
     move: bool = False
     prices: Prices = field(default_factory=Prices)
@@ -218,4 +218,5 @@ class Improving:
 
 
 def _often(counts: Executions, op: Any) -> float:
-    return float(counts.often(op, _TURNS))
+    known = counts.of(op)
+    return float(max(counts.often(op), _LEAST_OFTEN) if known is None else known)
