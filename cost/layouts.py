@@ -13,7 +13,8 @@ from jaxlib.mlir import ir
 from ..program.signature import Told, describe
 from ..rulebook.book import lowerings
 from ..rulebook.shipped import shipped
-from .storing import Storing, element_of, unchanged, used_once
+from .libraries import element_of
+from .storing import Storing, unchanged, used_once
 
 _TOLD = ("op", "slot", "dim", "element", "attribute_number", "attribute_item", "attribute_symbol")
 

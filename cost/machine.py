@@ -229,7 +229,7 @@ class _Table:
         """Refuses entries that are not known."""
         for key in self.entries:
             if key not in known:
-                message = f"there is no {self.label(key)} of a machine"
+                message = f"a machine has no {self.label(key)}"
                 raise ShardlogError(message, where=str(self.path), hint=closest(key, known))
 
     def number(self, key: str, *, zero: bool = False) -> float:
