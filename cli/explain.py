@@ -155,11 +155,9 @@ def _why(options: argparse.Namespace) -> None:
 
         show(f"{chosen_text(each, full=options.full)}\n")
     if moved and not otherwise:
-        from ..explanations.questions.pins import is_computed
+        from ..explanations.questions.pins import unchosen
 
-        known = is_computed(explainer.record, options.value)
-        leaves = "the choice has it as propagation says" if known else "only results of ops are chosen"
-        show(f"{options.value}: {leaves}\n")
+        show(f"{options.value}: {unchosen(explainer.record, options.value)}\n")
     if not found:
         show(_nothing(explainer, options))
         return

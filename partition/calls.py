@@ -92,9 +92,15 @@ class Unshared:
     parts: frozenset[Any] = frozenset()
 
     def copies(self, value: Any) -> Iterator[Any]:
-        """What an op's result is in the module, once for each call."""
-        for op in self._copies.get(value.owner.operation, [value.owner]):
-            yield op.results[value.result_number]
+        """What an op's result, or an argument of a block in an op, is in the module, once for each call."""
+        owner = value.owner
+        if not isinstance(owner, ir.Block):
+            for op in self._copies.get(owner.operation, [owner]):
+                yield op.results[value.result_number]
+            return
+        around, region = owner.owner.operation, _region_of(owner)
+        for op in self._copies.get(around, [around]):
+            yield op.regions[region].blocks[0].arguments[value.arg_number]
 
     @cached_property
     def _copies(self) -> dict[Any, list[Any]]:
@@ -116,8 +122,7 @@ class Unshared:
             return value
         if not block:
             return op.results[value.result_number]
-        region = next(n for n, region in enumerate(copy.regions) if owner in region.blocks)
-        return op.regions[region].blocks[0].arguments[value.arg_number]
+        return op.regions[_region_of(owner)].blocks[0].arguments[value.arg_number]
 
     def homes(self, moved: Mapping[Any, Layout]) -> dict[Any, tuple[Layout, ...]]:
         """The layouts of values of that which the module was made of, each once, by those of its own."""
@@ -149,6 +154,11 @@ class Unshared:
             purpose.value, purpose.to = (
                 None if value is None else self.original(value) for value in (purpose.value, purpose.to)
             )
+
+
+def _region_of(block: Any) -> int:
+    """The number of the region, among those of its op, that a block is in."""
+    return next(n for n, region in enumerate(block.owner.regions) if block in region.blocks)
 
 
 def unshared(module: ir.Module, *, cut: bool) -> Unshared:

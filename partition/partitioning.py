@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..collector import no_collections
+from ..errors import ShardlogError
 from ..program.function import RESULT_SHARDING
 from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
@@ -25,6 +26,7 @@ from .layouts import Axes
 from .program import Partitioner
 from .reshards.planning import Planner
 
+_MOST_DEVICES = 100_000  # of a program: each device has a place of its own in what is written
 _OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")
 
 
@@ -50,6 +52,9 @@ def partition(
     with module.context, ir.Location.unknown():
         used, channel = _used(kinds := Kinds(module), shardings)
         axes = Axes(shardings.meshes, [*used, *aim.pins.values()])
+        if axes.count > _MOST_DEVICES:
+            message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
+            raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
         own = unshared(module, cut=aim.move and not aim.pins)
         if own.originals:
             kinds = Kinds(own.module)

@@ -166,7 +166,9 @@ class Questions:
 
         if topology is None:
             hint = "give a topology, such as v5e: where it is faster depends on that"
-            raise ShardlogError("nothing says how fast the machine is", where="collective matmul", hint=hint)
+            raise ShardlogError(
+                "nothing says how fast the machine is", where="--collective-matmul", hint=hint
+            )
         pricing = Pricing(_machine_of(program, topology), Reader(program.result.book))
         with program.module.context:
             return beside(program, pricing)

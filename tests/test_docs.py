@@ -42,3 +42,9 @@ def test_page(page: Path, tmp_path: Path) -> None:
             assert re.fullmatch(pattern, done.stdout.strip()), f"$ {command}\n{done.stdout}"
             ran += 1
     assert ran
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text())
+    assert not [link for link in links if not (page.parent / link).exists()]

@@ -25,7 +25,8 @@ def pinned_text(found: Pinned, *, full: bool = False) -> str:
 
 def chosen_text(found: Chosen, *, full: bool = False) -> str:
     """Why a value is sharded otherwise than propagation said."""
-    said = f"{found.value} is sharded {_sharding(found.dims, found.partial)}"
+    about = "what the loop carries for " if found.carried else ""
+    said = f"{about}{found.value} is sharded {_sharding(found.dims, found.partial)}"
     lines = wrapped(
         "", f"{said}, and not {dims_text(found.propagated)} as propagation says: {_reason(found)}"
     )

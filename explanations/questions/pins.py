@@ -15,6 +15,7 @@ from ...cost.machine import machine
 from ...errors import ShardlogError
 from ...importers.annotations import valid_sharding
 from ...program.shardings import Sharding
+from ...rulebook.book import lowerings
 from ...runs.options import machine_of_costs
 from ...runs.records.record import Run, Value, in_memory
 from ...runs.table import plural
@@ -110,9 +111,11 @@ class Other:
 class Chosen:
     """Why a value is sharded otherwise than propagation said: how it is (and over which axes it is partial
     sums), what propagation said, what changes if that binds it, and the shardings that lost. ``least`` is
-    what the choice makes least in all: "bytes" that are sent, or "time" on the topology."""
+    what the choice makes least in all: "bytes" that are sent, or "time" on the topology. ``carried``: that is
+    about what a loop carries for the value, which may be sharded otherwise behind the loop."""
 
     value: str
+    carried: bool
     topology: str
     least: str
     dims: tuple[str, ...]
@@ -173,11 +176,10 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
     program = result.partition(keep_shardings=False, topology=topology)
     found, counted = [], machine_of_costs(topology)
     speed = None if topology is None else machine(topology).link.bandwidth
-    for named in Values(result.record).find(name):
-        value = _computed(result, named)
-        if value is None or program.found is None or value not in program.homes:
+    for value, (named, given) in _asked(result, name).items():
+        if program.found is None or value not in program.homes:
             continue
-        kept = _sharding(result, value)
+        kept = _sharding(result, given)
         bound = result.partition(keep_shardings=False, topology=topology, pins={value: kept})
         lost = (
             Other(_dims(program.axes, other), _partial(program.axes, other), more, speed and more / speed)
@@ -187,11 +189,12 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
         found += [
             Chosen(
                 named.name,
+                value != given,
                 counted,
                 "bytes" if topology is None else "time",
                 _dims(program.axes, home),
                 _partial(program.axes, home),
-                _dims(program.axes, _propagated(result, program.axes, value)),
+                _dims(program.axes, _propagated(result, program.axes, given)),
                 change,
                 others,
             )
@@ -200,17 +203,29 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
     return tuple(found)
 
 
-def is_computed(run: Run, name: str) -> bool:
-    """Whether a value of this name is the result of an op: others are as the boundary or a loop has them."""
+def unchosen(run: Run, name: str) -> str:
+    """What is to be said of values of a name that ``chosen`` leaves out."""
     result = in_memory(run)
-    return any(_computed(result, named) is not None for named in Values(result.record).find(name))
+    named = Values(result.record).find(name)
+    if all(result.record.is_boundary(value.number) for value in named):
+        return "the boundary of the program binds it: what ops compute and loops carry is chosen"
+    values = [value for value in _asked(result, name) if not _is_call(value)]
+    if values and all(map(_is_made, values)):
+        return "it is made wherever it is needed, in the part that is needed there"
+    if values:
+        return "the choice has it as propagation says"
+    asked = (
+        "what ops compute and loops carry can be asked about, of calls that are sharded alike in the first"
+    )
+    return f"only {asked}; `shardlog why --collective N` says how what moves is sharded"
 
 
 # ---- Values -----------------------------------------------------------------------------------------------
 
 
 def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]:
-    """The values that a pin is about, in the annotated module, and their sharding."""
+    """The values that a pin is about, in the annotated module, and their sharding: of those of a name, as
+    regions beside each other may have it, those that have as many dimensions, and are chosen."""
     where = f"--pin '{text}'"
     match = _PIN.fullmatch(text.strip())
     if match is None:
@@ -218,21 +233,33 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
         raise ShardlogError("not a value and a sharding", where=where, hint=hint)
     with result.module.context, ir.Location.unknown():
         attribute = valid_sharding(result.module, match["sharding"], where)
-        found = []
-        for named in Values(result.record).find(match["value"]):
-            value = _computed(result, named)
-            if value is None:
-                hint = "pin results of ops; arguments and results of the program are annotated (--annotate)"
-                raise ShardlogError(f"{named.name} is not computed by an op", where=where, hint=hint)
-            sharding = result.program.shardings.read(attribute, where)
-            if len(sharding.dimensions) != len(value.type.shape):
-                given = plural(len(sharding.dimensions), "dimension")
-                message = f"{given} for {named.name} : {named.type}"
-                raise ShardlogError(message, where=where, hint="one {...} for each dimension")
-            _check_plain(sharding, where)
-            _check_manual(named, sharding, where)
-            found.append((value, (named, sharding)))
-    return found
+        sharding = result.program.shardings.read(attribute, where)
+    _check_plain(sharding, where)
+    named = Values(result.record).find(match["value"])
+    computed = [(each, _result(result, each.number)) for each in named]
+    computed = [(each, value) for each, value in computed if value is not None]
+    if not computed:
+        if named[0].name.startswith("@") and result.record.definer(named[0].number) >= 0:
+            hint = "calls that are sharded alike have one function: pin it in the first of these"
+            raise ShardlogError(f"{named[0].name} is not pinned alone", where=where, hint=hint)
+        hint = "pin results of ops; arguments and results of the program are annotated (--annotate)"
+        raise ShardlogError(f"{named[0].name} is not computed by an op", where=where, hint=hint)
+    fitting = [pair for pair in computed if len(pair[0].shape) == len(sharding.dimensions)]
+    if not fitting:
+        raise _misfit([each for each, _ in computed], sharding, where)
+    fitting = [pair for pair in fitting if not _is_made(pair[1])] or fitting
+    for each, _ in fitting:
+        _check_manual(each, sharding, where)
+    return [(value, (each, sharding)) for each, value in fitting]
+
+
+def _misfit(named: Sequence[Value], sharding: Sharding, where: str) -> ShardlogError:
+    """The error where a sharding has not as many dimensions as any of the values of a name."""
+    types = list(dict.fromkeys(f"{each.name} : {each.type}" for each in named))
+    message = f"{plural(len(sharding.dimensions), 'dimension')} for {' and '.join(types)}"
+    hint = "one {...} for each dimension"
+    hint += "; FILE:LINE stands for the values of one line" if len(types) > 1 else ""
+    return ShardlogError(message, where=where, hint=hint)
 
 
 def _check_plain(sharding: Sharding, where: str) -> None:
@@ -259,13 +286,44 @@ def _check_manual(named: Value, sharding: Sharding, where: str) -> None:
             raise ShardlogError(message, where=where, hint=hint)
 
 
-def _computed(result: Result, named: Value) -> Any:
+def _asked(result: Result, name: str) -> dict[Any, tuple[Value, Any]]:
+    """The values of the annotated module that a name stands for: results of ops, and what loops carry for
+    such; each with how it is called, and the result of an op for which propagation says how it is sharded."""
+    found = dict[Any, tuple[Value, Any]]()
+    for named in Values(result.record).find(name):
+        value = _result(result, named.number)
+        if value is not None:
+            found.setdefault(value, (named, value))
+        given = _result(result, named.place)  # what loops are given and carry has the place of their result
+        if given is not None and lowerings().get(given.owner.name) == "loop":
+            carried = given.owner.regions[1].blocks[0].arguments[given.result_number]
+            found.setdefault(carried, (named, given))
+    return found
+
+
+def _is_call(value: Any) -> bool:
+    """Whether a value is what a function gives, which is as that has it, and not as propagation says."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and lowerings().get(owner.name) in ("call", "composite")
+
+
+def _is_made(value: Any) -> bool:
+    """Whether a value is made of no data, or of one element, wherever it is needed: how it is sharded is
+    not chosen."""
+    if isinstance(value.owner, ir.Block):
+        return False
+    how, types = lowerings().get(value.owner.name), [operand.type for operand in value.owner.operands]
+    scalar = len(types) == 1 and isinstance(types[0], ir.RankedTensorType) and types[0].rank == 0
+    return how in ("constant", "iota") or (how is None and scalar and value.type.rank > 0)
+
+
+def _result(result: Result, number: int) -> Any:
     """The result of an op in the annotated module that a value is, or None."""
     for operation, item in result.items.items():
         values = result.record.op(item).values
         results = values[len(operation.operands) :]
-        if named.number in results:
-            return operation.results[results.index(named.number)]
+        if number in results:
+            return operation.results[results.index(number)]
     return None
 
 

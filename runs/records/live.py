@@ -274,6 +274,10 @@ class Live(LiveTurns):
             found |= {instance.place + v: main for v in function.arguments}
         return found | {int(place): True for place in self._graph.result_places}
 
+    def is_boundary(self, number: int) -> bool:
+        """Whether a value is an argument or a result of the program."""
+        return self._boundary.get(number, False)
+
     def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
         value, written = self.value(number), self.run.written
         found = written.sharding(value.place, len(value.shape))

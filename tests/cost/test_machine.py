@@ -78,7 +78,7 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
         (MACHINE.format(flops='"fast"', bandwidth=1), "flops is 'fast'"),
         (MACHINE.format(flops=0, bandwidth=1), "flops is 0"),
         ("flops = 1", r"there is no table \[links\]"),
-        (MACHINE.replace("memory =", "memori =").format(flops=1, bandwidth=1), "there is no memori"),
+        (MACHINE.replace("memory =", "memori =").format(flops=1, bandwidth=1), "has no memori"),
         (MACHINE.format(flops=1, bandwidth=1) + "[network]\nwithin = 1.5", "within is 1.5"),
         (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nfp8 = 1", "there is no type fp8"),
         (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nf23 = 1", "there is no type f23"),
@@ -93,7 +93,7 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
         (MACHINE.format(flops=1, bandwidth=1) + "[network]\nwithin = 2", "there is no network.bandwidth"),
         (
             MACHINE.format(flops=1, bandwidth=1) + "[links.z]\nspeed = 2",
-            "there is no links.z.speed of a machine",
+            "a machine has no links.z.speed",
         ),
         (MACHINE.format(flops=1, bandwidth=1) + "[links.z]\nring = 2", "links.z.ring is 2"),
         (MACHINE.format(flops=1, bandwidth=1) + "[allocation]\nplatform = 2", "allocation.platform is 2"),

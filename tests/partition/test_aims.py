@@ -137,6 +137,11 @@ def test_wrong_options(options: dict[str, Any], said: str) -> None:
         shardlog.run(PRODUCT).partition(**options)
 
 
+def test_absurd_meshes_are_refused() -> None:
+    with pytest.raises(ShardlogError, match="a mesh of 400,000,000 devices is not partitioned for"):
+        shardlog.run(PRODUCT, mesh="x=100000000,y=4").partition()
+
+
 def test_options_as_text() -> None:
     result = shardlog.run(PRODUCT)
     program = result.partition(memory="1MiB", pins=['%0=[{"y"}, {}]'])

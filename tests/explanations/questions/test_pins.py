@@ -19,6 +19,28 @@ from ...support.sums import SUMS
 ONCE = 2 * 4 * 8 * 8 * 3 // 4  # bytes of an all-reduce
 EACH = 128  # bytes that a collective counts for besides
 
+# There are two values %1. What the loop takes as %arg0 is needed whole in each turn.
+LOOP = """\
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(%w: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>},
+                %x: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) -> tensor<64x64xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %0:2 = stablehlo.while(%iterArg = %w, %iterArg_1 = %x) : tensor<64x64xf32>, tensor<64x64xf32>
+  cond {
+    %1 = stablehlo.reduce(%iterArg_1 init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<f32>
+    %2 = stablehlo.compare GT, %1, %one : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  } do {
+    %1 = stablehlo.dot_general %iterArg_1, %iterArg, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %2 = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<f32>) -> tensor<64x64xf32>
+    %3 = stablehlo.multiply %1, %2 : tensor<64x64xf32>
+    stablehlo.return %iterArg, %3 : tensor<64x64xf32>, tensor<64x64xf32>
+  }
+  return %0#1 : tensor<64x64xf32>
+}
+"""  # noqa: E501
+
 
 def test_a_pin_costs_what_the_choice_had_saved() -> None:
     found = shardlog.run(SUMS).pin("%0=[{}, {}]", "v5e")
@@ -69,10 +91,10 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"lost: [{{}}, {{}}]: +{ONCE + EACH:,} bytes, if it alone were so" in said
     for value, said in (
         ("%2", "the choice has it as propagation says"),
-        ("%arg0", "only results of ops are chosen"),
+        ("%arg0", "the boundary of the program binds it"),
     ):
         assert main(["why", str(file), value, "--no-keep-shardings"]) == 0
-        assert capsys.readouterr().out.startswith(f"{value}: {said}\n")
+        assert capsys.readouterr().out.startswith(f"{value}: {said}")
     assert main(["why", str(file), "%0", "--no-keep-shardings", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["chosen"][0]["partial"] == "x"
 
@@ -174,3 +196,49 @@ def test_a_pin_alone(tmp_path: Path) -> None:
     file = tmp_path / "sums.mlir"
     file.write_text(SUMS)
     assert main(["what-if", str(file), "--pin", "%0=[{}, {}]", "--drop", "%a"]) == 2
+
+
+def test_a_pin_is_of_the_values_of_a_name_that_it_fits() -> None:
+    result = shardlog.run(LOOP)
+    (pin,) = result.pin('%1=[{"data"}, {"model"}]').pins
+    assert pin.propagated == pin.pinned == ("data", "model") != pin.chosen
+    assert [pin.pinned for pin in result.pin("%1=[]").pins] == [()]
+    with pytest.raises(ShardlogError) as error:
+        result.pin("%1=[{}]")
+    assert "1 dimension for %1 : tensor<f32> and %1 : tensor<64x64xf32>" in str(error.value)
+    assert "FILE:LINE" in str(error.value)
+
+
+def test_a_pin_passes_over_what_is_made_anywhere() -> None:
+    text = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8x8xf32>, %zero: tensor<f32>, %go: tensor<i1>) -> tensor<8x8xf32> {
+  %0 = "stablehlo.if"(%go) ({
+    %1 = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<8x8xf32>
+    stablehlo.return %1 : tensor<8x8xf32>
+  }, {
+    %1 = stablehlo.tanh %a : tensor<8x8xf32>
+    stablehlo.return %1 : tensor<8x8xf32>
+  }) : (tensor<i1>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+"""
+    found = shardlog.run(text).pin('%1=[{"x"}, {}]')
+    assert [pin.pinned for pin in found.pins] == [("x", "")]
+    assert {(m.collective, m.value) for m in found.change.new} == {("all-gather", "%1")}
+
+
+def test_why_a_loop_carries_it_otherwise() -> None:
+    result = shardlog.run(LOOP)
+    (behind,) = [c for c in result.partition().collectives if c.op == "stablehlo.while" and c.value == "%0#1"]
+    for name in ("%0#1", "%iterArg_1"):
+        (found,) = result.chosen(name)
+        assert (found.value, found.carried) == (name, True)
+        assert (found.dims, found.propagated) == (("data,model", ""), ("data", "model"))
+        assert str(found).startswith(
+            f"what the loop carries for {name} is sharded [{{data,model}}, {{}}], and"
+        )
+        # As propagation says it needs not be sent behind the loop, but in each turn.
+        assert {(m.op, m.value) for m in found.otherwise.gone} >= {(behind.op, behind.value)}
+        assert {(m.op, m.value) for m in found.otherwise.new} == {("stablehlo.dot_general", "%1")}
+        assert found.lost
