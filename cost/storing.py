@@ -140,7 +140,7 @@ class Storing:
             "by_constant": ((),) if self._by_constant(maker) else (),
             "library": () if piece is None else ((),),
             "given_on": ((),) if piece is None or self._given_on(piece, used, uses) else (),
-            "large_operands": ((min(_large(maker, value), 2),),) if self.allocation.platform else (),
+            "large_operands": ((min(_large(maker, value), 2),),) if len(used) > 1 else (),
         }
         if _said_of("described", maker.name):
             told = describe(maker, False, {}, self._told)
@@ -268,7 +268,7 @@ def used_once(value: Any) -> bool:
 
 def _called(op: Any) -> str:
     """The name of an op, or the function of a library that it calls."""
-    target = op.attributes.get("call_target_name")
+    target = op.attributes.get("call_target_name") if op.name.endswith("custom_call") else None
     return op.name if target is None else f"@{ir.StringAttr(target).value}"
 
 
