@@ -13,8 +13,7 @@ from jaxlib.mlir import ir
 from ..program.signature import Told, describe
 from ..rulebook.book import lowerings
 from ..rulebook.shipped import shipped
-from .libraries import element_of
-from .storing import Storing, unchanged, used_once
+from .storing import Storing, element_of, unchanged, used_once
 
 _TOLD = ("op", "slot", "dim", "element", "attribute_number", "attribute_item", "attribute_symbol")
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.elements import bits_of, size_of
 from ..program.signature import Told, describe
 from ..rulebook.book import family, lowerings
 from ..rulebook.shipped import shipped
-from .libraries import Libraries, element_of
 from .machine import Allocation
 
 _OFTEN = 16  # so far it is counted at how many places a value is read,
 _MANY = 16  # and how many operands there are
-_TOLD = ("dim", "attribute_number", "attribute_item")
 
 
 @dataclass(frozen=True)
@@ -30,8 +27,7 @@ class Stored:
     may be written ``in_place`` of an operand; whether it is part of the program, ``apart`` from other values;
     whether it is computed in a ``loop`` over its elements; whether its op reads what it takes ``where`` it is
     read itself, whatever the shapes; what its op ``runs_as``, if not as itself; whether it is written in
-    place only of what has its ``shape``; whether loops compute it ``again``, though it is stored; whether it
-    is made ``once``, whatever uses it."""
+    place only of what has its ``shape``; whether loops compute it ``again``, though it is stored."""
 
     stored: bool
     same: int | None
@@ -42,16 +38,6 @@ class Stored:
     runs_as: str = ""
     shape: bool = False
     again: bool = False
-    once: bool = False
-
-
-class _Paths(NamedTuple):
-    """The ops that need a value, as the bits of an integer; those that use it; and those that need also what
-    is made of it once."""
-
-    needing: int
-    using: int
-    past: int
 
 
 class Storing:
@@ -60,13 +46,10 @@ class Storing:
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
         self._told = Told()
-        self._libraries = Libraries(allocation.platform)
         self._known: dict[Any, Stored] = {}
         self._readers: dict[Any, dict[Any, set[Any]]] = {}  # of a value: in a loop the ops that say where
         self._users_of: dict[Any, dict[Any, None]] = {}
         self._times: dict[tuple[Any, Any], int] = {}  # that a loop computes an op for an element
-        self._paths: dict[Any, _Paths] = {}
-        self._bits: dict[Any, dict[Any, int]] = defaultdict(dict)  # of the ops of a block
         self._constants: dict[
             Any, tuple[bool, bool]
         ] = {}  # whether ops make such, and of such are broadcasts
@@ -118,72 +101,28 @@ class Storing:
         maker, used = value.owner, self._users(value)
         uses = {use.owner.operation for use in value.uses}
         if lowerings().get(maker.name) == "loop" and unchanged(maker, value.result_number):
-            self._meets(value)
-            return Stored(True, value.result_number, False, once=True)
+            return Stored(True, value.result_number, False)
         alone = next(filter(used_once, maker.operands), None)
         made_from = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.name
-        piece = self._libraries.of(value)
         facts: dict[str, tuple[tuple[Any, ...], ...]] = {
             "on": ((self.allocation.platform,),),
             "made_by": ((_called(maker),),),
             "made_from": ((made_from,),),
             "used_by": tuple((name,) for name in sorted({self._called(user) for user in uses & used.keys()})),
             "used_inside": ((),) if uses - used.keys() else (),
-            "several_uses": ((),) if len(used) > 1 and self._different(used) > 1 else (),
-            "meets": ((),) if self.allocation.platform and self._meets(value) else (),
-            "takes_more": ((),) if len(used) > 1 and _takes_more(value) else (),
+            "several_uses": ((),) if len(used) > 1 else (),
             "one_of_several": ((),) if len(maker.results) > 1 else (),
             "read_at": ((min(self._read(value), _OFTEN),),) if self.allocation.platform else (),
             "element": ((element_of(value),),),
             "operands": ((min(len(maker.operands), _MANY),),),
             "of_constants": ((),) if self.allocation.platform and self._of_constants(maker) else (),
-            "by_constant": ((),) if self._by_constant(maker) else (),
-            "library": () if piece is None else ((),),
-            "given_on": ((),) if piece is None or self._given_on(piece, used, uses) else (),
-            "large_operands": ((min(_large(maker, value), 2),),) if len(used) > 1 else (),
+            "large_operands": ((min(_large(maker, value), 2),),) if self.allocation.platform else (),
         }
         if _said_of("described", maker.name):
             told = describe(maker, False, {}, self._told)
-            facts |= {name: tuple(told.get(name, ())) for name in _TOLD}
-            facts["bytes"] = ((size_of(str(value.type)),),)
-            facts["bits"] = ((bits_of(element_of(value)),),)
+            facts |= {name: tuple(told.get(name, ())) for name in ("dim", "attribute_item")}
+            facts["elements_taken"] = ((max(prod(_shape(operand)) for operand in maker.operands),),)
         return _storing(tuple(facts.items()))
-
-    def _given_on(self, piece: int, used: Mapping[Any, None], uses: Set[Any]) -> bool:
-        """Whether others than a library use a value that it makes in a piece of work."""
-        others = (self._libraries.of(user.results[0]) if user.results else None for user in used)
-        return bool(uses - used.keys()) or any(other != piece for other in others)
-
-    def _different(self, users: Mapping[Any, None]) -> int:
-        """How many of the ops that use a value are apart, and not one piece of a library's work."""
-        found = set[Any]()
-        for user in users:
-            piece = self._libraries.of(user.results[0]) if user.results else None
-            found.add(user if piece is None else piece)
-        return len(found)
-
-    def _meets(self, value: Any) -> bool:
-        """Whether something needs a value, and also what is made once of it."""
-        bits = self._bits[value.owner.operation.block]
-        needing = using = past = 0
-        for user in self._users(value):
-            bit = 1 << bits.setdefault(user, len(bits))
-            using |= bit
-            for result in user.results:
-                paths = self._paths[result]
-                needing |= paths.needing
-                past |= paths.needing if self._known[result].once else paths.past
-        self._paths[value] = _Paths(needing | using, using, past)
-        return bool(using & past)
-
-    def _by_constant(self, op: Any) -> bool:
-        """Whether the second operand is part of the program, or one element of that, broadcast."""
-        if not self.allocation.platform or not _said_of("by_what", op.name):
-            return False
-        maker = op.operands[1].owner
-        if not isinstance(maker, ir.Block) and len(maker.operands) == 1 and broadcasts(maker.name):
-            maker = maker.operands[0].owner
-        return not isinstance(maker, ir.Block) and _part(maker.name, self._of_constants(maker))
 
     def _of_constants(self, op: Any) -> bool:
         """Whether an op takes what is part of the program, or computed of that; besides that only what is
@@ -252,13 +191,14 @@ def _large(op: Any, result: Any) -> int:
     )
 
 
-def _takes_more(value: Any) -> bool:
-    """Whether an op takes more elements than it gives."""
-    return sum(prod(_shape(operand)) for operand in set(value.owner.operands)) > prod(_shape(value))
-
-
 def _true_rank(value: Any) -> int:
     return sum(1 for size in _shape(value) if size > 1)
+
+
+def element_of(value: Any) -> str:
+    """The type of a tensor's elements, as MLIR writes it; empty of other values."""
+    type_ = value.type
+    return str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else ""
 
 
 def used_once(value: Any) -> bool:
@@ -268,7 +208,7 @@ def used_once(value: Any) -> bool:
 
 def _called(op: Any) -> str:
     """The name of an op, or the function of a library that it calls."""
-    target = op.attributes.get("call_target_name") if op.name.endswith("custom_call") else None
+    target = op.attributes.get("call_target_name")
     return op.name if target is None else f"@{ir.StringAttr(target).value}"
 
 
@@ -282,11 +222,11 @@ def unchanged(loop: Any, number: int) -> bool:
 @cache
 def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
     said = _rules().solve(dict(facts))
-    names = ("in_place", "apart", "loop", "reads_where_read", "of_its_shape", "computed_again", "once")
-    in_place, apart, loop, where, shape, again, once = (bool(said[name]) for name in names)
+    names = ("in_place", "apart", "loop", "reads_where_read", "of_its_shape", "computed_again")
+    in_place, apart, loop, where, shape, again = (bool(said[name]) for name in names)
     ((runs_as,),) = said["runs_as"] or [("",)]
     same = 0 if said["renamed"] else None
-    return Stored(bool(said["stored"]), same, in_place, apart, loop, where, runs_as, shape, again, once)
+    return Stored(bool(said["stored"]), same, in_place, apart, loop, where, runs_as, shape, again)
 
 
 @cache

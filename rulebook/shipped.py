@@ -29,7 +29,6 @@ KEYS = {
     "cost/cost": "event",
     "cost/storing": "value_id",
     "cost/layouts": "op_id",
-    "cost/libraries": "op_id",
     "cost/beside": "window",
 }
 

@@ -68,15 +68,6 @@ def _difference(x: Any, y: Any, z: Any) -> Any:
     return d * (lax.sort(d @ z) @ z.T)
 
 
-def _likeness(x: Any, y: Any) -> Any:
-    return jnp.sum(jnp.exp(-jnp.sum((x[:, None] - y[None]) ** 2, -1)))
-
-
-def _moved(x: Any, y: Any) -> Any:
-    d = x - y
-    return d * jnp.roll(d, 1, 1)
-
-
 CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
     # Columns are gathered as if they were rows, and then copied; and the number of the device.
     "gathered columns": (lambda x: jnp.sort(x, 1), [array((3, 256), None, "model")], 6 * KIB + 4),
@@ -194,31 +185,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
     "updated twice": (
         lambda x, y, i: lax.dynamic_slice(_updated(_updated(x, y, i), 2 * y, 2 * i), (i, i), (8, 8)),
         [plain(64, 64), plain(8, 64), jax.ShapeDtypeStruct((), jnp.int32)],  # type: ignore[no-untyped-call]
-        16 * KIB + 4,
+        16 * KIB,
     ),
-    # A library computes all between the arguments and the result.
-    "a library's work": (jax.grad(_likeness), [plain(32, 32), plain(128, 32)], 0),
-    # Both sums in one piece of work, of which the exponentials are given on; and the sums.
-    "given on by a library": (jax.nn.softmax, [plain(64, 128)], 256),
-    # A library does not choose.
-    "multiplied with ones and zeros": (
-        lambda x, y: jnp.sum((x > 0).astype(jnp.float32) * jnp.tanh(y), 1),
-        [plain(64, 128), plain(64, 128)],
-        32 * KIB,
-    ),
-    # To divide by a constant costs little.
-    "divided by a constant": (
-        lambda x: (lax.rem(x, 7) * lax.rem(x, 7)[::-1])[:8],
-        [jax.ShapeDtypeStruct((4096,), jnp.int32)],  # type: ignore[no-untyped-call]
-        0,
-    ),
-    # Rows that are not short are put together of parts that are stored; short ones are not.
-    "long rows put together": (lambda x: jnp.roll(x, 3, 1), [plain(64, 128)], 32 * KIB),
-    "short rows put together": (lambda x: jnp.roll(x, 3, 1), [plain(512, 8)], 0),
-    "rows put together below each other": (lambda x: jnp.roll(x, 3, 0), [plain(64, 128)], 0),
-    # The difference is used beside what is made of it and stored; what is made of little is computed again.
-    "used also with what is stored": (_moved, [plain(64, 128), plain(64, 128)], 64 * KIB),
-    "made of little": (lambda x: _moved(x, 1.0), [plain(64, 128)], 32 * KIB),
 }
 
 
