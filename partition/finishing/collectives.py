@@ -60,6 +60,11 @@ class Writer:
         order = [d, *(e for e in range(len(shape) + 1) if e != d)]
         return self.reshaped(self.transposed(split, order), [n, prod(shape) // n])
 
+    def matrices(self, rows: Any, columns: int) -> Any:
+        """Rows as matrices with so many columns."""
+        count, width = shape_of(rows)
+        return self.reshaped(rows, [count, width // columns, columns])
+
     def unfolded(self, op: Any, part: Any) -> Any:
         """The result of a collective, of what came in rows, one from each device."""
         shape = shape_of(op.results[0])
@@ -108,20 +113,20 @@ class Writer:
     def concatenated(self, values: Sequence[Any]) -> Any:
         if len(values) == 1:
             return values[0]
-        width = sum(shape_of(value)[1] for value in values)
-        made = self.type([shape_of(values[0])[0], width], values[0])
+        first, _, *rest = shape_of(values[0])
+        made = self.type([first, sum(shape_of(value)[1] for value in values), *rest], values[0])
         return self.one("stablehlo.concatenate", list(values), made, {"dimension": integer(1)})
 
     def columns(self, value: Any, start: int, end: int) -> Any:
-        rows, width = shape_of(value)
+        first, width, *rest = shape_of(value)
         if end - start == width:
             return value
         given = {
-            "start_indices": ir.DenseI64ArrayAttr.get([0, start]),
-            "limit_indices": ir.DenseI64ArrayAttr.get([rows, end]),
-            "strides": ir.DenseI64ArrayAttr.get([1, 1]),
+            "start_indices": ir.DenseI64ArrayAttr.get([0, start, *[0] * len(rest)]),
+            "limit_indices": ir.DenseI64ArrayAttr.get([first, end, *rest]),
+            "strides": ir.DenseI64ArrayAttr.get([1] * (2 + len(rest))),
         }
-        return self.one("stablehlo.slice", [value], self.type([rows, end - start], value), given)
+        return self.one("stablehlo.slice", [value], self.type([first, end - start, *rest], value), given)
 
     def where(self, listed: npt.NDArray[np.bool_], device: str, value: Any, other: Any) -> Any:
         """A value on the devices that are listed, and another one elsewhere. ``device`` is the op that gives

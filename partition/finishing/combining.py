@@ -42,7 +42,28 @@ def combine(
 ) -> None:
     """Combines the collectives of a module over equal groups, those ``which`` can be, but for those that stay
     ``apart``."""
-    _join(module, apart, lambda op: _key(op) if which(op) else id(op), lambda group, op: True, write_as_one)
+    _join(module, apart, lambda op: _key(op) if which(op) else id(op), _any, write_as_one)
+
+
+def combine_matrices(
+    module: ir.Module, apart: Collection[Any], columns: Callable[[Any], int | None], most: int
+) -> None:
+    """Combines collectives as ``combine`` does, those that send matrices with equal ``columns``, of so many
+    bytes at ``most``: these lie one behind the other, and not flat in a row, which takes no copies where
+    memory is laid out in tiles. Those that have None stay as they are."""
+
+    def key(op: Any) -> Hashable:
+        width = columns(op)
+        return id(op) if width is None else (_key(op), element_of(op.operands[0]), width)
+
+    def write(group: list[Any], before: Any) -> None:
+        write_as_one(group, before, columns(group[0]))
+
+    _join(module, apart, key, _any, write, most=most)
+
+
+def _any(group: list[Any], op: Any) -> bool:
+    return True
 
 
 def sent_once(module: ir.Module, sent: Sequence[Sent] = ()) -> list[Sent]:
@@ -84,16 +105,17 @@ def _join(
     fits: Callable[[list[Any], Any], bool],
     write: Callable[[list[Any], Any], None],
     gone: Callable[[Any], object] = lambda op: None,
+    most: int = _MOST,
 ) -> None:
     """Writes collectives with equal keys, of which each fits those before it, as one where neither needs what
-    the other gives. Those that send what one before them does are ``gone`` then."""
+    the other gives, up to ``most`` bytes. Those that send what one before them does are ``gone`` then."""
     with module.context, ir.Location.unknown():
         for block in _blocks(module):
             repeated = _repeated(block, apart)
             for n in repeated:
                 gone(block.operations[n])
             operations, needs = _without(block, repeated)
-            groups = _groups(operations, needs, _sending(operations, needs, apart, key), fits)
+            groups = _groups(operations, needs, _sending(operations, needs, apart, key), fits, most)
             if not groups:
                 continue
             _reorder(operations, needs, groups)
@@ -250,6 +272,7 @@ def _groups(
     needs: Sequence[Sequence[int]],
     sends: dict[int, _Sends],
     fits: Callable[[list[Any], Any], bool],
+    most: int,
 ) -> list[list[int]]:
     """The collectives of a block that become one, in turn, by number.
 
@@ -294,7 +317,7 @@ def _groups(
         # Permutations of most devices first: only those of few fit beside these.
         for each in sorted(alike.values(), key=lambda each: -each.senders):
             near = each is not first and abs(each.place - first.place) <= _WINDOW
-            small = total + each.size <= _MOST
+            small = total + each.size <= most
             if near and small and fits([operations[e.place] for e in group], operations[each.place]):
                 group.append(each)
                 total += each.size
@@ -401,16 +424,18 @@ def _put(operations: Sequence[Any], order: Sequence[int]) -> None:
 # ---- One op in place of several -------------------------------------------------------------------------
 
 
-def write_as_one(group: list[Any], before: Any) -> None:
+def write_as_one(group: list[Any], before: Any, columns: int | None = None) -> None:
     """Writes the collective of a group of them: what each sends lies in rows, one for each device that it is
-    for, side by side."""
+    for, side by side; with ``columns`` as matrices with so many, one behind the other."""
     first = group[0]
     write = Writer(before, first.location)
     rows = write.of_one_type([write.rows(op) for op in group])
+    if columns is not None:
+        rows = [write.matrices(row, columns) for row in rows]
     widths = [shape_of(row)[1] for row in rows]
     together = write.concatenated(rows)
     given = count(first) if first.name in FROM_EACH else 1
-    made = write.along_first(first, together, write.type([given, sum(widths)], together))
+    made = write.along_first(first, together, write.type([given, *shape_of(together)[1:]], together))
     at = 0
     for op, width in zip(group, widths, strict=True):
         part = write.columns(made, at, at + width)

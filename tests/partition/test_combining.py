@@ -350,6 +350,75 @@ func.func @main(%a: tensor<40xf32> {parts}, %b: tensor<64xi32> {parts})
     assert written(program, "tpu") == ["all_gather"]
 
 
+def updated(scale: int) -> Partitioned:
+    """Steps of gradients: each device has a part of the batch, and of the weights, whose sums it scatters; of
+    the weights without a part the steps are gathered."""
+    whole, parts = ("{}, {}", '{"x"}, {}')
+    types, args, body, names = [], [], [], []
+    for n, (rows, columns) in enumerate([(32, 64), (64, 64), (32, 128)]):
+        given = f"tensor<256x{scale * rows}xf32>", f"tensor<256x{columns}xf32>"
+        gives = f"tensor<{scale * rows}x{columns}xf32>"
+        for name, type_ in zip("ab", given, strict=True):
+            args.append(f"%{name}{n}: {type_} {{sdy.sharding = #sdy.sharding<@mesh, [{parts}]>}}")
+        args.append(f"%c{n}: {gives} {{sdy.sharding = #sdy.sharding<@mesh, [{parts}]>}}")
+        dot = f"stablehlo.dot_general %a{n}, %b{n}, contracting_dims = [0] x [0]"
+        body.append(f"%{n} = {dot} : ({', '.join(given)}) -> {gives}")
+        body.append(f"%s{n} = stablehlo.add %{n}, %c{n} : {gives}")
+        types.append(f"{gives} {{sdy.sharding = #sdy.sharding<@mesh, [{whole}]>}}")
+        names.append((f"%s{n}", gives))
+    given = ", ".join(name for name, _ in names), ", ".join(type_ for _, type_ in names)
+    text = f"""\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main({", ".join(args)}) -> ({", ".join(types)}) {{
+  {chr(10).join(body)}
+  return {given[0]} : {given[1]}
+}}
+"""
+    return shardlog.run(text).partition()
+
+
+@pytest.mark.parametrize(
+    ("scale", "kinds"),
+    [
+        (1, ["all_gather"] * 2 + ["reduce_scatter"] * 2),  # those with as many columns are one
+        (16, ["all_gather"] * 3 + ["reduce_scatter"] * 3),  # more bytes than it is worth
+    ],
+)
+def test_matrices_with_as_many_columns_are_one_op_for_tpus(
+    scale: int, kinds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, as_written = updated(scale), DeviceProgram.module_for
+    assert sorted(c.kind for c in program.collectives) == ["all-gather"] * 3 + ["reduce-scatter"] * 3
+    assert sorted(written(program, "tpu")) == kinds
+    # Elsewhere it gives the same.
+    monkeypatch.setattr(DeviceProgram, "module_for", lambda self, platform: as_written(self, "tpu"))
+    rng, args, expected = np.random.default_rng(0), list[np.ndarray](), list[np.ndarray]()
+    for rows, columns in [(32, 64), (64, 64), (32, 128)]:
+        shapes = (256, scale * rows), (256, columns), (scale * rows, columns)
+        a, b, c = (rng.integers(-9, 9, shape).astype(np.float32) for shape in shapes)
+        args += [a, b, c]
+        expected.append(a.T @ b + c)
+    for found, each in zip(program.compile()(*args), expected, strict=True):
+        np.testing.assert_array_equal(found, each)
+
+
+def test_what_products_take_is_gathered_alone_for_tpus() -> None:
+    """XLA sends it rounded, as it multiplies it."""
+    text = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: tensor<512x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %w: tensor<512x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+                %v: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<512x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+        tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x512xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
+  return %0, %v : tensor<512x64xf32>, tensor<64x64xf32>
+}
+"""  # noqa: E501
+    program = shardlog.run(text).partition()
+    assert (written(program), written(program, "tpu")) == (["all_gather"], ["all_gather"] * 2)
+
+
 MATRICES = """\
 sdy.mesh @mesh = <["x"=4]>
 func.func @main(%a: tensor<ROWSx512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
