@@ -55,8 +55,9 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     why.add_argument("--keep-shardings", action=keep, help=about)
     about = "the machine on which time is to be least, and not what moves"
     why.add_argument("--topology", metavar="MACHINE", help=about)
-    add_matmul(why)
-    add_bounds(why)
+    program = why.add_argument_group("with --collective", "as for `shardlog partition`")
+    add_matmul(program)
+    add_bounds(program)
     why.add_argument(
         "--verify", action="store_true", help="check the proofs, and run again with only what is needed"
     )
@@ -124,7 +125,8 @@ def _why(options: argparse.Namespace) -> None:
         _refuse(options, ("dim", "axis", "depth", "verify", "dot", "mermaid"), "a value", "VALUE")
         _why_collective(options)
         return
-    _refuse(options, ("collective_matmul", "memory", "seconds"), "a collective", "--collective N")
+    options_of_it = ("collective_matmul", "memory", "seconds", *(("pin",) if options.pin else ()))
+    _refuse(options, options_of_it, "a collective", "--collective N")
     if options.keep_shardings is not False:
         _refuse(options, ("topology",), "the choice of shardings", "--no-keep-shardings")
     explainer = Explainer(open_or_run(options))
@@ -268,6 +270,9 @@ def _what_if(options: argparse.Namespace) -> None:
         _pin(options, annotate)
         return
     _refuse(options, ("topology",), "pins", "--pin VALUE=SHARDING")
+    if not (annotate or options.drop):
+        hint = "give --annotate, --drop or --pin, each as often as you like"
+        raise ShardlogError("nothing is to differ", where="what-if", hint=hint)
     found = what_if(open_or_run(options), annotate, options.drop)
     if options.json:
         print_json(found.as_json())

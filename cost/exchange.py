@@ -23,7 +23,7 @@ def prices(machine: Machine) -> Prices:
                 "kind": [(kind,)],
                 "devices": [(group,)],
                 "sends": [(sent,)],
-                "link": [(link.bandwidth, link.latency)],
+                "link": [(link.bandwidth, link.latency, link.start)],
                 "through_others": [()] if link.ring else [],
             }
             ((found,),) = solver.solve(facts)["seconds"]

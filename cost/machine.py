@@ -20,12 +20,13 @@ Groups = Sequence[Sequence[int]]  # of devices
 
 @dataclass(frozen=True)
 class Link:
-    """The bytes per second that a device sends, and the seconds that each step takes besides. ``ring``: what
-    is for a device further away goes through those between."""
+    """The bytes per second that a device sends, and the seconds that each step takes besides, and each
+    collective (``start``). ``ring``: what is for a device further away goes through those between."""
 
     bandwidth: float
     latency: float
     ring: bool = False
+    start: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
 _FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses")
 _KEYS = (*_FIGURES, "peaks", "links", "network", "torus", "allocation")
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first", "lanes", "sublanes")
-_OF_LINKS = ("bandwidth", "latency", "ring")
+_OF_LINKS = ("bandwidth", "latency", "start", "ring")
 _LIMITS = (("dimensions", 0), ("longest", 0), ("multiple", 1))  # of a torus, and what is no limit
 _OF_TORUS = ("shape", "closes", *(key for key, _ in _LIMITS))
 _PLATFORMS = ("cpu",)  # that the rules know
@@ -307,6 +308,8 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
         if element not in _ELEMENTS:
             hint = "expected as in MLIR: f32, bf16, i8, or f8 for all of eight bits"
             raise ShardlogError(f"there is no type {element}", where=str(given.path), hint=hint)
+    if not given.text("name", given.path.stem).strip():
+        raise given.wrong("name", "a line of text")
     return Machine(
         given.text("name", given.path.stem),
         given.number("flops"),
@@ -335,7 +338,7 @@ def _allocation(given: _Table) -> Allocation:
         table.count("alignment", "bytes"),
         table.count("address", "bytes", zero=True),
         table.flag("breadth_first", otherwise=False),
-        *(table.count(key) if key in table.entries else 1 for key in ("lanes", "sublanes")),
+        *(table.count(key, "elements") if key in table.entries else 1 for key in ("lanes", "sublanes")),
     )
 
 
@@ -380,4 +383,5 @@ def _check_torus(torus: Torus, network: Network | None, where: str) -> None:
 
 def _link(table: _Table) -> Link:
     bandwidth, latency = table.number("bandwidth"), table.number("latency", zero=True)
-    return Link(bandwidth, latency, table.flag("ring", otherwise=False))
+    start = table.number("start", zero=True) if "start" in table.entries else 0.0
+    return Link(bandwidth, latency, table.flag("ring", otherwise=False), start)

@@ -95,7 +95,7 @@ class Pricing:
             "kind": [(kind,)],
             "devices": [(group,)],
             "sends": [(float(amount),)],
-            "link": [(link.bandwidth, link.latency)],
+            "link": [(link.bandwidth, link.latency, link.start)],
             "through_others": [()] if link.ring else [],
         }
         return self._solved(facts, amount)

@@ -258,6 +258,7 @@ class Asked:
             said = _factor(value) if types.get(name) == "factor_id" else str(value)
             if candidates and types.get(name) == "candidate_id":
                 said = candidates[name == "than"]
+                sentence = sentence.replace(f"Candidate {{{name}}}", said)
             sentence = sentence.replace(f"{{{name}}}", said)
         return sentence[:1].upper() + sentence[1:], rule_place(proof)
 

@@ -304,6 +304,8 @@ def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[st
         (("compile", "--target", "cpu", "--topology", "v5e:2x2", "-o", "out.hlo"), "a torus of 4 devices"),
         (("what-if", "--topology", "v5e", "--drop", "x"), "--topology is about pins\n  hint: add --pin"),
         (("what-if", "--topology", "v5f", "--pin", "%0=[{}, {}]"), "there is no topology v5f"),
+        (("what-if",), "nothing is to differ\n  hint: give --annotate, --drop or --pin"),
+        (("why", "%0", "--pin", "%0=[{}, {}]"), "--pin is about a collective\n  hint: add --collective N"),
         (("why", "%0", "--topology", "v5e"), "--topology is about the choice of shardings"),
         (("why", "%0", "--memory", "1GiB"), "--memory is about a collective\n  hint: add --collective N"),
         (("why", "--collective", "0", "--dim", "0"), "--dim is about a value\n  hint: add VALUE"),

@@ -76,7 +76,7 @@ def test_turns_of_loops_for_tpu() -> None:
 def test_collective_matmul_for_tpu() -> None:
     sharded = "{{sdy.sharding = #sdy.sharding<@mesh, [{}]>}}"
     rows, columns = (sharded.format(dims) for dims in ('{"x"}, {}', '{}, {"x"}'))
-    types = "tensor<2048x1024xbf16>", "tensor<1024x8192xbf16>", "tensor<2048x8192xbf16>"
+    types = "tensor<8192x4096xbf16>", "tensor<4096x16384xbf16>", "tensor<8192x16384xbf16>"
     module = (
         'sdy.mesh @mesh = <["x"=8]>\n'
         f"func.func @main(%x: {types[0]} {rows}, %w: {types[1]} {columns}) -> {types[2]} {{\n"

@@ -30,6 +30,17 @@ def test_rings_send_both_ways_and_rows_one_way() -> None:
     assert cube.link_of((), [[0, 1]]).bandwidth == ring / 2
 
 
+def test_collectives_take_time_to_start(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(MACHINE.format(flops=1, bandwidth=1) + "start = 3")
+    own = machine(str(path))
+    price = prices(own).collective
+    assert price is not None
+    # Three steps each, and along one axis the start.
+    assert price("all-gather", 4, ("model",), ()).once == (3 * 0.5 + 3) * own.link.bandwidth
+    assert price("all-gather", 4, ("data",), ()).once == 3 * 0.5 * own.link.bandwidth
+
+
 def test_peaks_by_type() -> None:
     # A table gives some types their own; "f8" stands for all of eight bits.
     h100 = machine("h100")
@@ -96,7 +107,13 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
             "a machine has no links.z.speed",
         ),
         (MACHINE.format(flops=1, bandwidth=1) + "[links.z]\nring = 2", "links.z.ring is 2"),
+        (MACHINE.format(flops=1, bandwidth=1) + "[links.z]\nstart = -1", "links.z.start is -1"),
+        (MACHINE.replace('"test"', '""').format(flops=1, bandwidth=1), "name is ''\n  hint: expected a line"),
         (MACHINE.format(flops=1, bandwidth=1) + "[allocation]\nplatform = 2", "allocation.platform is 2"),
+        (
+            MACHINE.format(flops=1, bandwidth=1) + "[allocation]\nalignment = 1\naddress = 0\nlanes = 1.5",
+            "allocation.lanes is 1.5\n  hint: expected a number of elements",
+        ),
         (
             MACHINE.format(flops=1, bandwidth=1) + '[allocation]\nplatform = "gpu"',
             "platform is 'gpu'\n  hint: expected 'cpu'",

@@ -402,8 +402,8 @@ def test_a_saved_run_stays_as_it_is(file: Path, tmp_path: Path, capsys: pytest.C
         ["--allow-include", "."],
     ):
         flag = {"--compiled": "--view"}.get(options[0], options[0])
-        for command in (["why", str(file), "%0"], ["what-if", str(file)], ["diff", str(file), str(file)]):
-            assert main([*command, *options]) == 2
+        for command in (["why", "%0"], ["what-if", "--drop", "x"], ["diff", str(file)]):
+            assert main([command[0], str(file), *command[1:], *options]) == 2
             assert f"{flag} cannot change a saved run\n  hint: run the module" in capsys.readouterr().err
     assert main(["diff", str(file), str(file), "--as-is"]) == 2
     assert "--as-is cannot change a saved run" in capsys.readouterr().err
