@@ -112,7 +112,10 @@ class Layouts:
         if self.of(value.owner).in_place:
             yield from map(self.storing.memory_of, value.owner.operands)
         elif self.storing.of(value).in_place:
-            yield from (taken for taken in self.storing.inputs(value) if not self.form(taken).dims)
+            taken = self.storing.inputs(value)
+            if lowerings().get(value.owner.name) == "loop":  # what it carries goes around in its own place
+                taken = [self.storing.memory_of(value.owner.operands[value.result_number])]
+            yield from (each for each in taken if not self.form(each).dims)
 
     def copied(self, op: Any) -> Iterator[tuple[Any, int]]:
         """The operands that an op copies, as the values whose memory they are, and the bytes of copies."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -102,15 +102,12 @@ def peak(module: ir.Module, allocation: Allocation) -> Peak:
         rooms.append(_Room(life.size, free, until - 1))
     space = _Rooms(rooms, times)
     others.sort(key=lambda life: -life.size)
-    left += [life for life in others if not space.take(life)]
-    _, at = _peak(order, left, layouts)
-    room, op = allocation.room, order.operations[at // 2]
-    live = sorted((life for life in left if life.start <= at <= life.end), key=lambda life: -life.size)
-    held = [(life.op, room(life.size)) for life in live]
+    left += [life for life in others if life.apart or not space.take(life)]
+    _, live = _most(left, allocation)
+    live.sort(key=lambda life: -life.size)
+    held = [(life.op, allocation.room(life.size)) for life in live]
     if live:  # nothing comes after the last one
         held[-1] = held[-1][0], live[-1].size
-    if inside := _inside(op, layouts):
-        held.append((op, inside))
     addresses = allocation.address * len(given) if len(given) > 1 else 0
     return Peak(sum(taken), sum(given) - shared + addresses, tuple(held))
 
@@ -118,14 +115,15 @@ def peak(module: ir.Module, allocation: Allocation) -> Peak:
 @dataclass(eq=False)
 class _Life:
     """A piece of memory, the times between which it is taken, the op that takes it (None: the block does),
-    and the values that have it, one in place of the other; none where it is a copy. The n-th op copies what
-    it wants in another form at the time 2 n, and runs at 2 n + 1."""
+    and the values that have it, one in place of the other; none where it is a copy. Addresses are ``apart``
+    from all else. The n-th op copies what it wants in another form at the time 2 n, and runs at 2 n + 1."""
 
     size: int
     start: int
     end: int
     op: Any
     values: list[Any]
+    apart: bool = False
 
 
 class _Room(NamedTuple):
@@ -194,47 +192,92 @@ class _Rooms:
         return node - self.leaves
 
 
-def _peak(order: Order, lives: Sequence[_Life], layouts: Layouts) -> tuple[int, int]:
-    """The most bytes that are live at once in a block, and the time at which they are."""
-    made, freed, room = Counter[int](), Counter[int](), layouts.storing.allocation.room
+def _most(lives: Sequence[_Life], allocation: Allocation) -> tuple[int, list[_Life]]:
+    """The most bytes that are live at once, and what is live then, the first time that so many are."""
+    made, freed = Counter[int](), Counter[int]()
     for life in lives:
-        made[life.start] += room(life.size)
-        freed[life.end] += room(life.size)
-    live = made[-1]
-    most = at = 0
-    for n, op in enumerate(order.operations):
-        for time, more in ((2 * n, 0), (2 * n + 1, _inside(op, layouts))):
-            live += made[time]
-            if (now := live + more) > most:
-                most, at = now, time
-            live -= freed[time]
-    return most, at
+        made[life.start] += allocation.room(life.size)
+        freed[life.end] += allocation.room(life.size)
+    live = most = at = 0
+    for time in sorted({*made, *freed}):
+        live += made[time]
+        if live > most:
+            most, at = live, time
+        live -= freed[time]
+    return most, [life for life in lives if life.start <= at <= life.end] if most else []
 
 
-def _inside(op: Any, layouts: Layouts) -> int:
-    """What an op needs beside its operands and results: the addresses of several results, what the rules say,
-    and what is in its regions, beside their arguments."""
-    allocation, known = layouts.storing.allocation, layouts.of(op)
-    results = max(len(op.results), known.pieces)
-    addresses = allocation.room(allocation.address * results) if results > 1 else 0
-    more = addresses + allocation.room(known.needs)
-    if lowerings().get(op.name) not in ("loop", "branches", "body"):
-        return more
-    blocks = [block for region in op.regions for block in region]
-    return more + max((_beside(block, layouts) for block in blocks), default=0)
+def _inside(op: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
+    """What an op needs beside its operands and results, and which op: what the rules say, and what is in its
+    regions, beside their arguments."""
+    allocation = layouts.storing.allocation
+    yield op, layouts.of(op).needs
+    if lowerings().get(op.name) in ("loop", "branches", "body"):
+        blocks = [block for region in op.regions for block in region]
+        every = [list(_beside(block, layouts)) for block in blocks]
+        yield from max(every, key=lambda pieces: sum(allocation.room(size) for _, size in pieces), default=[])
 
 
-def _beside(block: Any, layouts: Layouts) -> int:
-    """What a block needs beside its arguments; where it has none, as a branch, beside its results."""
+def _beside(block: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
+    """What a block needs beside its arguments, and which op; where it has none, as a branch, beside its
+    results."""
     storing = layouts.storing
-    order = Order(block, storing)
-    lives, _ = _lives(order, layouts)
+    order, allocation = Order(block, storing), storing.allocation
+    if allocation.breadth_first and len(order.every[-1].operands) == len(block.arguments) > 0:
+        lives = _around(order, layouts)
+    else:
+        lives, _ = _lives(order, layouts)
     if not block.arguments:
         given = {storing.memory_of(value) for value in order.operations[-1].operands}
         lives = [life for life in lives if given.isdisjoint(life.values)]
-    whole, _ = _peak(order, lives, layouts)
-    allocation = storing.allocation
-    return max(whole - sum(allocation.room(_size(value, allocation)) for value in block.arguments), 0)
+    whole, live = _most(lives, allocation)
+    if all(life.op for life in live):
+        yield from ((life.op, life.size) for life in live)
+    else:  # in the memory of arguments that are not read any more
+        taken = sum(allocation.room(_size(value, allocation)) for value in block.arguments)
+        yield block.owner, max(whole - taken, 0)
+
+
+def _around(order: Order, layouts: Layouts) -> list[_Life]:
+    """The memory that the body of a loop needs beside what it carries. What comes around is made in the memory of what
+    was there, which is copied before if not all that reads it is known to come before that; or else it is
+    copied there as soon as it is made. Until then others may have that memory, when it is read no more."""
+    storing, end, times = layouts.storing, order.every[-1], 2 * len(order.operations)
+    arguments, given = order.block.arguments, [storing.memory_of(value) for value in end.operands]
+    how = [_comes_around(order, *pair, layouts) for pair in zip(arguments, given, strict=True)]
+    there = {value for value, each in zip(given, how, strict=True) if each in ("there", "copied before")}
+    lives, _ = _lives(order, layouts, placed=there)
+    life_of = {value: life for life in lives for value in life.values}
+    rooms, left = list[_Room](), [life for life in lives if life.start >= 0]
+    for argument, value, each in zip(arguments, given, how, strict=True):
+        had, made = life_of[argument], life_of.get(value)
+        if each == "copied before" or made is None:
+            left.append(_Life(had.size, 0, had.end, end, []))
+            had.end = 0
+        elif each == "copied behind":
+            readers = set(order.needing(made.values)) - {len(order.every) - 1}
+            made.end = max([made.start + 1, *(order.times[reader] for reader in readers)])
+        if made is not None and made in left and made.start >= had.end:
+            if each != "copied behind":
+                left.remove(made)
+            rooms.append(_Room(had.size, had.end + 1, made.start - 1))
+    space = _Rooms(rooms, times)
+    left.sort(key=lambda life: -life.size)
+    return [life for life in left if life.apart or not space.take(life)]
+
+
+def _comes_around(order: Order, argument: Any, value: Any, layouts: Layouts) -> str:
+    """How what comes around in a loop gets to where what went in was: it is "there", or "copied behind", or
+    the other is "copied before"."""
+    if value == argument:
+        return "there"
+    makers = [n for n, op in enumerate(order.every) if value in list(op.results)]
+    if not makers:
+        return "copied before"
+    readers = set(order.needing([argument]))
+    if not order.before(makers[0]).issuperset(readers - {makers[0]}):
+        return "copied before"
+    return "copied behind" if makers[0] in readers and argument not in layouts.replaced(value) else "there"
 
 
 def _lives(
@@ -256,6 +299,10 @@ def _lives(
         first = 0 if allocation.breadth_first else time - 1  # when arguments are copied
         here, spent = _copies(op, (first, time), copied[op], known.pieces, allocation), list[_Life]()
         copies += here
+        copies += (_Life(size, time, time, inner, []) for inner, size in _inside(op, layouts) if size)
+        if (results := max(len(op.results), known.pieces)) > 1 and allocation.address:
+            addresses = allocation.room(allocation.address * results)
+            copies.append(_Life(addresses, time, time, op, [], apart=True))
         dying.update((life.end, life.size) for life in here)
         for value in op.results:
             how, size = storing.of(value), layouts.size(value)
@@ -268,7 +315,8 @@ def _lives(
                 places = chain(taken, here if known.in_place else ())
                 place = next((p for p in places if p.end == time and p.size == size and p not in spent), None)
             if place is None:
-                place = _Life(size, time, last[value], op, [value])
+                start = _begun(value, time, found, layouts) if allocation.breadth_first else time
+                place = _Life(size, start, last[value], op, [value])
             else:
                 dying[time, size] -= 1
                 place.end = last[value]
@@ -277,6 +325,17 @@ def _lives(
             found[value] = place
             dying[place.end, size] += 1
     return list(dict.fromkeys([*found.values(), *copies])), last
+
+
+def _begun(value: Any, time: int, found: Mapping[Any, _Life], layouts: Layouts) -> int:
+    """When a value has memory that an op makes at a time: what a loop carries is copied before, as soon as
+    what it begins with is there."""
+    if lowerings().get(value.owner.name) != "loop":
+        return time
+    begins = layouts.storing.memory_of(value.owner.operands[value.result_number])
+    if isinstance(begins.owner, ir.Block):
+        return 0
+    return min(found[begins].start + 1, time) if begins in found else time
 
 
 def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any, int]]) -> dict[Any, int]:

@@ -68,6 +68,25 @@ class Order:
         given = {n - first: self.needing([value]) for n, value in enumerate(self.block.arguments)}
         return given | {n: self.needing(self.every[n].results) for n, own in enumerate(self._runs) if own}
 
+    def before(self, number: int) -> set[int]:
+        """The ops that run on their own before one of them, whatever the order: what it needs, and what that
+        needs."""
+        found, left = set[int](), [number]
+        while left:
+            new = self._needed[left.pop()] - found
+            found |= new
+            left += new
+        return found
+
+    @cached_property
+    def _needed(self) -> dict[int, set[int]]:
+        """The ops that each that runs on its own needs."""
+        found = defaultdict[int, set[int]](set)
+        for number, users in self.needs.items():
+            for user in users if number >= 0 else ():
+                found[user].add(number)
+        return found
+
     def needing(self, values: Iterable[Any]) -> list[int]:
         """The ops that run on their own and need one of these values, in the order of the program; through
         what is not stored too."""

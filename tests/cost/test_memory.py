@@ -68,6 +68,13 @@ def _difference(x: Any, y: Any, z: Any) -> Any:
     return d * (lax.sort(d @ z) @ z.T)
 
 
+def _swept(x: Any) -> Any:
+    """Three scans, each of what the one before it made."""
+    for _ in range(3):
+        x = lax.scan(lambda s, row: (s + row, jnp.tanh(s) * row), jnp.zeros(64), x)[1]
+    return x
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
     # Columns are gathered as if they were rows, and then copied; and the number of the device.
     "gathered columns": (lambda x: jnp.sort(x, 1), [array((3, 256), None, "model")], 6 * KIB + 4),
@@ -138,6 +145,14 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
         lambda x, rows: lax.scan(lambda x, row: (jnp.tanh(x @ row), None), x, rows)[0],
         [plain(32, 64), jax.ShapeDtypeStruct((8, 64, 64), jnp.bfloat16)],  # type: ignore[no-untyped-call]
         (128 + 16 + 8) * KIB + 68,
+    ),
+    # What loops begin with is copied for each of them before all, and goes around in a place of its own.
+    "loops one after the other": (_swept, [plain(64, 64)], 33924),
+    # What goes around may be written to when nobody knows that the others have read it: both are copied.
+    "around at once": (
+        lambda x, y: lax.fori_loop(0, 5, lambda _, both: (both[0] + 2 * both[1], both[0] - both[1]), (x, y)),
+        [plain(64, 64), plain(64, 64)],
+        32 * KIB + 68,
     ),
     # What is broadcast is subtracted again in place of being kept, which other values are.
     "computed again": (_differences, [plain(32, 8), plain(32, 8), plain(32, 512)], 68 * KIB),
