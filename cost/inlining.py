@@ -8,7 +8,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
-from ..partition.finishing.combining import NUMBER, has_effect
+from ..partition.executions import has_effect, with_inner
+from ..partition.finishing.combining import NUMBER
 from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
 from ..rulebook.book import lowerings
 from .storing import worth_moving
@@ -45,27 +46,23 @@ def _put_before(loop: Any) -> None:
     inside, moved = set(ops), dict[Any, None]()
 
     def move(op: Any) -> None:
-        for each in _with_inner(op):
+        for each in with_inner(op):
             for value in each.operands:
                 if value.owner in inside and value.owner not in moved:
                     move(value.owner)
         moved[op] = None
 
     for op in ops:
-        if has_effect(op.name) or any(not varies.isdisjoint(each.operands) for each in _with_inner(op)):
+        if has_effect(op.name) or any(not varies.isdisjoint(each.operands) for each in with_inner(op)):
             varies.update(op.results)
         elif worth_moving(op.name):
             move(op)
     for op in moved:
         op.move_before(loop)
-        for each in _with_inner(op):
+        for each in with_inner(op):
             for number, value in enumerate(each.operands):
                 if value.owner == block:
                     each.operands[number] = loop.operands[value.arg_number]
-
-
-def _with_inner(op: Any) -> Sequence[Any]:
-    return (op, *operations_in(op)) if op.regions else (op,)
 
 
 def numbered(module: ir.Module, collectives: Sequence[Any]) -> ir.Module:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -112,7 +112,7 @@ class Layouts:
         if self.of(value.owner).in_place:
             yield from map(self.storing.memory_of, value.owner.operands)
         elif self.storing.of(value).in_place:
-            taken = self.storing.inputs(value)
+            taken: Iterable[Any] = self.storing.inputs(value)
             if lowerings().get(value.owner.name) == "loop":  # what it carries goes around in its own place
                 taken = [self.storing.memory_of(value.owner.operands[value.result_number])]
             yield from (each for each in taken if not self.form(each).dims)

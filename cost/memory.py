@@ -239,9 +239,10 @@ def _beside(block: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
 
 
 def _around(order: Order, layouts: Layouts) -> list[_Life]:
-    """The memory that the body of a loop needs beside what it carries. What comes around is made in the memory of what
-    was there, which is copied before if not all that reads it is known to come before that; or else it is
-    copied there as soon as it is made. Until then others may have that memory, when it is read no more."""
+    """The memory that the body of a loop needs beside what it carries. What comes around is made in the
+    memory of what was there, which is copied before if not all that reads it is known to come before that; or
+    else it is copied there as soon as it is made. Until then others may have that memory, when it is read no
+    more."""
     storing, end, times = layouts.storing, order.every[-1], 2 * len(order.operations)
     arguments, given = order.block.arguments, [storing.memory_of(value) for value in end.operands]
     how = [_comes_around(order, *pair, layouts) for pair in zip(arguments, given, strict=True)]

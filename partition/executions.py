@@ -1,9 +1,10 @@
 """How often a device runs each op of a program: loops multiply by their trip count, functions by their
-calls."""
+calls. What is the same in all turns of a loop compilers run before it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,14 @@ from ..rulebook.book import lowerings
 _Count = Counter[int]  # how often, in one turn of loops of unknown trip counts, by the number of such around
 
 
+def has_effect(name: str) -> bool:
+    """Whether ops so named, or ops in their regions, may do more than give results: they keep their order."""
+    return name == "stablehlo.custom_call" or lowerings().get(name) in _IN_ORDER
+
+
+_IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # ways in which ops become local
+
+
 class Executions:
     """Counts for one module. Ops in a branch count as if the branch were taken."""
 
@@ -24,6 +33,7 @@ class Executions:
         self._functions: dict[str, _Count] = {}
         self._turns: dict[Any, int | None] = {}
         self._blocks: dict[Any, _Count] = {}
+        self._alike: dict[Any, set[Any]] = {}
 
     @cached_property
     def _callers(self) -> dict[str, list[Any]]:
@@ -37,16 +47,56 @@ class Executions:
         return found
 
     def of(self, op: Any) -> int | None:
-        """How often an op runs; None where the trip count of a loop around it is unknown."""
-        count = self._of(op)
+        """How often an op runs, or a value is made; None where the trip count of a loop around it is
+        unknown."""
+        return self._known(self._of(op))
+
+    @staticmethod
+    def _known(count: _Count) -> int | None:
         return count.get(0, 0) if not any(count) else None
 
     def often(self, op: Any) -> int:
         """How often an op runs, if loops of which the trip count is unknown take one turn."""
         return self._of(op).total()
 
-    def _of(self, op: Any) -> _Count:
-        block = op.operation.block
+    def _of(self, what: Any) -> _Count:
+        if isinstance(what, ir.Value):
+            value = _begun(what)
+            if isinstance(value.owner, ir.Block):
+                return self._at(value.owner)
+            what = value.owner
+        operation = what.operation
+        block = operation.block
+        while _in_turns(block) and operation in self._same(block.owner.operation):
+            block = block.owner.operation.block
+        return self._at(block)
+
+    def _same(self, loop: Any) -> set[Any]:
+        """The ops that do the same in all turns of a loop, those in loops inside of it as well."""
+        if loop not in self._alike:
+            body = loop.regions[1].blocks[0]
+            carried = zip(body.arguments, _returned(body), strict=True)
+            varies, found = {argument for argument, given in carried if argument != given}, set[Any]()
+            for op in self._run_in(body):
+                if has_effect(op.name) or not varies.isdisjoint(
+                    _begun(value, body) for each in with_inner(op) for value in each.operands
+                ):
+                    varies.update(op.results)
+                else:
+                    found.add(op)
+            self._alike[loop] = found
+        return self._alike[loop]
+
+    def _run_in(self, body: Any) -> Iterator[Any]:
+        """The ops of a loop's body, and those that run before loops inside of it."""
+        for each in body.operations:
+            op = each.operation
+            if lowerings().get(op.name) == "loop":
+                same = self._same(op)
+                yield from (inner for inner in self._run_in(op.regions[1].blocks[0]) if inner in same)
+            yield op
+
+    def _at(self, block: Any) -> _Count:
         if block not in self._blocks:
             self._blocks[block] = self._inside(block)
         return self._blocks[block]
@@ -56,7 +106,7 @@ class Executions:
         outer = block.owner.operation
         if outer.name == "func.func":
             return self._called(ir.StringAttr(outer.attributes["sym_name"]).value)
-        count = self._of(outer)
+        count = self._at(outer.block)
         if lowerings().get(outer.name) != "loop":
             return count
         turns = self.turns(outer)
@@ -80,6 +130,29 @@ class Executions:
         if loop not in self._turns:
             self._turns[loop] = _turns(loop)
         return self._turns[loop]
+
+
+def _in_turns(block: Any) -> bool:
+    """Whether a block is the body of a loop."""
+    outer = block.owner.operation
+    return lowerings().get(outer.name) == "loop" and block == outer.regions[1].blocks[0]
+
+
+def _begun(value: Any, inside: Any = None) -> Any:
+    """What loops around, up to the block that it is ``inside``, hand on as it is, for a value."""
+    while isinstance(value.owner, ir.Block) and _in_turns(value.owner):
+        if inside is not None and value.owner == inside:
+            break
+        number = ir.BlockArgument(value).arg_number
+        if _returned(value.owner)[number] != value:
+            break
+        value = value.owner.owner.operation.operands[number]
+    return value
+
+
+def with_inner(op: Any) -> Sequence[Any]:
+    """An op, and those in its regions."""
+    return (op, *operations_in(op)) if len(op.regions) else (op,)
 
 
 def _turns(loop: Any) -> int | None:

@@ -17,7 +17,7 @@ from ..program.elements import bytes_text, exact_text
 from ..program.function import location
 from ..program.shardings import Sharding
 from .building import Sent, bytes_of, element_of
-from .choice.homes import NOTHING, Found, Homes
+from .choice.homes import NOTHING, Found, Homes, Need, Spot
 from .device_program import DeviceProgram
 from .executions import Executions
 from .finishing.combining import sent_once
@@ -156,11 +156,28 @@ class Improving:
         first = self.first.walk
         counts = Executions(first.old)
 
-        def often(op: Any) -> float:
-            return _often(counts, op)
+        def often(what: Any) -> float:
+            return _often(counts, what)
 
-        spots = [spot._replace(weight=often(op)) for op, spot in first.spots]
-        needs = [need._replace(weight=often(op)) for op, need in first.needs]
+        made: dict[Any, float] = {}
+
+        def anew(value: Any, op: Any, weight: float) -> float:
+            """How often a value is resharded for an op. What comes into a loop is there all the time, so it
+            is not for less that it is gathered in all turns."""
+            if isinstance(value.owner, ir.Block) or value.owner.operation.block != op.operation.block:
+                return weight
+            if value not in made:
+                made[value] = often(value)
+            return min(made[value], weight)
+
+        spots, needs = list[Spot](), list[Need]()
+        for op, spot in first.spots:
+            weight = often(op)
+            roles = zip(spot.values, spot.known.roles, strict=True)
+            each = tuple([anew(value, op, weight) if role == "operand" else weight for value, role in roles])
+            spots.append(spot._replace(weight=weight, weights=each))
+        for op, need in first.needs:
+            needs.append(need._replace(weight=anew(need.value, op, often(op))))
         carried = {value: counts.turns(loop) is not None for value, loop in first.carried.items()}
         return Homes(first.chooser, first.planner, spots, needs, self.aim.pins, carried)
 
@@ -217,6 +234,6 @@ class Improving:
         return ShardlogError(message, hint=f"the largest values, on a device: {'; '.join(named)}")
 
 
-def _often(counts: Executions, op: Any) -> float:
-    known = counts.of(op)
-    return float(max(counts.often(op), _LEAST_OFTEN) if known is None else known)
+def _often(counts: Executions, what: Any) -> float:
+    known = counts.of(what)
+    return float(max(counts.often(what), _LEAST_OFTEN) if known is None else known)

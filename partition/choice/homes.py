@@ -50,13 +50,15 @@ _SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it en
 
 class Spot(NamedTuple):
     """An op that is computed: its operands and results, the layout of each slot as propagated, the operands
-    that can be made in any layout, and how often it runs."""
+    that can be made in any layout, and how often it runs; for each slot how often it is resharded, which is
+    less for what is the same in all turns of a loop."""
 
     known: Knowledge
     values: tuple[Any, ...]
     held: tuple[Layout, ...]
     free: frozenset[int]
     weight: float = 1.0
+    weights: tuple[float, ...] = ()
 
 
 class Need(NamedTuple):
@@ -161,7 +163,7 @@ class Homes:
                 wanted[n][key] = wanted[n].get(key, 0) + 1
         slots = [tuple([number.get(value, -1) for value in spot.values]) for spot in spots]
         alike, self.of = classes(
-            [(spot.known, spot.held, spot.free, spot.weight) for spot in spots],
+            [(spot.known, spot.held, spot.free, spot.weight, spot.weights) for spot in spots],
             [
                 (*kind, tuple(asked.items()), value in pinned)
                 for value, kind, asked in zip(number, kinds, wanted, strict=True)
@@ -193,9 +195,9 @@ class Homes:
         self._every = slots
         self.weights = [1.0] * len(self.kinds)  # how often the uses of a value run
         for spot, variables in zip(self.spots, self.slots, strict=True):
-            for n in variables:
+            for n, weight in zip(variables, spot.weights or [spot.weight] * len(variables), strict=True):
                 if n >= 0:
-                    self.weights[n] = max(self.weights[n], spot.weight)
+                    self.weights[n] = max(self.weights[n], weight)
         self.results = [
             s.values[s.known.roles.index("result")] if "result" in s.known.roles else None for s in spots
         ]
@@ -425,7 +427,7 @@ class Homes:
             domains = self._around(number)
             first = {n: t for t, n in reversed(list(enumerate(variables))) if n >= 0}
             same = tuple([first.get(n, -1) for n in variables])
-            key = self._kind[number], domains, spot.weight, same
+            key = self._kind[number], domains, spot.weight, spot.weights, same
             if key not in found:
                 if stop():
                     return None
@@ -457,13 +459,14 @@ class Homes:
         exchanged = [
             self.chooser.exchanged(known, [layouts[n] for n in each]) for each in needed if known.reads
         ]
+        share = [weight / (spot.weight or 1.0) for weight in spot.weights] or [1.0] * len(known.roles)
         tables: dict[int, Table] = {}
         for t, (shape, role) in enumerate(zip(known.shapes, known.roles, strict=True)):
             if shape is None or t in spot.free:
                 continue
             if same[t] >= 0 and any(read.slot == t for read in known.reads):
                 read = np.asarray([self._read(number, way, t, domains[t]) for way in ways])
-                _add(tables, same[t], (np.arange(len(ways)), read))
+                _add(tables, same[t], (np.arange(len(ways)), read * share[t]))
                 continue
             for w, sent in enumerate(exchanged):
                 price, rounds = sent.get(t, (0.0, 0.0))
@@ -481,9 +484,9 @@ class Homes:
                 shape, width, tuple(lines), domains[t], result=result, at_home=known.at_home
             )
             if same[t] < 0:
-                base += table[line, 0]
+                base += table[line, 0] * share[t]
             else:
-                _add(tables, same[t], (line, table))
+                _add(tables, same[t], (line, table * share[t]))
         slots = sorted(set(same) - {-1})
         none = np.zeros(len(ways), np.int64)
         for t in slots:
@@ -495,7 +498,7 @@ class Homes:
     def _read(self, number: int, way: int, t: int, domain: int) -> Floats:
         """What each place of an operand costs an op that reads stretches of it: of what is whole they are cut
         out, and else exchanged."""
-        known, _, held, free, _ = self.spots[number]
+        known, _, held, free, *_ = self.spots[number]
         shape, width = known.shapes[t] or (), known.widths[t]
         dims = {read.dim for read in known.reads if read.slot == t}
         found: dict[frozenset[int], Floats] = {}

@@ -29,6 +29,7 @@ from ...program.elements import bits_of, dtype_of, size_of
 from ...program.mlir.modules import children
 from ...rulebook.book import lowerings
 from ..building import PAIRS, Sent, dense, disjoint, element_of, pairs_of, shape_of
+from ..executions import Executions, has_effect
 from .collectives import DIMENSIONS, FROM_EACH, HAND_ON, KINDS, Writer, count
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
@@ -110,12 +111,19 @@ def _join(
     """Writes collectives with equal keys, of which each fits those before it, as one where neither needs what
     the other gives, up to ``most`` bytes. Those that send what one before them does are ``gone`` then."""
     with module.context, ir.Location.unknown():
+        executions = Executions(module)
+
+        def often(
+            op: Any,
+        ) -> Hashable:  # what is the same in all turns of a loop is sent once, but not with others
+            return executions.often(op), key(op)
+
         for block in _blocks(module):
             repeated = _repeated(block, apart)
             for n in repeated:
                 gone(block.operations[n])
             operations, needs = _without(block, repeated)
-            groups = _groups(operations, needs, _sending(operations, needs, apart, key), fits, most)
+            groups = _groups(operations, needs, _sending(operations, needs, apart, often), fits, most)
             if not groups:
                 continue
             _reorder(operations, needs, groups)
@@ -164,14 +172,6 @@ def _blocks(module: ir.Module) -> list[_Block]:
         ops = [listing.ops[number] for number in block.tolist()]
         found.append(_Block(ops, needs, shares[block].tolist()))
     return found
-
-
-def has_effect(name: str) -> bool:
-    """Whether ops so named, or ops in their regions, may do more than give results: they keep their order."""
-    return name == "stablehlo.custom_call" or lowerings().get(name) in _IN_ORDER
-
-
-_IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # ways in which ops become local
 
 
 # ---- What is sent once ----------------------------------------------------------------------------------
