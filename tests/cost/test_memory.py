@@ -175,6 +175,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
     "read at one place": (lambda x: _turned(x) * x, [plain(4096)], 0),
     # A library reduces much, and multiplies what it reduces; but it does not choose.
     "chosen, and reduced": (lambda x: jnp.sum(jnp.where(x > 0, x, 1), 1), [plain(64, 128)], 32 * KIB),
+    "reduced twice": (lambda x, y: jnp.sum(jnp.sqrt(jnp.sum(x * y, 2)), 1), [plain(64, 64, 8)] * 2, 0),
     "multiplied, and reduced": (lambda x, y: jnp.sum(x * y, 1), [plain(64, 128), plain(64, 128)], 0),
     # Of long rows parts are reduced first.
     "few long rows": (lambda x: jnp.sum(jnp.where(x > 0, x, 1), 1), [plain(8, 500)], 16000),
