@@ -232,7 +232,7 @@ class Homes:
         domains = self.domains
         best = np.zeros(len(domains), np.int64)
         least = total.energy(best)
-        starts = [pass_messages(total, _SWEEPS, shared=False, stop=stop), best, *self._less_divided()]
+        starts = [pass_messages(total, _SWEEPS, shared=False, stop=stop), best, *self._divided_otherwise()]
         some, most = _SHARING
         better, known = 0, set[bytes]()  # the turn that found the best; where it began
         for turn in range(most + 1):
@@ -276,17 +276,19 @@ class Homes:
         taken = [total.taken(n, best) for n in range(len(terms))]
         return Found(homes, least, lowest, others, self._taken(taken), copies)
 
-    def _less_divided(self) -> list[Integers]:
+    def _divided_otherwise(self) -> list[Integers]:
         """The places where devices along an axis of the mesh, or along all of them, have the same of whatever
-        propagation has divided among them: it can be best that they compute the same, and that is far from
-        all else that is tried."""
+        propagation has divided among them; and those where they have as small parts of everything as may be.
+        It can be best that they compute the same, or that a loop carries parts, and that is far from all else
+        that is tried."""
         pieces: dict[Any, set[int]] = {}
         for number, piece in enumerate(self.planner.axes.pieces):
             pieces.setdefault((piece.mesh, piece.axis), set()).add(number)
         found = list[Integers]()
         for some in dict.fromkeys(map(frozenset, (*pieces.values(), set().union(*pieces.values())))):
-            place = {number: self._place_without(number, some) for number in set(self.domain_of)}
-            found.append(np.asarray([place[number] for number in self.domain_of], np.int64))
+            for place_of in (self._place_without, self._place_with):
+                place = {number: place_of(number, some) for number in set(self.domain_of)}
+                found.append(np.asarray([place[number] for number in self.domain_of], np.int64))
         return found
 
     def _place_without(self, number: int, pieces: frozenset[int]) -> int:
@@ -295,6 +297,19 @@ class Homes:
         home = self._layouts.number(self._layouts[places[0].home].without(pieces))
         wanted = Place(home, home)
         return places.index(wanted) if wanted in places else 0
+
+    def _place_with(self, number: int, pieces: frozenset[int]) -> int:
+        """The place in a domain, without a copy, that is divided along most of some pieces, and of these the
+        one along fewest others; or else the home that propagation gave."""
+
+        def along(n: int) -> tuple[int, int]:
+            split = [piece for dim in self._layouts[places[n].home].dims for piece in dim]
+            some = sum(piece in pieces for piece in split)
+            return some, some - len(split)
+
+        places = self._domains[number].places
+        homes = [n for n, (home, copy) in enumerate(places) if home == copy]
+        return max((n for n in homes if not self._layouts[places[n].home].partial), key=along, default=0)
 
     def _taken(self, taken: Sequence[Sequence[int]]) -> dict[Any, Way]:
         """The way to compute each op, by its first result; ``taken`` are those of the rows of terms."""

@@ -148,6 +148,20 @@ def test_what_a_loop_carries_is_gathered_before_it_if_it_is_small(layers: int, t
     np.testing.assert_allclose(program.compile()(weights, x), scanned(weights, x), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("length", [8, 16, 128])
+def test_what_a_loop_stacks_in_parts_is_gathered_behind_it(length: int) -> None:
+    """And not in each of its turns: all of what goes around has to be in parts for that."""
+
+    def scanned(rows: jax.Array, x: jax.Array) -> jax.Array:
+        return jax.lax.scan(lambda x, row: (jnp.tanh(x + row), None), x, rows)[0].mean()
+
+    given = over(None, "model", None), over("model", None)
+    rows, x = np.zeros((length, 64, 64), np.float32), np.zeros((64, 64), np.float32)
+    jitted = jax.jit(jax.grad(scanned), in_shardings=given, out_shardings=over())
+    program = shardlog.run(jitted.lower(rows, x)).partition()
+    assert [(c.kind, c.executions) for c in program.collectives] == [("all-gather", 1)]
+
+
 def test_nothing_is_gathered_before_a_loop_of_which_nobody_knows_how_many_turns_it_has() -> None:
     def scanned(weights: jax.Array, x: jax.Array, turns: jax.Array) -> jax.Array:
         found: jax.Array = jax.lax.fori_loop(0, turns, lambda i, x: jnp.sin(x @ weights[i]), x)
