@@ -75,7 +75,10 @@ func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
     } do {
       %4 = stablehlo.constant dense<1> : tensor<i32>
       %5 = stablehlo.add %i, %4 : tensor<i32>
-      %6 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      %turn = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
+      %all = stablehlo.broadcast_in_dim %turn, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+      %more = stablehlo.multiply %a, %all : tensor<8x16xf32>
+      %6 = stablehlo.dot_general %more, %b, contracting_dims = [1] x [0]
          : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
       %7 = stablehlo.add %sum, %6 : tensor<8x8xf32>
       stablehlo.return %5, %7 : tensor<i32>, tensor<8x8xf32>
@@ -129,7 +132,7 @@ def test_what_goes_in_one_permutation_is_named() -> None:
 def test_partial_sums_that_are_handed_on_are_followed_to_where_they_begin() -> None:
     for text, begun, causes in (
         (SUMS, ["%0", "%1"], {"%arg0", "%arg1", "%arg2", "%arg3"}),
-        (LOOP, ["%2"], {"%arg0", "%arg1"}),
+        (LOOP, ["%5"], {"%arg0", "%arg1"}),
     ):
         moved = shardlog.run(text).partition().why(0)
         assert [(b.op, b.value) for b in moved.begun] == [("stablehlo.dot_general", value) for value in begun]
