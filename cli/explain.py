@@ -125,8 +125,7 @@ def _why(options: argparse.Namespace) -> None:
         _refuse(options, ("dim", "axis", "depth", "verify", "dot", "mermaid"), "a value", "VALUE")
         _why_collective(options)
         return
-    options_of_it = ("collective_matmul", "memory", "seconds", *(("pin",) if options.pin else ()))
-    _refuse(options, options_of_it, "a collective", "--collective N")
+    _refuse(options, ("collective_matmul", "memory", "seconds", "pin"), "a collective", "--collective N")
     if options.keep_shardings is not False:
         _refuse(options, ("topology",), "the choice of shardings", "--no-keep-shardings")
     explainer = Explainer(open_or_run(options))
@@ -173,7 +172,8 @@ def _why(options: argparse.Namespace) -> None:
 def _refuse(options: argparse.Namespace, names: Sequence[str], about: str, wanted: str) -> None:
     """Refuses options that say nothing about what is asked."""
     for name in names:
-        if not any(getattr(options, name) is unset for unset in (None, False)):
+        given = getattr(options, name)
+        if given is not None and given is not False and given != []:
             option = f"--{name.replace('_', '-')}"
             raise ShardlogError(
                 f"{option} is about {about}", where=option, hint=f"add {wanted}, or leave it out"

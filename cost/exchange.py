@@ -6,7 +6,19 @@ from typing import Any
 
 from ..partition.reshards.prices import Groups, Price, Prices
 from ..rulebook.shipped import shipped
-from .machine import Machine
+from .machine import Link, Machine
+
+
+def sending(kind: str, group: int, sent: float, link: Link) -> dict[str, list[tuple[Any, ...]]]:
+    """The facts about a collective that ``rules/cost/cost.dl`` takes: its kind, how many devices are in a
+    group, and the bytes that each of them sends along a link."""
+    return {
+        "kind": [(kind,)],
+        "devices": [(group,)],
+        "sends": [(sent,)],
+        "link": [(link.bandwidth, link.latency, link.start)],
+        "through_others": [()] if link.ring else [],
+    }
 
 
 def prices(machine: Machine) -> Prices:
@@ -19,14 +31,7 @@ def prices(machine: Machine) -> Prices:
         link = machine.link_of(axes, groups)
 
         def seconds(sent: float) -> float:
-            facts: dict[str, list[tuple[Any, ...]]] = {
-                "kind": [(kind,)],
-                "devices": [(group,)],
-                "sends": [(sent,)],
-                "link": [(link.bandwidth, link.latency, link.start)],
-                "through_others": [()] if link.ring else [],
-            }
-            ((found,),) = solver.solve(facts)["seconds"]
+            ((found,),) = solver.solve(sending(kind, group, sent, link))["seconds"]
             return float(found)
 
         once = seconds(0.0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
-from ..partition.executions import has_effect, with_inner
+from ..partition.executions import Executions, with_inner
 from ..partition.finishing.combining import NUMBER
 from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
 from ..rulebook.book import lowerings
@@ -32,17 +32,16 @@ def inlined(module: ir.Module) -> ir.Module:
 
 
 def _put_before_loops(module: ir.Module) -> None:
+    executions = Executions(module)
     for op in operations_in(module, ir.WalkOrder.POST_ORDER):
         if lowerings().get(op.name) == "loop":
-            _put_before(op)
+            _put_before(op, executions.same(op))
 
 
-def _put_before(loop: Any) -> None:
-    """Puts before a loop what is the same in all of its turns."""
+def _put_before(loop: Any, same: Collection[Any]) -> None:
+    """Puts before a loop what is the ``same`` in all of its turns."""
     block = loop.regions[1].blocks[0]
-    *ops, end = (op.operation for op in block.operations)
-    carried = zip(block.arguments, end.operands, strict=True)
-    varies = {argument for argument, given in carried if argument != given}
+    ops = [op.operation for op in block.operations]
     inside, moved = set(ops), dict[Any, None]()
 
     def move(op: Any) -> None:
@@ -53,9 +52,7 @@ def _put_before(loop: Any) -> None:
         moved[op] = None
 
     for op in ops:
-        if has_effect(op.name) or any(not varies.isdisjoint(each.operands) for each in with_inner(op)):
-            varies.update(op.results)
-        elif worth_moving(op.name):
+        if op in same and worth_moving(op.name):
             move(op)
     for op in moved:
         op.move_before(loop)

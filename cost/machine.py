@@ -233,9 +233,9 @@ class _Table:
                 message = f"a machine has no {self.label(key)}"
                 raise ShardlogError(message, where=str(self.path), hint=closest(key, known))
 
-    def number(self, key: str, *, zero: bool = False) -> float:
+    def number(self, key: str, *, zero: bool = False, otherwise: float | None = None) -> float:
         """A number above zero, or also zero."""
-        found = self.entries.get(key)
+        found = self.entries.get(key, otherwise)
         if isinstance(found, bool) or not isinstance(found, int | float):
             raise self.wrong(key, "a number")
         if not (found > 0 or (zero and found == 0)):
@@ -308,10 +308,11 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
         if element not in _ELEMENTS:
             hint = "expected as in MLIR: f32, bf16, i8, or f8 for all of eight bits"
             raise ShardlogError(f"there is no type {element}", where=str(given.path), hint=hint)
-    if not given.text("name", given.path.stem).strip():
+    name = given.text("name", given.path.stem)
+    if not name.strip():
         raise given.wrong("name", "a line of text")
     return Machine(
-        given.text("name", given.path.stem),
+        name,
         given.number("flops"),
         given.number("memory_bandwidth"),
         int(given.number("memory") * 2**30),
@@ -321,7 +322,7 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
         torus,
         {element: peaks.number(element) for element in peaks.entries},
         given.flag("overlaps", otherwise=True),
-        given.number("fuses") if "fuses" in given.entries else _FUSES,
+        given.number("fuses", otherwise=_FUSES),
         _allocation(given),
     )
 
@@ -383,5 +384,5 @@ def _check_torus(torus: Torus, network: Network | None, where: str) -> None:
 
 def _link(table: _Table) -> Link:
     bandwidth, latency = table.number("bandwidth"), table.number("latency", zero=True)
-    start = table.number("start", zero=True) if "start" in table.entries else 0.0
+    start = table.number("start", zero=True, otherwise=0.0)
     return Link(bandwidth, latency, table.flag("ring", otherwise=False), start)

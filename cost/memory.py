@@ -245,7 +245,11 @@ def _around(order: Order, layouts: Layouts) -> list[_Life]:
     more."""
     storing, end, times = layouts.storing, order.every[-1], 2 * len(order.operations)
     arguments, given = order.block.arguments, [storing.memory_of(value) for value in end.operands]
-    how = [_comes_around(order, *pair, layouts) for pair in zip(arguments, given, strict=True)]
+    makers = {value: number for number, op in enumerate(order.every) for value in op.results}
+    how = [
+        _comes_around(order, argument, value, makers.get(value), layouts)
+        for argument, value in zip(arguments, given, strict=True)
+    ]
     there = {value for value, each in zip(given, how, strict=True) if each in ("there", "copied before")}
     lives, _ = _lives(order, layouts, placed=there)
     life_of = {value: life for life in lives for value in life.values}
@@ -267,18 +271,15 @@ def _around(order: Order, layouts: Layouts) -> list[_Life]:
     return [life for life in left if life.apart or not space.take(life)]
 
 
-def _comes_around(order: Order, argument: Any, value: Any, layouts: Layouts) -> str:
-    """How what comes around in a loop gets to where what went in was: it is "there", or "copied behind", or
-    the other is "copied before"."""
+def _comes_around(order: Order, argument: Any, value: Any, maker: int | None, layouts: Layouts) -> str:
+    """How what comes around in a loop, of an op of this number, gets to where what went in was: it is
+    "there", or "copied behind", or the other is "copied before"."""
     if value == argument:
         return "there"
-    makers = [n for n, op in enumerate(order.every) if value in list(op.results)]
-    if not makers:
-        return "copied before"
     readers = set(order.needing([argument]))
-    if not order.before(makers[0]).issuperset(readers - {makers[0]}):
+    if maker is None or not order.before(maker).issuperset(readers - {maker}):
         return "copied before"
-    return "copied behind" if makers[0] in readers and argument not in layouts.replaced(value) else "there"
+    return "copied behind" if maker in readers and argument not in layouts.replaced(value) else "there"
 
 
 def _lives(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -14,6 +14,7 @@ from ..program.elements import size_of
 from ..rulebook.book import family, touching
 from ..rulebook.shipped import shipped
 from ..runs.executing.collectives import Collective
+from .exchange import sending
 from .layouts import Layouts
 from .machine import Link, Machine
 from .storing import Storing
@@ -91,16 +92,9 @@ class Pricing:
 
     def sent(self, kind: str, group: int, amount: int, link: Link) -> Price:
         """The price of a collective of a kind along a link: the bytes that each device of a group sends."""
-        facts: dict[str, Iterable[Any]] = {
-            "kind": [(kind,)],
-            "devices": [(group,)],
-            "sends": [(float(amount),)],
-            "link": [(link.bandwidth, link.latency, link.start)],
-            "through_others": [()] if link.ring else [],
-        }
-        return self._solved(facts, amount)
+        return self._solved(sending(kind, group, float(amount), link), amount)
 
-    def _solved(self, facts: dict[str, Iterable[Any]], amount: int) -> Price:
+    def _solved(self, facts: Mapping[str, Iterable[Any]], amount: int) -> Price:
         said = self._solver.solve(facts)
         ((seconds,),), ((limited,),) = said["seconds"], said["limited"]
         flops = said["flops"][0][0] if said["flops"] else 0.0

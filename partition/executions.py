@@ -33,7 +33,7 @@ class Executions:
         self._functions: dict[str, _Count] = {}
         self._turns: dict[Any, int | None] = {}
         self._blocks: dict[Any, _Count] = {}
-        self._alike: dict[Any, set[Any]] = {}
+        self._alike: dict[Any, dict[Any, None]] = {}
 
     @cached_property
     def _callers(self) -> dict[str, list[Any]]:
@@ -67,23 +67,23 @@ class Executions:
             what = value.owner
         operation = what.operation
         block = operation.block
-        while _in_turns(block) and operation in self._same(block.owner.operation):
+        while _in_turns(block) and operation in self.same(block.owner.operation):
             block = block.owner.operation.block
         return self._at(block)
 
-    def _same(self, loop: Any) -> set[Any]:
-        """The ops that do the same in all turns of a loop, those in loops inside of it as well."""
+    def same(self, loop: Any) -> dict[Any, None]:
+        """The ops that do the same in all turns of a loop, those in loops inside of it as well, in order."""
         if loop not in self._alike:
             body = loop.regions[1].blocks[0]
             carried = zip(body.arguments, _returned(body), strict=True)
-            varies, found = {argument for argument, given in carried if argument != given}, set[Any]()
+            varies, found = {argument for argument, given in carried if argument != given}, dict[Any, None]()
             for op in self._run_in(body):
                 if has_effect(op.name) or not varies.isdisjoint(
                     _begun(value, body) for each in with_inner(op) for value in each.operands
                 ):
                     varies.update(op.results)
                 else:
-                    found.add(op)
+                    found[op] = None
             self._alike[loop] = found
         return self._alike[loop]
 
@@ -92,8 +92,7 @@ class Executions:
         for each in body.operations:
             op = each.operation
             if lowerings().get(op.name) == "loop":
-                same = self._same(op)
-                yield from (inner for inner in self._run_in(op.regions[1].blocks[0]) if inner in same)
+                yield from self.same(op)
             yield op
 
     def _at(self, block: Any) -> _Count:

@@ -60,6 +60,11 @@ class Spot(NamedTuple):
     weight: float = 1.0
     weights: tuple[float, ...] = ()
 
+    @property
+    def resharded(self) -> tuple[float, ...]:
+        """How often each slot is; where nothing else is said, as often as the op runs."""
+        return self.weights or (self.weight,) * len(self.values)
+
 
 class Need(NamedTuple):
     """A value that is needed in a layout, at a boundary or where control flows."""
@@ -195,7 +200,7 @@ class Homes:
         self._every = slots
         self.weights = [1.0] * len(self.kinds)  # how often the uses of a value run
         for spot, variables in zip(self.spots, self.slots, strict=True):
-            for n, weight in zip(variables, spot.weights or [spot.weight] * len(variables), strict=True):
+            for n, weight in zip(variables, spot.resharded, strict=True):
                 if n >= 0:
                     self.weights[n] = max(self.weights[n], weight)
         self.results = [
@@ -474,7 +479,7 @@ class Homes:
         exchanged = [
             self.chooser.exchanged(known, [layouts[n] for n in each]) for each in needed if known.reads
         ]
-        share = [weight / (spot.weight or 1.0) for weight in spot.weights] or [1.0] * len(known.roles)
+        share = [weight / (spot.weight or 1.0) for weight in spot.resharded]
         tables: dict[int, Table] = {}
         for t, (shape, role) in enumerate(zip(known.shapes, known.roles, strict=True)):
             if shape is None or t in spot.free:

@@ -113,9 +113,8 @@ def _join(
     with module.context, ir.Location.unknown():
         executions = Executions(module)
 
-        def often(
-            op: Any,
-        ) -> Hashable:  # what is the same in all turns of a loop is sent once, but not with others
+        def often(op: Any) -> Hashable:
+            """What is the same in all turns of a loop is sent once, unless what is not goes with it."""
             return executions.often(op), key(op)
 
         for block in _blocks(module):
