@@ -88,8 +88,9 @@ class Executions:
         return self._alike[loop]
 
     def _run_in(self, body: Any) -> Iterator[Any]:
-        """The ops of a loop's body, and those that run before loops inside of it."""
-        for each in body.operations:
+        """The ops of a loop's body but for what ends it, and those that run before loops inside of it."""
+        *ops, _ = body.operations
+        for each in ops:
             op = each.operation
             if lowerings().get(op.name) == "loop":
                 yield from self.same(op)

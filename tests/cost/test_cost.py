@@ -404,6 +404,24 @@ func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
     assert found["reduce-scatter"].times == 5
 
 
+def test_a_loop_may_hand_on_all_as_it_is() -> None:
+    loop = """\
+func.func @main(%x: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {
+  %0:2 = stablehlo.while(%i = %n, %a = %x) : tensor<i32>, tensor<8xf32>
+    cond {
+      %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      stablehlo.return %i, %a : tensor<i32>, tensor<8xf32>
+    }
+  return %0#1 : tensor<8xf32>
+}
+"""
+    found = shardlog.run(loop).partition().cost("cpu")
+    assert (found.sent, found.flops) == (0, 1)  # the comparison
+    assert found.open
+
+
 @pytest.mark.parametrize(
     ("element", "narrow", "wide"), [("bf16", 2, 4), ("f16", 2, 2), ("f8E4M3FN", 1, 2), ("f8E5M2", 1, 2)]
 )
