@@ -29,7 +29,7 @@ def machine_of_costs(topology: str | None) -> str:
 
 def memory_of(given: Any) -> int:
     """A size in bytes, from a number or such as "16GiB". Raises ValueError for what is none."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]i)?B?", f"{given}")
+    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([KMGT]i)?B?", f"{given}")
     if found is None or isinstance(given, bool | float):
         raise ValueError(f"{given!r} is no size: expected one such as 16GiB, 500MiB or 4096")
     size = int(float(found[1]) * 1024 ** ("KMGT".index(found[2][0]) + 1 if found[2] else 0))
