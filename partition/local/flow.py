@@ -19,6 +19,7 @@ from ...program.function import RESULT_SHARDING
 from ..building import Scope, shape_of
 from ..choice.knowledge import Knowledge
 from ..choice.purposes import Purpose
+from ..executions import with_inner
 from ..layouts import Layout, replicated
 from ..reading import static_shape
 from ..reshards.steps import carry_out
@@ -204,12 +205,30 @@ def _branches(walk: Partitioner, number: int, known: Knowledge) -> None:
     homes = walk.homes(op)
     types = [walk.local(r.type, home) for r, home in zip(op.results, homes, strict=True)]
     which = walk.get(walk.kinds.operands(number)[0], replicated(0), Purpose(op, 0, op.operands[0]))
+    for value, purpose in _of_several(walk, op):
+        walk.get(value, walk.first[value], purpose)
     walk.builder.loc = op.location
     made = walk.builder.op(op.name, [which], types, _plain(op), regions=len(op.regions))
     for i, ops in enumerate(walk.open(number)):
         with _region(walk, number, i, made):
             _return(walk, walk.block(ops, homes, list(op.results)))
     _define(walk, number, homes, made.results)
+
+
+def _of_several(walk: Partitioner, op: Any) -> Iterator[tuple[int, Purpose]]:
+    """The values that are made first in another layout than at home and that several branches use, and for
+    what: they are made before the branches, and not in each of them."""
+    found: dict[int, dict[int, Purpose]] = {}
+    for branch, region in enumerate(op.regions if walk.first else ()):
+        for inner in region.blocks[0].operations:
+            for each in with_inner(inner.operation):
+                for slot, value in enumerate(each.operands):
+                    number = walk.kinds.value(value)
+                    if number in walk.first and number in walk.tensors:  # it comes from around
+                        found.setdefault(number, {}).setdefault(branch, Purpose(each.opview, slot, value))
+    for number, users in found.items():
+        if len(users) > 1:
+            yield number, next(iter(users.values()))
 
 
 @contextmanager

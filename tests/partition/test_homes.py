@@ -107,6 +107,21 @@ func.func @main(%a: tensor<16x48xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 """  # noqa: E501
 
 
+def test_what_several_branches_need_is_gathered_before_them() -> None:
+    def branching(flag: jax.Array, x: jax.Array) -> jax.Array:
+        branches = lambda x: jnp.sin(x) @ x.T, lambda x: jnp.cos(x) @ x.T
+        found: jax.Array = jax.lax.cond(flag[0] > 0, *branches, x)
+        return found
+
+    flag, x = jnp.ones(4), jnp.asarray(np.random.default_rng(0).normal(size=(8, 16)), jnp.float32)
+    given = over(), over(None, "model")
+    lowered = jax.jit(branching, in_shardings=given, out_shardings=over()).lower(flag, x)
+    program = shardlog.run(lowered).partition(topology="v5e")
+    assert [(c.kind, c.value) for c in program.collectives] == [("all-gather", "%arg1")]
+    assert program.text().index("all_gather") < program.text().index("stablehlo.case")
+    np.testing.assert_allclose(program.compile()(flag, x), branching(flag, x), rtol=1e-4, atol=1e-4)
+
+
 def test_small_ops_are_computed_everywhere_if_less_is_sent() -> None:
     small = shardlog.run(SMALL).partition()
     assert [(c.kind, c.bytes) for c in small.collectives] == [("all-gather", 2304)]
