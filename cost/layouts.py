@@ -115,7 +115,14 @@ class Layouts:
             taken: Iterable[Any] = self.storing.inputs(value)
             if lowerings().get(value.owner.name) == "loop":  # what it carries goes around in its own place
                 taken = [self.storing.memory_of(value.owner.operands[value.result_number])]
+            if not self._for_sums(value):  # these have another shape
+                taken = (each for each in taken if not self.storing.of_sums(each))
             yield from (each for each in taken if not self.form(each).dims)
+
+    def _for_sums(self, value: Any) -> bool:
+        """Whether sums are made of a value, in the shape of which it is computed."""
+        users = (use.owner.operation for use in value.uses)
+        return any(self.storing.of_sums(result) for user in users for result in user.results)
 
     def copied(self, op: Any) -> Iterator[tuple[Any, int]]:
         """The operands that an op copies, as the values whose memory they are, and the bytes of copies."""

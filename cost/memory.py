@@ -310,6 +310,8 @@ def _lives(
             how, size = storing.of(value), layouts.size(value)
             if not how.stored or how.apart or storing.memory_of(value) != value:
                 continue
+            if how.beside_sums:  # it is made when these have been
+                copies.append(_Life(size + size // how.beside_sums, time, time + 1, op, []))
             place = None
             # For others, all that is taken is not looked through, which may be much.
             if dying[time, size] and value not in placed:
@@ -318,6 +320,7 @@ def _lives(
                 place = next((p for p in places if p.end == time and p.size == size and p not in spent), None)
             if place is None:
                 start = _begun(value, time, found, layouts) if allocation.breadth_first else time
+                start += how.beside_sums > 0
                 place = _Life(size, start, last[value], op, [value])
             else:
                 dying[time, size] -= 1

@@ -17,6 +17,7 @@ from ..rulebook.book import family, lowerings
 from ..rulebook.shipped import shipped
 from .machine import Allocation
 
+_TOLD = "dim", "attribute_item", "attribute_number"  # of an op that is to be described
 _OFTEN = 16  # so far it is counted at how many places a value is read,
 _MANY = 16  # and how many operands there are
 
@@ -27,7 +28,9 @@ class Stored:
     may be written ``in_place`` of an operand; whether it is part of the program, ``apart`` from other values;
     whether it is computed in a ``loop`` over its elements; whether its op reads what it takes ``where`` it is
     read itself, whatever the shapes; what its op ``runs_as``, if not as itself; whether it is written in
-    place only of what has its ``shape``; whether loops compute it ``again``, though it is stored."""
+    place only of what has its ``shape``; whether loops compute it ``again``, though it is stored; whether
+    ``sums`` are stored of which it is made, which take as much memory, and if it is stored ``beside_sums``,
+    within how many elements these are."""
 
     stored: bool
     same: int | None
@@ -38,6 +41,8 @@ class Stored:
     runs_as: str = ""
     shape: bool = False
     again: bool = False
+    sums: bool = False
+    beside_sums: int = 0
 
 
 class Storing:
@@ -67,6 +72,10 @@ class Storing:
                 if last not in self._known:
                     self._known[last] = self._of(last)
         return self._known[value]
+
+    def of_sums(self, value: Any) -> bool:
+        """Whether not a value is stored where it is used, but sums of which it is made."""
+        return not isinstance(value.owner, ir.Block) and self.of(value).sums
 
     def memory_of(self, value: Any) -> Any:
         """The value whose memory a value is: itself, or one that its op takes."""
@@ -120,7 +129,7 @@ class Storing:
         }
         if _said_of("described", maker.name):
             told = describe(maker, False, {}, self._told)
-            facts |= {name: tuple(told.get(name, ())) for name in ("dim", "attribute_item")}
+            facts |= {name: tuple(told.get(name, ())) for name in _TOLD}
             facts["elements_taken"] = ((max(prod(_shape(operand)) for operand in maker.operands),),)
         return _storing(tuple(facts.items()))
 
@@ -222,11 +231,13 @@ def unchanged(loop: Any, number: int) -> bool:
 @cache
 def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
     said = _rules().solve(dict(facts))
-    names = ("in_place", "apart", "loop", "reads_where_read", "of_its_shape", "computed_again")
-    in_place, apart, loop, where, shape, again = (bool(said[name]) for name in names)
-    ((runs_as,),) = said["runs_as"] or [("",)]
+    names = ("in_place", "apart", "loop", "reads_where_read", "of_its_shape", "computed_again", "sums")
+    in_place, apart, loop, where, shape, again, sums = (bool(said[name]) for name in names)
+    ((runs_as,),), ((beside_sums,),) = said["runs_as"] or [("",)], said["beside_sums"] or [(0,)]
     same = 0 if said["renamed"] else None
-    return Stored(bool(said["stored"]), same, in_place, apart, loop, where, runs_as, shape, again)
+    return Stored(
+        bool(said["stored"]), same, in_place, apart, loop, where, runs_as, shape, again, sums, beside_sums
+    )
 
 
 @cache

@@ -180,6 +180,20 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
     # Of long rows parts are reduced first.
     "few long rows": (lambda x: jnp.sum(jnp.where(x > 0, x, 1), 1), [plain(8, 500)], 16000),
     "few short rows": (lambda x: jnp.sum(jnp.where(x > 0, x, 1), 1), [plain(64, 32)], 0),
+    # Of all before each place sums within 16 are made first, and of the last of these what is before them;
+    # the second time in place.
+    "sums of all before": (lambda x: jnp.cumsum(x, 1), [plain(64, 512)], (128 + 8) * KIB),
+    "sums of sums": (lambda x: jnp.cumsum(jnp.cumsum(x, 1) ** 2, 1), [plain(64, 512)], (128 + 8) * KIB),
+    "sums that are read": (
+        lambda x: jnp.sum(jnp.where(jnp.cumsum(x, 1) > 0, x, 1), 1),
+        [plain(64, 512)],
+        256 * KIB,
+    ),
+    "sums of few": (lambda x: jnp.cumsum(x, 1), [plain(512, 16)], 0),
+    # Long rows are put together apart from what is computed of them, and what is cut out for them, too.
+    "rows put together": (lambda x: jnp.roll(x, 3, 1) + x, [plain(64, 128)], 32 * KIB),
+    "short rows put together": (lambda x: jnp.roll(x, 3, 1) + x, [plain(64, 64)], 0),
+    "what is put together in rows": (lambda x: jnp.roll(x, 3, 0) + x, [plain(64, 128)], 0),
     # What is computed twice is computed once.
     "twice": (lambda x, y: (jnp.tanh(x) @ y) * (jnp.tanh(x) @ x), [plain(64, 64), plain(64, 64)], 32 * KIB),
     "nothing is added up": (
