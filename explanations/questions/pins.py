@@ -242,6 +242,9 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
         if named[0].name.startswith("@") and result.record.definer(named[0].number) >= 0:
             hint = "calls that are sharded alike have one function: pin it in the first of these"
             raise ShardlogError(f"{named[0].name} is not pinned alone", where=where, hint=hint)
+        if result.record.definer(named[0].number) >= 0:
+            message, hint = f"{named[0].name} is made wherever it is needed", "pin what is computed of it"
+            raise ShardlogError(message, where=where, hint=hint)
         hint = "pin results of ops; arguments and results of the program are annotated (--annotate)"
         raise ShardlogError(f"{named[0].name} is not computed by an op", where=where, hint=hint)
     fitting = [pair for pair in computed if len(pair[0].shape) == len(sharding.dimensions)]

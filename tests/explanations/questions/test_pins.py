@@ -11,8 +11,9 @@ import shardlog
 from shardlog.cli import main
 from shardlog.cost.machine import machine
 from shardlog.errors import ShardlogError
-from shardlog.explanations.questions.pins import Total
+from shardlog.explanations.questions.pins import Total, _result
 
+from ...support import models
 from ...support.mlp import MLP
 from ...support.sums import SUMS
 
@@ -127,6 +128,11 @@ def test_what_is_made_anywhere_is_not_chosen() -> None:
     )
     with pytest.raises(ShardlogError, match=r"the result of stablehlo.constant is sharded is not chosen"):
         shardlog.run(text).pin("%cst=[{}, {}]")
+    result = shardlog.run(models.text("vit"))
+    copies = (each for each in result.record.values() if each.name.endswith("'1"))
+    name = next(each.name for each in copies if _result(result, each.number) is None)  # not in the module
+    with pytest.raises(ShardlogError, match=f"{name} is made wherever it is needed"):
+        result.pin(f"{name}=[{{}}, {{}}]")
 
 
 def test_a_pin_holds_where_nothing_needs_it() -> None:
