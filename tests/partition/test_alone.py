@@ -37,7 +37,8 @@ def test_random_numbers_are_those_of_one_device(form: Any) -> None:
     assert np.array_equal(numbers, -negated)
 
 
-def test_a_callback_runs_once_for_all_devices() -> None:
+@pytest.mark.parametrize("call", [io_callback, jax.pure_callback])
+def test_a_callback_runs_once_for_all_devices(call: Any) -> None:
     seen = []
 
     def look(x: Any) -> Any:
@@ -45,7 +46,7 @@ def test_a_callback_runs_once_for_all_devices() -> None:
         return np.asarray(x) * 3
 
     def function(x: Any) -> Any:
-        return io_callback(look, x, x) + 1
+        return call(look, x, x) + 1
 
     spec = NamedSharding(mesh(), PartitionSpec("data", "model"))  # type: ignore[no-untyped-call]
     x = jax.ShapeDtypeStruct((8, 16), np.float32, sharding=spec)  # type: ignore[no-untyped-call]
