@@ -19,6 +19,9 @@ import numpy.typing as npt
 
 from ..layouts import Axes, Dims, Layout, Pieces, Shape
 
+_ORDERED = 3  # pieces of which all orders are looked at, where several are scattered along at once
+_MANY = 6  # pieces of a sum, of more than which not all are looked at that may be summed along first
+
 Places = npt.NDArray[np.int64]
 Amount = Places | int  # of each device; one number where they all have as many
 Kind = Literal[
@@ -74,6 +77,7 @@ class Moves:
         meshes = {piece.mesh for piece in axes.pieces}
         self._of_mesh = {mesh: tuple(p for p in pieces if axes.every[p].mesh == mesh) for mesh in meshes}
         self.several = len(self._of_mesh) > 1  # meshes that differ
+        self.most = max(map(len, self._of_mesh.values()), default=0)  # pieces of one
         self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
         self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Amount, Amount]] = {}
 
@@ -112,7 +116,8 @@ class Moves:
             return
         axes, dims = self.axes, layout.dims
         size = prod(axes.local(shape, dims))
-        for length in range(len(loose), 0, -1):
+        lengths = range(len(loose), 0, -1) if len(loose) <= _MANY else (len(loose), 1)
+        for length in lengths:
             for some in combinations(loose, length):
                 rest = tuple(p for p in layout.partial if p not in some)
                 combine = layout.combine if rest else ""
@@ -120,7 +125,7 @@ class Moves:
                 price = 2 * size * (n - 1) / n
                 yield Step("all_reduce", some, Layout(dims, rest, combine), price)
                 for d, held in enumerate(dims):
-                    for order in permutations(some):
+                    for order in permutations(some) if length <= _ORDERED else (some,):
                         new = held + order
                         if shape[d] >= axes.product(new) and self.fits(shape[d], new, held):
                             after = Layout(with_pieces(dims, d, new), rest, combine)
@@ -192,6 +197,46 @@ class Moves:
         usable = [p for p in self.pieces_of(self.mesh_of(layout)) if p not in layout.partial]
         for new in self.arranged(tuple(usable), tuple(map(axes.product, dims))):
             yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
+
+    def permutes_towards(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
+        """Those of the permutes after which some dimensions begin as a goal has them, and the others as they
+        did; of pieces that follow these, the first that fit."""
+        axes, dims, wanted = self.axes, layout.dims, goal.dims
+        price, counts = float(prod(axes.local(shape, dims))), tuple(map(axes.product, dims))
+        usable = tuple(p for p in self.pieces_of(self.mesh_of(layout)) if p not in layout.partial)
+        changed = [d for d, held in enumerate(dims) if held and held != wanted[d]]
+        lengths = range(1, len(changed) + 1) if len(changed) <= _ORDERED else (1, len(changed))
+        found = dict.fromkeys(
+            self._begun(usable, dims, wanted, counts, some)
+            for length in lengths
+            for some in combinations(changed, length)
+        )
+        for new in found:
+            if new and new != dims:
+                yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
+
+    def _begun(
+        self, usable: Pieces, dims: Dims, wanted: Dims, counts: tuple[int, ...], some: Sequence[int]
+    ) -> Dims:
+        """Dimensions in so many parts, of which ``some`` begin as wanted, the others as they are; none where
+        they cannot be filled up."""
+        begins, used = dict[int, Pieces](), set[int]()
+        for d in sorted(range(len(dims)), key=lambda d: d not in some):
+            first: Pieces = ()
+            for p in wanted[d] if d in some else dims[d]:
+                if p in used or p not in usable or counts[d] % self.axes.product((*first, p)):
+                    break
+                first = (*first, p)
+            begins[d] = first
+            used.update(first)
+        for d, first in begins.items():
+            left = tuple(p for p in usable if p not in used)
+            more = next(self._making(left, counts[d] // self.axes.product(first)), None)
+            if more is None:
+                return ()
+            begins[d] = (*first, *more)
+            used.update(more)
+        return tuple([begins[d] for d in range(len(dims))])
 
     def arranged(self, usable: Pieces, counts: tuple[int, ...]) -> list[Dims]:
         """All ways to split dimensions into so many parts."""

@@ -14,6 +14,7 @@ Edge = tuple[int, float, float, Step]  # the layout it leads to; what any such s
 
 _STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
 _ONE: Amount = 1
+_ALL_WAYS, _DIRECT_WAYS = 5, 4  # pieces of a mesh with which all permutes are looked at; on the direct way
 _MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
 
 
@@ -33,6 +34,7 @@ class Search:
         self._layouts: list[Layout] = []
         self._edges: dict[tuple[int, Pieces, str, int], list[Edge]] = {}
         self._permuting: dict[int, list[Edge]] = {}
+        self._towards: dict[tuple[int, int], list[Edge]] = {}
         self._permutes: dict[tuple[tuple[int, ...], Pieces, str, int], list[Edge]] = {}
         self._to_come: dict[int, dict[int, float]] = {}  # by goal: at least so much
         self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
@@ -70,7 +72,7 @@ class Search:
         none."""
         ends = number, last = self._number(start), self._number(goal)
         if ends not in self._at_once:
-            edges = chain(self._onwards(number, last), self._permuted(number))
+            edges = chain(self._onwards(number, last), self._permuted(number, last, _ALL_WAYS))
             ways = [
                 (sent, after, step)
                 for after, _, sent, step in edges
@@ -97,8 +99,8 @@ class Search:
     def _search(self, start: int, goal: int, *, direct: bool = False, below: float = inf) -> Plan | None:
         """A* search: a bound on the rest guides it.
 
-        ``direct``: only by steps that bring pieces to where they should be. None: it takes too long, or none
-        costs less than ``below``.
+        ``direct``: only by steps that bring pieces to where they should be, and with many pieces one that is
+        found soon. None: it takes too long, or none costs less than ``below``.
         """
         best = {start: 0.0}
         came: dict[int, tuple[int, Step]] = {}
@@ -107,6 +109,7 @@ class Search:
         done: set[int] = set()
         permuted: dict[int, float] = {}  # by the layouts that it leads to: the least to come to one of them
         count, least = 0, below  # of what is known to lead to the goal
+        hurry = max(2.0 * (self._moves.most - _ALL_WAYS), 1.0) if direct else 1.0
         while queue and len(done) < _MOST[direct]:
             number = heapq.heappop(queue)[-1]
             if number == goal:
@@ -118,7 +121,7 @@ class Search:
             if direct:
                 edges: Iterable[Edge] = self._direct(number, goal)
             else:
-                edges, others = self._onwards(number, goal), self._permuted(number)
+                edges, others = self._onwards(number, goal), self._permuted(number, goal, _ALL_WAYS)
                 if price < permuted.get(id(others), inf):
                     permuted[id(others)] = price
                     edges = chain(edges, others)
@@ -127,7 +130,7 @@ class Search:
                 if total < best.get(after, least):
                     if after not in to_come:
                         to_come[after] = self._at_least(after, goal)
-                    bound = total + to_come[after]
+                    bound = total + to_come[after] * hurry
                     if bound < least:
                         count += 1
                         best[after], came[after] = total, (number, step)
@@ -155,21 +158,28 @@ class Search:
         at_once = () if self._even else self._moves.cuts_at_once(self._shape, layout, wanted)
         return chain(self._edges[key], self._edges_of(at_once)) if at_once else self._edges[key]
 
-    def _permuted(self, number: int) -> list[Edge]:
-        """The steps to layouts in as many parts: the same for all of these."""
+    def _permuted(self, number: int, goal: int, most: int) -> list[Edge]:
+        """The steps to layouts in as many parts: the same for all of these. Of more than so many pieces there
+        are too many to look at more than those towards a goal."""
+        if self._moves.most > most:
+            key = number, goal
+            if key not in self._towards:
+                ends = self._layouts[number], self._layouts[goal]
+                self._towards[key] = self._edges_of(self._moves.permutes_towards(self._shape, *ends))
+            return self._towards[key]
         if number not in self._permuting:
             layout = self._layouts[number]
             counts = tuple(map(self._moves.axes.product, layout.dims))
-            key = counts, layout.partial, layout.combine, self._moves.mesh_of(layout)
-            if key not in self._permutes:
-                self._permutes[key] = self._edges_of(self._moves.permutes(self._shape, layout))
-            self._permuting[number] = self._permutes[key]
+            alike = counts, layout.partial, layout.combine, self._moves.mesh_of(layout)
+            if alike not in self._permutes:
+                self._permutes[alike] = self._edges_of(self._moves.permutes(self._shape, layout))
+            self._permuting[number] = self._permutes[alike]
         return self._permuting[number]
 
     def _direct(self, number: int, goal: int) -> list[Edge]:
         """The steps that bring pieces to where the goal has them."""
         held, wanted, layouts = self._layouts[number].dims, self._layouts[goal].dims, self._layouts
-        edges = chain(self._onwards(number, goal), self._permuted(number))
+        edges = chain(self._onwards(number, goal), self._permuted(number, goal, _DIRECT_WAYS))
         return [edge for edge in edges if straight(layouts[edge[0]].dims, held, wanted)]
 
     def _edges_of(self, steps: Iterable[Step]) -> list[Edge]:
@@ -194,12 +204,20 @@ class Search:
     def _at_least(self, number: int, goal: int) -> float:
         """A lower bound of the price from a layout to a goal."""
         layout, wanted = self._layouts[number], self._layouts[goal]
-        if layout.partial and not set(layout.partial).issubset(wanted.partial):
-            return self._lowest * prod(self._moves.axes.local(self._shape, wanted.dims))
+        if loose := set(layout.partial).difference(wanted.partial):
+            return self._lowest * self._unsummed(layout.dims, wanted.dims, loose)
         lacking = self._lacking.setdefault(wanted.dims, {})
         if layout.dims not in lacking:
             lacking[layout.dims] = self._lacks(layout.dims, wanted.dims)
         return self._lowest * lacking[layout.dims]
+
+    def _unsummed(self, dims: Dims, wanted: Dims, loose: set[int]) -> float:
+        """What a device sends at least of sums along loose pieces: all but one of the devices along these
+        send each element that one of them wants."""
+        axes = self._moves.axes
+        part, n = prod(axes.local(self._shape, wanted)), axes.product(loose)
+        among = axes.product(p for held in wanted for p in held if p in loose)
+        return max(part, min(part * among, prod(axes.local(self._shape, dims))) * (n - 1) / n)
 
     def _lacks(self, dims: Dims, wanted: Dims) -> int:
         """The most that any device lacks of its new part, in elements."""

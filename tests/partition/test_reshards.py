@@ -14,8 +14,9 @@ import shardlog
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.building import Builder, Scope
+from shardlog.partition.choice.choosing import SUM
 from shardlog.partition.layouts import Axes, Layout, Pieces, Shape
-from shardlog.partition.reshards.moves import Plan
+from shardlog.partition.reshards.moves import Moves, Plan
 from shardlog.partition.reshards.planning import Planner
 from shardlog.partition.reshards.steps import carry_out
 from shardlog.program.meshes import Mesh, Meshes, SubAxis
@@ -28,8 +29,8 @@ from .running import execute, load, parts_of, whole_of
 def axes_of(
     sizes: Sequence[int], cuts: Sequence[tuple[str, int, int]] = (), order: Sequence[int] = ()
 ) -> Axes:
-    """The axes of a mesh a, b, ..., of which shardings use sub-axes: (axis, pre, size)."""
-    mesh = Mesh("mesh", tuple(zip("abcde", sizes, strict=False)), tuple(order))
+    """The axes of a mesh a to h, of which shardings use sub-axes: (axis, pre, size)."""
+    mesh = Mesh("mesh", tuple(zip("abcdefgh", sizes, strict=False)), tuple(order))
     used = [Sharding(0, (Dimension((SubAxis(*cut),)),)) for cut in cuts]
     return Axes(Meshes([mesh]), used)
 
@@ -143,6 +144,19 @@ def test_prices_on_large_meshes_are_found_soon(sizes: Sequence[int]) -> None:
     assert looked_at < 35 * len(pairs)
     for pair, price in zip(pairs, prices, strict=True):
         assert price >= planner.plan(shape, *pair).price
+
+
+def test_of_many_axes_not_all_orders_are_looked_at() -> None:
+    axes, shape = axes_of((2,) * 8), (256, 256)
+    start, goal = Layout(((0, 1, 2, 3), (4, 5, 6, 7))), Layout(((7, 5, 3, 1), (6, 4, 2, 0)))
+    found = [step.after for step in Moves(axes, range(8)).permutes_towards(shape, start, goal)]
+    assert goal in found
+    assert len(found) <= 3  # each of the dimensions, and both
+    for plan in (Planner(axes).plan(shape, start, goal), Planner(axes).likely(shape, start, goal)):
+        assert (plan.price, plan.sends) == (256, 1)
+    summed = Layout(((), ()), tuple(range(8)), SUM)
+    scattered = Planner(axes).likely(shape, summed, Layout((tuple(range(8)), ())))
+    assert (scattered.price, scattered.sends) == (256 * 255, 1)
 
 
 def test_little_is_resharded_at_once() -> None:
