@@ -14,7 +14,7 @@ from jaxlib.mlir.dialects import sdy
 from ..errors import ShardlogError
 from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
-from ..partition.finishing.combining import NUMBER, sent_once
+from ..partition.finishing.combining import NUMBER
 from ..program.function import location
 from ..program.mlir.modules import main_function, ops_in, symbols
 from ..program.mlir.places import source_location
@@ -175,7 +175,6 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
     pricing = Pricing(machine, Reader(program.result.book))
     module = inlined(numbered(program.module, [sent.op for sent in program.sent]))
-    sent_once(module)  # of what several calls send
     with module.context:
         account = _Account(program, pricing)
         counts = Executions(module)

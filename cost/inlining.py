@@ -9,15 +9,15 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
 from ..partition.executions import Executions, with_inner
-from ..partition.finishing.combining import NUMBER
+from ..partition.finishing.combining import NUMBER, sent_once
 from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
 from ..rulebook.book import lowerings
 from .storing import worth_moving
 
 
 def inlined(module: ir.Module) -> ir.Module:
-    """A copy of a module in which the main function calls no other, what is the same in all turns of a loop
-    stands before it, and no op computes what one before it does."""
+    """A copy of a module in which the main function calls no other, nothing is sent or computed that is
+    before, and what is the same in all turns of a loop stands before it."""
     made = copy_of(module)
     with made.context:
         functions = symbols(made, "func.func")
@@ -26,6 +26,7 @@ def inlined(module: ir.Module) -> ir.Module:
             for call in calls:
                 callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
                 put_in_place_of(call.operation, functions[callee])
+        sent_once(made)  # what several calls send; compilers put it before loops only then
         _put_before_loops(made)
         PassManager.parse("builtin.module(cse)").run(made.operation)
     return made

@@ -402,6 +402,12 @@ func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
     assert [each.executions for each in program.collectives if each.kind == "all-gather"] == [1]
     assert (found["all-gather"].times, found["all-gather"].bytes) == (1, 4 * 8 * 4)
     assert found["reduce-scatter"].times == 5
+    behind = """\
+  %1 = stablehlo.dot_general %w, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.add %0#1, %1 : tensor<8x8xf32>
+  return %2"""  # noqa: E501
+    program = shardlog.run(loop.replace("  return %0#1", behind)).partition(keep_shardings=True)
+    assert program.cost().sent == sum(each.total for each in program.collectives)
 
 
 def test_a_loop_may_hand_on_all_as_it_is() -> None:
