@@ -137,7 +137,7 @@ class Result(RunData, Questions):
         topology: str | None = None,
         memory: int | str | None = None,
         seconds: float | None = None,
-        pins: Sequence[str] | Mapping[Any, Sharding] = (),
+        pins: str | Sequence[str] | Mapping[Any, Sharding] = (),
         collective_matmul: bool = False,
         refuse: bool = True,
     ) -> Partitioned:
@@ -173,13 +173,14 @@ class Result(RunData, Questions):
         if form not in FORMS:
             raise ShardlogError(f"there is no form {form!r}", where="partition", hint=closest(form, FORMS))
         with self.source.places():
-            given = pins if isinstance(pins, Mapping) else self.pins_of(self, pins)
+            texts = [pins] if isinstance(pins, str) else pins
+            given = texts if isinstance(texts, Mapping) else self.pins_of(self, texts)
             aim = self.aim_of(self, not keep_shardings, topology, most, until)
             aim = replace(aim, pins=given)
             program = partition(self.module, shardings, self.book, options.modes, form, aim, refuse=refuse)
             partitioned = Partitioned(self, program, topology)
             if collective_matmul:
-                partitioned.put_beside(self.windows_of(partitioned, topology))
+                partitioned.put_beside(self.windows_of(partitioned, topology), aim)
             return partitioned
 
     @cached_property

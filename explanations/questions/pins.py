@@ -161,7 +161,7 @@ def read_pins(result: Result, texts: Sequence[str]) -> dict[Any, tuple[Value, Sh
     """The values of the annotated module that are pinned, what they are called, and their shardings; raises
     as ``pin``."""
     given = dict[Any, tuple[Value, Sharding]]()
-    for text in texts:
+    for text in map(str, texts):
         for value, (named, sharding) in _read(result, text):
             if given.setdefault(value, (named, sharding))[1] != sharding:
                 hint = "one pin for each value"

@@ -12,7 +12,9 @@ from ..options import TOPOLOGY
 from .collectives import Collective, OpNames, collectives
 
 if TYPE_CHECKING:
+    from ...cost.beside import Beside
     from ...partition.finishing.collective_matmul import Window
+    from ...partition.improving import Aim
     from ..result import Result
     from .executable import Executable
 
@@ -34,11 +36,20 @@ class Partitioned(DeviceProgram):
         self.result, self.topology = result, topology  # the machine on which time is least, if not bytes are
         self.besides: dict[int, Any] = {}  # the times of collectives that go on beside products, by number
 
-    def put_beside(self, windows: Sequence[tuple[Window, Any]]) -> None:
-        """Has collectives go on beside products; how long that takes is for explanations."""
+    def put_beside(self, windows: Sequence[tuple[Window, Beside]], aim: Aim) -> None:
+        """Has collectives go on beside products; how long that takes is for explanations. Where that takes
+        more memory than the program may need, only those do that save most, as many as there is room for:
+        the half of them, or a quarter, and so on."""
         numbers = {sent.op: number for number, sent in enumerate(self.sent)}
-        self.windows = [window for window, _ in windows]
-        self.besides = {numbers[window.sent.op]: times for window, times in windows}
+        windows = sorted(windows, key=lambda each: each[1].beside - each[1].apart)
+        while True:
+            self.windows = sorted((window for window, _ in windows), key=lambda each: numbers[each.sent.op])
+            self.besides = {numbers[window.sent.op]: times for window, times in windows}
+            if not windows or aim.memory is None or aim.peak is None or aim.peak(self) <= aim.memory:
+                return
+            windows = windows[: len(windows) // 2]
+            for made in ("combined", "_for_cpus"):  # of what is written otherwise now
+                self.__dict__.pop(made, None)
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:

@@ -16,6 +16,7 @@ from shardlog.partition.building import FORMS
 from shardlog.partition.choice.knowledge import Reader
 from shardlog.partition.device_program import DeviceProgram
 from shardlog.partition.finishing.collective_matmul import windows
+from shardlog.partition.improving import Aim
 from shardlog.program.mlir.modules import ops_in
 
 # On this machine the products of a part take as long as handing it on.
@@ -123,6 +124,20 @@ func.func @main(%x: tensor<64x128xf32> {sdy.sharding = #rows}, %y: tensor<64x128
 def test_collectives_that_are_alike_are_rings_each(tmp_path: Path) -> None:
     program = shardlog.run(TWICE).partition(topology=machine(tmp_path), collective_matmul=True)
     assert written(program) == (["collective_permute", "dot_general"] * 3 + ["dot_general"]) * 2
+
+
+def test_rings_are_as_many_as_there_is_memory_for(tmp_path: Path) -> None:
+    topology, result = machine(tmp_path), shardlog.run(MLP)
+    program = result.partition(topology=topology)
+    found = result.windows_of(program, topology)
+    assert len(written(program)) == 5
+    for most, number in ((2, 2), (1, 1), (0, 0)):
+        program.put_beside(found, Aim(memory=most, peak=lambda program: len(program.windows)))
+        assert len(program.windows) == number
+        saved = [each.apart - each.beside for window, each in found if window in program.windows]
+        best = sorted((each.apart - each.beside for _, each in found), reverse=True)[:number]
+        assert saved == pytest.approx(best)
+    assert written(program) == ["all_gather", *["dot_general"] * 3, "reduce_scatter"]
 
 
 def test_what_something_else_needs_is_gathered(tmp_path: Path) -> None:

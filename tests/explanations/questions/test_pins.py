@@ -120,6 +120,13 @@ def test_pins_that_are_none(text: str, said: str) -> None:
         shardlog.run(SUMS).pin(text)
 
 
+def test_one_pin_may_be_given_alone() -> None:
+    result, text = shardlog.run(SUMS), "%0=[{}, {}]"
+    assert result.partition(pins=text).text() == result.partition(pins=[text]).text()
+    with pytest.raises(ShardlogError, match="not a value and a sharding"):
+        result.partition(pins=[3])  # type: ignore[list-item]
+
+
 def test_what_is_made_anywhere_is_not_chosen() -> None:
     text = SUMS.replace(
         "  return %2",
