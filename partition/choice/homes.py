@@ -45,6 +45,8 @@ _HANDED_ON = 1 - 1e-6  # what is handed on is resharded before that rather than 
 _ALIKE = 1e-5  # the part of a sum by which another is no better
 _NEAR = 0.002  # the part of what was found by which a lower bound may be less, and it is the best
 _OPEN = 0.03  # or little better can be found
+_LARGE = 0.05  # the part of a sum: what a loop carries of so many bytes is laid out otherwise as well
+_FOLLOWS = 1.1  # times the least that may be left while one value is held elsewhere
 _SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it ends: if so, and else
 
 
@@ -258,6 +260,8 @@ class Homes:
             wait = 0 if above <= _NEAR * least else _SETTLED if above <= _OPEN * least else _PATIENCE
             if stop() or turn - better >= wait:
                 break
+        if above > _OPEN * least:
+            best, least = self._carried_otherwise(total, alone, best, least, stop)
         lowest = min(self._bound(total, alone), least) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * self.size[:, None]  # in bytes, however late
@@ -280,6 +284,28 @@ class Homes:
                 copies[value] = layouts[place.copy]
         taken = [total.taken(n, best) for n in range(len(terms))]
         return Found(homes, least, lowest, others, self._taken(taken), copies)
+
+    def _carried_otherwise(
+        self, total: Sum, alone: Floats, best: Integers, least: float, stop: Callable[[], bool]
+    ) -> tuple[Integers, float]:
+        """The best choice, and its sum, if what a loop carries is laid out otherwise as well: all that it
+        goes through has to change for that at once, so one value that is large is held in a place while the
+        others follow."""
+        for n, (kind, number) in enumerate(zip(self.kinds, self.domain_of, strict=True)):
+            size = self._domains.held(kind.shape, kind.width, number)[0][0] * self.size[n]
+            large = kind.carried is not None and size > _LARGE * least
+            for place, (home, copy) in enumerate(self._domains[number].places if large else ()):
+                if stop() or home != copy or self._layouts[home].partial or place == best[n]:
+                    continue
+                held, start = alone.copy(), best.copy()
+                held[n], start[n] = FAR, place
+                held[n, place] = alone[n, place]
+                there, energy = settle(sum_of(self._terms or [], held, self.size), start, stop, least)
+                if energy < _FOLLOWS * least:
+                    there, energy = settle(total, there, stop, least)
+                    if energy < least * (1 - 1e-9):
+                        best, least = there, energy
+        return best, least
 
     def _divided_otherwise(self) -> list[Integers]:
         """The places where devices along an axis of the mesh, or along all of them, have the same of whatever

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from math import inf
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import shardlog
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.cli.partitioning import collectives_text
+from shardlog.partition.choice import homes
 from shardlog.partition.choice.choosing import Chooser
 from shardlog.partition.choice.homes import Homes
 from shardlog.partition.choice.sums import sum_of
@@ -268,6 +270,34 @@ func.func @main(%w: tensor<64x64xf32> {sdy.sharding = #rows},
   return %0, %1 : tensor<12x64xf32>, tensor<12x64xf32>
 }
 """  # noqa: E501
+
+
+def test_what_a_loop_carries_is_laid_out_otherwise_with_all_that_it_goes_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the first loop of a gradient stacks, whole along "data": the second one need not gather it."""
+
+    def loss(weights: Any, x: jax.Array) -> jax.Array:
+        def layer(x: jax.Array, w: Any) -> tuple[jax.Array, None]:
+            return jnp.tanh(x @ w[0]) @ w[1] + x, None
+
+        return (jax.lax.scan(layer, x, weights)[0] ** 2).mean()
+
+    given = [over(None, "data", "model"), over(None, "model", "data"), over("data")]
+    shapes = [(8, 512, 2048), (8, 2048, 512), (256, 512)]
+    up, down, x = (
+        jax.ShapeDtypeStruct(shape, jnp.float32, sharding=sharding)  # type: ignore[no-untyped-call]
+        for shape, sharding in zip(shapes, given, strict=True)
+    )
+
+    def step(weights: Any, x: jax.Array) -> tuple[jax.Array, Any]:
+        value, gradients = jax.value_and_grad(loss)(weights, x)
+        return value, jax.tree.map(lambda w, gradient: w - 0.1 * gradient, weights, gradients)
+
+    result = shardlog.run(jax.jit(step).lower((up, down), x))
+    found = sends(result.partition())
+    monkeypatch.setattr(homes, "_LARGE", inf)
+    assert found < 0.9 * sends(result.partition())
 
 
 def test_what_loops_do_in_parts_is_gathered_behind_them() -> None:
