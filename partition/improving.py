@@ -31,6 +31,13 @@ _DEAREST = 1e3  # bytes sent for a byte held
 _LARGEST = 3  # values that a message about memory names
 
 
+class TooLargeError(ShardlogError):
+    """No program was found that needs as little memory as it may; ``least`` is what the smallest one that was
+    found needs, in bytes."""
+
+    least = 0
+
+
 @dataclass(frozen=True)
 class Aim:
     """What a program is to be like. With ``move``, values that no constraint binds may get other homes than
@@ -46,6 +53,20 @@ class Aim:
     peak: Callable[[DeviceProgram], int] | None = None
     seconds: float | None = None
     pins: Mapping[Any, Sharding] = field(default_factory=dict)
+
+
+def within(aim: Aim, make: Callable[[Aim], DeviceProgram]) -> DeviceProgram:
+    """The program that is made with an aim. Where none by which time is least is small enough, one by which
+    least is sent may be."""
+    try:
+        return make(aim)
+    except TooLargeError as error:
+        if aim.prices.collective is None:
+            raise
+        try:
+            return make(replace(aim, prices=Prices()))
+        except TooLargeError as other:
+            raise min(error, other, key=lambda each: each.least) from None
 
 
 @dataclass(frozen=True)
@@ -218,7 +239,7 @@ class Improving:
             self._peaks[program.module] = self.aim.peak(program.made)
         return self._peaks[program.module]
 
-    def _too_large(self, program: Program) -> ShardlogError:
+    def _too_large(self, program: Program) -> TooLargeError:
         """The error where no program was found that is small enough; ``program`` is the smallest."""
         walk, memory = program.walk, self.aim.memory or 0
         sizes = []
@@ -231,7 +252,9 @@ class Improving:
         named = [f"{value.get_name()} : {value.type}, {bytes_text(size)}" for size, value in sizes[:_LARGEST]]
         message = f"no program was found that needs at most {exact_text(memory)} on a device"
         message = f"{message}; the least that was found is {exact_text(self._peak(program))}"
-        return ShardlogError(message, hint=f"the largest values, on a device: {'; '.join(named)}")
+        error = TooLargeError(message, hint=f"the largest values, on a device: {'; '.join(named)}")
+        error.least = self._peak(program)
+        return error
 
 
 def _often(counts: Executions, what: Any) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
@@ -158,6 +158,7 @@ class Result(RunData, Questions):
         machine that is none, and a bound on memory that no program was found to meet.
         """
         from ..partition.building import FORMS
+        from ..partition.improving import within
         from ..partition.partitioning import partition
         from .executing.partitioned import Partitioned
 
@@ -177,7 +178,8 @@ class Result(RunData, Questions):
             given = texts if isinstance(texts, Mapping) else self.pins_of(self, texts)
             aim = self.aim_of(self, not keep_shardings, topology, most, until)
             aim = replace(aim, pins=given)
-            program = partition(self.module, shardings, self.book, options.modes, form, aim, refuse=refuse)
+            make = partial(partition, self.module, shardings, self.book, options.modes, form, refuse=refuse)
+            program = within(aim, make)
             partitioned = Partitioned(self, program, topology)
             if collective_matmul:
                 partitioned.put_beside(self.windows_of(partitioned, topology), aim)

@@ -17,6 +17,7 @@ from shardlog.partition.choice.homes import Homes
 from shardlog.runs.result import Result
 
 from ..support import models
+from ..support.scanned import scanned_step
 
 # To gather the weight costs 3/4 of its bytes, to add up products in parts twice 3/4 of theirs.
 PRODUCT = """\
@@ -93,6 +94,15 @@ def test_a_bound_that_the_shardings_of_propagation_meet_is_met(name: str) -> Non
     least = peak_memory(inlined(kept.module), allocation)
     bound = result.partition(topology="v5e", memory=least)
     assert peak_memory(inlined(bound.module), allocation) <= least
+
+
+def test_where_no_fast_program_is_small_enough_one_that_sends_little_may_be() -> None:
+    result = shardlog.run(scanned_step())
+    small = result.partition(memory="25MiB").cost("h100").peak
+    assert small <= 25 * 2**20
+    assert result.partition(topology="h100", memory="25MiB").cost("h100").peak <= small
+    with pytest.raises(ShardlogError, match="no program was found that needs at most 20 MiB"):
+        result.partition(topology="h100", memory="20MiB")
 
 
 @pytest.mark.parametrize("name", ["recommender", "decode"])

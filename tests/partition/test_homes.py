@@ -27,6 +27,7 @@ from shardlog.runs.executing.partitioned import Partitioned
 
 from ..support import models
 from ..support.programs import PROGRAMS, array, lowered, mesh
+from ..support.scanned import scanned_step
 
 
 def sends(program: Partitioned) -> int:
@@ -276,25 +277,7 @@ def test_what_a_loop_carries_is_laid_out_otherwise_with_all_that_it_goes_through
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What the first loop of a gradient stacks, whole along "data": the second one need not gather it."""
-
-    def loss(weights: Any, x: jax.Array) -> jax.Array:
-        def layer(x: jax.Array, w: Any) -> tuple[jax.Array, None]:
-            return jnp.tanh(x @ w[0]) @ w[1] + x, None
-
-        return (jax.lax.scan(layer, x, weights)[0] ** 2).mean()
-
-    given = [over(None, "data", "model"), over(None, "model", "data"), over("data")]
-    shapes = [(8, 512, 2048), (8, 2048, 512), (256, 512)]
-    up, down, x = (
-        jax.ShapeDtypeStruct(shape, jnp.float32, sharding=sharding)  # type: ignore[no-untyped-call]
-        for shape, sharding in zip(shapes, given, strict=True)
-    )
-
-    def step(weights: Any, x: jax.Array) -> tuple[jax.Array, Any]:
-        value, gradients = jax.value_and_grad(loss)(weights, x)
-        return value, jax.tree.map(lambda w, gradient: w - 0.1 * gradient, weights, gradients)
-
-    result = shardlog.run(jax.jit(step).lower((up, down), x))
+    result = shardlog.run(scanned_step())
     found = sends(result.partition())
     monkeypatch.setattr(homes, "_LARGE", inf)
     assert found < 0.9 * sends(result.partition())
