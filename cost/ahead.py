@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..program.elements import bytes_text
-from ..program.mlir.modules import bytecode_of
+from ..program.mlir.modules import bytecode_of, with_main
 from ..runs.table import plural, table
 from .cost import cost
 from .hlo import KINDS, hlo_collectives
@@ -102,9 +102,8 @@ def ahead(program: Partitioned, text: str) -> Ahead:
     target = read_target(text)
     known = (name for name in (target.name, target.platform) if name in names())
     found = cost(program, machine(next(known, names()[0])))
-    said = compile_for(
-        bytecode_of(program.module_for(target.platform)), target, program.axes.count, program.form
-    )
+    module = with_main(program.module_for(target.platform))
+    said = compile_for(bytecode_of(module), target, program.axes.count, program.form)
     memory = said["memory"]
     ours: dict[str, tuple[int, int]] = {}
     rings = {window.sent.op for window in program.windows}  # of permutes

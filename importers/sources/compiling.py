@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ShardlogError, not_installed
 from ...program.function import location
-from ...program.mlir.modules import bytecode_of, ops_in
+from ...program.mlir.modules import bytecode_of, ops_in, with_main
 from ...program.signature import text_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def load(
     ``callbacks`` are what it calls back. Raises what XLA raises."""
     from jaxlib import _jax
 
+    module = with_main(module)
     _initialize_lapack(module)
     options = compile_options(devices, form)
     called: dict[str, Any] = {"host_callbacks": [*callbacks]} if callbacks else {}

@@ -156,6 +156,17 @@ def main_function(functions: dict[str, Any]) -> str:
     raise ShardlogError(message, hint=closest("main", functions))
 
 
+def with_main(module: ir.Module) -> ir.Module:
+    """A module whose entry point is called ``main``, as XLA wants it: the given one, or a copy."""
+    functions = symbols(module, "func.func")
+    if (name := main_function(functions)) == "main":
+        return module
+    made = copy_of(module)
+    with made.context:
+        symbols(made, "func.func")[name].attributes["sym_name"] = ir.StringAttr.get("main")
+    return made
+
+
 def side_by_side(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
     """The ops and block arguments in two ops, these included, in the order of their text, in pairs. Where
     only one has an op, the other one is None, and the rest of that block is left out."""

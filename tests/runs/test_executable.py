@@ -110,6 +110,15 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #rows}) -> tensor<8x16xf32>
 """
 
 
+def test_the_entry_point_may_have_any_name() -> None:
+    result = shardlog.run(TEXT.replace("@main", "@forward"))
+    x = np.linspace(-1, 1, 128, dtype=np.float32).reshape(8, 16)
+    for made in (result.compile(), result.partition().compile()):
+        (found,) = made(x)
+        np.testing.assert_allclose(found, np.tanh(x), rtol=1e-5)
+    assert result.partition().compile_ahead("cpu").devices == 8
+
+
 def test_shardings_of_values_bind() -> None:
     """XLA keeps to a constraint; of a sharding on an op it takes no notice."""
     decided = shardlog.run(TEXT, annotate=('%1=[{"model"}, {}]',))
