@@ -279,7 +279,7 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
     tables = [axis for axis, entry in links.entries.items() if isinstance(entry, dict)]
     plain = replace(links, entries={k: v for k, v in links.entries.items() if k not in tables})
     plain.check(_OF_LINKS)
-    of_axes = dict[str, Link]()
+    others, of_axes = _link(plain), dict[str, Link]()
     for axis in tables:
         own = links.table(axis, "")
         own.check(_OF_LINKS)
@@ -316,7 +316,7 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
         given.number("flops"),
         given.number("memory_bandwidth"),
         int(given.number("memory") * 2**30),
-        _link(plain),
+        others,
         of_axes,
         network,
         torus,

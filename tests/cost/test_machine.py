@@ -108,6 +108,11 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
         ),
         (MACHINE.format(flops=1, bandwidth=1) + "[links.z]\nring = 2", "links.z.ring is 2"),
         (MACHINE.format(flops=1, bandwidth=1) + "[links.z]\nstart = -1", "links.z.start is -1"),
+        (
+            MACHINE.format(flops=1, bandwidth=1).replace("latency = ", "latency = -")
+            + "[links.z]\nbandwidth = 1",
+            "error: links.latency is -",
+        ),
         (MACHINE.replace('"test"', '""').format(flops=1, bandwidth=1), "name is ''\n  hint: expected a line"),
         (MACHINE.format(flops=1, bandwidth=1) + "[allocation]\nplatform = 2", "allocation.platform is 2"),
         (
