@@ -12,7 +12,6 @@ from ..options import TOPOLOGY
 from .collectives import Collective, OpNames, collectives
 
 if TYPE_CHECKING:
-    from ...cost.beside import Beside
     from ...partition.finishing.collective_matmul import Window
     from ...partition.improving import Aim
     from ..result import Result
@@ -36,7 +35,7 @@ class Partitioned(DeviceProgram):
         self.result, self.topology = result, topology  # the machine on which time is least, if not bytes are
         self.besides: dict[int, Any] = {}  # the times of collectives that go on beside products, by number
 
-    def put_beside(self, windows: Sequence[tuple[Window, Beside]], aim: Aim) -> None:
+    def put_beside(self, windows: Sequence[tuple[Window, Any]], aim: Aim) -> None:
         """Has collectives go on beside products; how long that takes is for explanations. Where that takes
         more memory than the program may need, only those do that save most, as many as there is room for:
         the half of them, or a quarter, and so on."""
