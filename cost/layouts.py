@@ -115,9 +115,10 @@ class Layouts:
             taken: Iterable[Any] = self.storing.inputs(value)
             if lowerings().get(value.owner.name) == "loop":  # what it carries goes around in its own place
                 taken = [self.storing.memory_of(value.owner.operands[value.result_number])]
-            if not self._for_sums(value):  # these have another shape
-                taken = (each for each in taken if not self.storing.of_sums(each))
-            yield from (each for each in taken if not self.form(each).dims)
+            for each in taken:
+                other = self.storing.of_sums(each) and not self._for_sums(value)  # these have another shape
+                if not (other or self.form(each).dims):
+                    yield each
 
     def _for_sums(self, value: Any) -> bool:
         """Whether sums are made of a value, in the shape of which it is computed."""

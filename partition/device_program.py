@@ -39,8 +39,19 @@ class DeviceProgram:
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
         self.boundary, self.homes = boundary, homes or {}
-        self.windows: Sequence[Window] = ()
+        self._windows: Sequence[Window] = ()
         self.exceeds = 0
+
+    @property
+    def windows(self) -> Sequence[Window]:
+        """The collectives that go on beside products."""
+        return self._windows
+
+    @windows.setter
+    def windows(self, windows: Sequence[Window]) -> None:
+        self._windows = windows
+        for written in ("combined", "_for_cpus"):  # it is written otherwise now
+            self.__dict__.pop(written, None)
 
     @cached_property
     def combined(self) -> ir.Module:

@@ -239,10 +239,11 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
     computed = [(each, _result(result, each.number)) for each in named]
     computed = [(each, value) for each, value in computed if value is not None]
     if not computed:
-        if named[0].name.startswith("@") and result.record.definer(named[0].number) >= 0:
+        made = result.record.definer(named[0].number) >= 0
+        if made and named[0].name.startswith("@"):
             hint = "calls that are sharded alike have one function: pin it in the first of these"
             raise ShardlogError(f"{named[0].name} is not pinned alone", where=where, hint=hint)
-        if result.record.definer(named[0].number) >= 0:
+        if made:
             message, hint = f"{named[0].name} is made wherever it is needed", "pin what is computed of it"
             raise ShardlogError(message, where=where, hint=hint)
         hint = "pin results of ops; arguments and results of the program are annotated (--annotate)"

@@ -292,9 +292,12 @@ class Homes:
         goes through has to change for that at once, so one value that is large is held in a place while the
         others follow."""
         for n, (kind, number) in enumerate(zip(self.kinds, self.domain_of, strict=True)):
-            size = self._domains.held(kind.shape, kind.width, number)[0][0] * self.size[n]
-            large = kind.carried is not None and size > _LARGE * least
-            for place, (home, copy) in enumerate(self._domains[number].places if large else ()):
+            if kind.carried is None:
+                continue
+            homes, _ = self._domains.held(kind.shape, kind.width, number)
+            if homes[0] * self.size[n] <= _LARGE * least:
+                continue
+            for place, (home, copy) in enumerate(self._domains[number].places):
                 if stop() or home != copy or self._layouts[home].partial or place == best[n]:
                     continue
                 held, start = alone.copy(), best.copy()

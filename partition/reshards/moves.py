@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from math import prod
 from typing import Literal
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ..layouts import Axes, Dims, Layout, Pieces, Shape
 
 _ORDERED = 3  # pieces of which all orders are looked at, where several are scattered along at once
+_CHANGED = 3  # dimensions, of more than which not any that change are looked at together
 _MANY = 6  # pieces of a sum, of more than which not all are looked at that may be summed along first
 
 Places = npt.NDArray[np.int64]
@@ -190,36 +191,31 @@ class Moves:
         """The pieces of a mesh."""
         return self._of_mesh.get(mesh, ())
 
-    def permutes(self, shape: Shape, layout: Layout) -> Iterator[Step]:
-        """Each device gets the part of another: dimensions in as many parts, on any pieces."""
+    def permutes(self, shape: Shape, layout: Layout, goal: Layout | None = None) -> Iterator[Step]:
+        """Each device gets the part of another: dimensions in as many parts, on any pieces, or as it is on
+        the way to a goal."""
         axes, dims = self.axes, layout.dims
         price = float(prod(axes.local(shape, dims)))
-        usable = [p for p in self.pieces_of(self.mesh_of(layout)) if p not in layout.partial]
-        for new in self.arranged(tuple(usable), tuple(map(axes.product, dims))):
+        usable = tuple(p for p in self.pieces_of(self.mesh_of(layout)) if p not in layout.partial)
+        if goal is None:
+            found: Iterable[Dims] = self.arranged(usable, tuple(map(axes.product, dims)))
+        else:
+            found = self._towards(usable, dims, goal.dims)
+        for new in found:
             yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
 
-    def permutes_towards(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        """Those of the permutes after which some dimensions begin as a goal has them, and the others as they
-        did; of pieces that follow these, the first that fit."""
-        axes, dims, wanted = self.axes, layout.dims, goal.dims
-        price, counts = float(prod(axes.local(shape, dims))), tuple(map(axes.product, dims))
-        usable = tuple(p for p in self.pieces_of(self.mesh_of(layout)) if p not in layout.partial)
+    def _towards(self, usable: Pieces, dims: Dims, wanted: Dims) -> Iterable[Dims]:
+        """Dimensions in as many parts, of which some begin as wanted, and the others as they did."""
         changed = [d for d, held in enumerate(dims) if held and held != wanted[d]]
-        lengths = range(1, len(changed) + 1) if len(changed) <= _ORDERED else (1, len(changed))
-        found = dict.fromkeys(
-            self._begun(usable, dims, wanted, counts, some)
-            for length in lengths
-            for some in combinations(changed, length)
-        )
-        for new in found:
-            if new and new != dims:
-                yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
+        lengths = range(1, len(changed) + 1) if len(changed) <= _CHANGED else (1, len(changed))
+        some = chain.from_iterable(combinations(changed, length) for length in lengths)
+        found = dict.fromkeys(self._begun(usable, dims, wanted, each) for each in some)
+        return [new for new in found if new and new != dims]
 
-    def _begun(
-        self, usable: Pieces, dims: Dims, wanted: Dims, counts: tuple[int, ...], some: Sequence[int]
-    ) -> Dims:
-        """Dimensions in so many parts, of which ``some`` begin as wanted, the others as they are; none where
-        they cannot be filled up."""
+    def _begun(self, usable: Pieces, dims: Dims, wanted: Dims, some: Sequence[int]) -> Dims:
+        """Dimensions in as many parts, of which ``some`` begin as wanted, the others as they are, and of
+        pieces that follow the first that fit; none where they cannot be filled up."""
+        counts = tuple(map(self.axes.product, dims))
         begins, used = dict[int, Pieces](), set[int]()
         for d in sorted(range(len(dims)), key=lambda d: d not in some):
             first: Pieces = ()

@@ -165,7 +165,7 @@ class Search:
             key = number, goal
             if key not in self._towards:
                 ends = self._layouts[number], self._layouts[goal]
-                self._towards[key] = self._edges_of(self._moves.permutes_towards(self._shape, *ends))
+                self._towards[key] = self._edges_of(self._moves.permutes(self._shape, *ends))
             return self._towards[key]
         if number not in self._permuting:
             layout = self._layouts[number]

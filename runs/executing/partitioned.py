@@ -40,15 +40,14 @@ class Partitioned(DeviceProgram):
         more memory than the program may need, only those do that save most, as many as there is room for:
         the half of them, or a quarter, and so on."""
         numbers = {sent.op: number for number, sent in enumerate(self.sent)}
-        windows = sorted(windows, key=lambda each: each[1].beside - each[1].apart)
+        best = sorted(windows, key=lambda each: each[1].beside - each[1].apart)
         while True:
-            self.windows = sorted((window for window, _ in windows), key=lambda each: numbers[each.sent.op])
-            self.besides = {numbers[window.sent.op]: times for window, times in windows}
-            if not windows or aim.memory is None or aim.peak is None or aim.peak(self) <= aim.memory:
+            kept = sorted(best, key=lambda each: numbers[each[0].sent.op])
+            self.windows = [window for window, _ in kept]
+            self.besides = {numbers[window.sent.op]: times for window, times in kept}
+            if not best or aim.memory is None or aim.peak is None or aim.peak(self) <= aim.memory:
                 return
-            windows = windows[: len(windows) // 2]
-            for made in ("combined", "_for_cpus"):  # of what is written otherwise now
-                self.__dict__.pop(made, None)
+            best = best[: len(best) // 2]
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
