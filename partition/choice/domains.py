@@ -57,6 +57,7 @@ class Domains:
         self._numbers: dict[tuple[Place, ...], int] = {}
         self._listed: list[Domain] = []
         self._tables: dict[tuple[Shape, int, tuple[int, ...], int, bool, bool], Floats] = {}
+        self._bytes: dict[tuple[Shape, int, int], float] = {}
         self._copying: dict[tuple[Shape, int, int], Floats] = {}
         self._held: dict[tuple[Shape, int, int], tuple[Floats, Floats]] = {}
 
@@ -104,6 +105,20 @@ class Domains:
             table = each[:, homes]
             self._tables[key] = table if alone else np.minimum(table, each[:, copies])
         return self._tables[key]
+
+    def besides(self, shape: Shape, width: int, layouts: tuple[int, ...], number: int) -> Floats:
+        """The bytes that a device holds besides a value where an op needs it in, or gives it in, each of some
+        layouts, and it has each place of a domain: layout by place."""
+        places = np.asarray(self._listed[number].places)
+        there = (np.asarray(layouts)[:, None, None] == places).any(axis=2)
+        held = np.asarray([self._held_in(shape, width, layout) for layout in layouts])
+        return np.where(there, 0.0, held[:, None])
+
+    def _held_in(self, shape: Shape, width: int, layout: int) -> float:
+        key = shape, width, layout
+        if key not in self._bytes:
+            self._bytes[key] = float(prod(self._planner.axes.local(shape, self.layouts[layout].dims)) * width)
+        return self._bytes[key]
 
     def copying(self, shape: Shape, width: int, number: int) -> Floats:
         """What it costs to make the copy of each place of a domain of its home; nothing where there is

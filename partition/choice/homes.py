@@ -41,6 +41,7 @@ _SHARING = 3, 30  # times so many sweeps that share what is said, at least and a
 _TILE = 4096  # bytes: TPUs lay out a tile of 8 by 128 elements at once, and what has fewer takes as many
 _LATE = 1 / 128  # bytes that it costs to leave a sum for later
 _CARRIED = 1 / 4  # bytes that it costs to store a byte for all of a loop
+_BRIEFLY = 1 / 4  # of the price of a byte that is held: where only an op needs it
 _HANDED_ON = 1 - 1e-6  # what is handed on is resharded before that rather than behind: beside others, as one
 _ALIKE = 1e-5  # the part of a sum by which another is no better
 _NEAR = 0.002  # the part of what was found by which a lower bound may be less, and it is the best
@@ -223,17 +224,20 @@ class Homes:
 
     def find(self, *, memory: float = 0.0, bound: bool = False, stop: Callable[[], bool] = never) -> Found:
         """The homes by which the least sum is moved, as far as ``stop`` lets it look. ``memory`` is the price
-        in bytes sent of a byte that a device holds; with ``bound`` a lower bound is found, and else it is
-        zero."""
+        in bytes sent of a byte that a device holds of a value; one that only an op needs, or gives, costs a
+        part of it. With ``bound`` a lower bound is found, and else it is zero."""
         if self._terms is None:
             for number in range(_ROUNDS):
                 self._widen(range(len(self.spots)) if number % 2 == 0 else range(len(self.spots))[::-1], stop)
             if not stop():
                 self._share()
-            self._terms = self._made(stop)
+            self._terms = self._made(stop, 0.0)
         if self._terms is None:
             return NOTHING
-        terms, late = self._terms, self._late()
+        terms = self._made(stop, memory) if memory else self._terms
+        if terms is None:
+            return NOTHING
+        late = self._late()
         alone = self._alone(memory) + late
         total = sum_of(terms, alone, self.size)
         domains = self.domains
@@ -468,8 +472,9 @@ class Homes:
 
     # ---- Costs ------------------------------------------------------------------------------------------
 
-    def _made(self, stop: Callable[[], bool]) -> list[Terms] | None:
-        """The terms of the sum: ops with equal costs together. None if it is to stop before all are made."""
+    def _made(self, stop: Callable[[], bool], memory: float) -> list[Terms] | None:
+        """The terms of the sum, ``memory`` at a price: ops with equal costs together. None if it is to stop
+        before all are made."""
         found: dict[Any, tuple[Floats, list[Table]]] = {}
         rows: dict[Any, list[tuple[tuple[int, ...], int]]] = {}
         for number, (spot, variables) in enumerate(zip(self.spots, self.slots, strict=True)):
@@ -480,7 +485,7 @@ class Homes:
             if key not in found:
                 if stop():
                     return None
-                found[key] = self._term(number, domains, same)
+                found[key] = self._term(number, domains, same, memory)
             slots = sorted(set(same) - {-1})
             rows.setdefault(key, []).append((tuple([variables[t] for t in slots]), number))
         self._places: list[tuple[int, int, tuple[int, ...]]] = [(-1, 0, ())] * len(self.spots)
@@ -497,7 +502,7 @@ class Homes:
         return terms
 
     def _term(
-        self, number: int, domains: tuple[int, ...], same: tuple[int, ...]
+        self, number: int, domains: tuple[int, ...], same: tuple[int, ...], memory: float
     ) -> tuple[Floats, list[Table]]:
         """What each way to compute an op costs, and what it costs for each value that its slots have: those
         that have the ``same`` together."""
@@ -532,6 +537,9 @@ class Homes:
             table = self._domains.table(
                 shape, width, tuple(lines), domains[t], result=result, at_home=known.at_home
             )
+            if memory and (often := spot.weight * share[t]):
+                besides = self._domains.besides(shape, width, tuple(lines), domains[t])
+                table = table + besides * (_BRIEFLY * memory / often)
             if same[t] < 0:
                 base += table[line, 0] * share[t]
             else:

@@ -96,6 +96,16 @@ def test_a_bound_that_the_shardings_of_propagation_meet_is_met(name: str) -> Non
     assert peak_memory(inlined(bound.module), allocation) <= least
 
 
+def test_less_memory_costs_a_fast_program_little() -> None:
+    """What ops need besides the homes of values has a price too: else none with the least time was small."""
+    result = shardlog.run(models.text("decode"))
+    fast = result.partition(topology="v5e").cost("v5e")
+    bound = int(fast.peak * 0.9)
+    small = result.partition(topology="v5e", memory=bound).cost("v5e")
+    assert small.peak <= bound
+    assert small.seconds < 1.25 * fast.seconds
+
+
 def test_where_no_fast_program_is_small_enough_one_that_sends_little_may_be() -> None:
     result = shardlog.run(scanned_step())
     small = result.partition(memory="25MiB").cost("h100").peak
