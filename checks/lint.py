@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
@@ -13,10 +12,9 @@ from ..explanations.answers.text import given_text, moves_text, short_why_not, w
 from ..explanations.questions.conflicts import conflicts_or_error
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
-from ..program.elements import UNITS, bytes_text, size_of
+from ..program.elements import bytes_in, bytes_text, size_of
 from ..runs.records.record import Run, Value, record
 
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(i?)B?")
 _MOST_REASONS = 20
 
 
@@ -62,13 +60,12 @@ class Lint:
             if equals:
                 raise ShardlogError("this lint takes no size", where=where, hint=f"expected {name}")
             return Lint(name, 0)
-        match = _SIZE.fullmatch(size.strip())
-        if not match or (match[2] and not match[3]):
+        if (least := bytes_in(size)) is None:
             hint = f"expected a size in bytes, KiB, MiB, GiB or TiB, as in {name}=64MiB"
             raise ShardlogError(
                 "no size" if not size else f"{size[:40]!r} is no size", where=where, hint=hint
             )
-        return Lint(name, int(float(match[1]) * 1024 ** UNITS.index(match[2] or " ")))
+        return Lint(name, least)
 
 
 def findings(run: Run, lints: Sequence[Lint]) -> list[Finding]:

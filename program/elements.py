@@ -6,7 +6,8 @@ import re
 from functools import lru_cache
 from math import prod
 
-UNITS = " KMGT"  # by powers of 1024
+_UNITS = " KMGT"  # by powers of 1024
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s?(?:([KMGT])i)?B?")
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>")
 _WIDTH = re.compile(r"(?:bf|tf|ui|si|f|i)(\d+)")
 _PLAIN = re.compile(r"(bf|f|ui|i)(\d+)(E\w+|)")
@@ -49,8 +50,15 @@ def _sizes(match: re.Match[str]) -> tuple[int, ...]:
 
 def bytes_text(n: int) -> str:
     """A number of bytes in the largest unit that it reaches: ``1.5 MiB``."""
-    unit = min((n.bit_length() - 1) // 10, len(UNITS) - 1) if n else 0
-    return f"{n / 1024**unit:,.4g} {UNITS[unit]}iB" if unit else f"{n:,} byte{'' if n == 1 else 's'}"
+    unit = min((n.bit_length() - 1) // 10, len(_UNITS) - 1) if n else 0
+    return f"{n / 1024**unit:,.4g} {_UNITS[unit]}iB" if unit else f"{n:,} byte{'' if n == 1 else 's'}"
+
+
+def bytes_in(text: str) -> int | None:
+    """The number of bytes that a size such as ``1.5 MiB``, ``64KiB`` or ``4096`` says; None where it says
+    none."""
+    match = _SIZE.fullmatch(text.strip())
+    return match and int(float(match[1]) * 1024 ** _UNITS.index(match[2] or " "))
 
 
 def exact_text(n: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError, closest
 from ..importers.given import Given
+from ..program.elements import bytes_in
 
 if TYPE_CHECKING:
     from ..propagation.schedules.tactics import Step, Tactic
@@ -29,10 +29,9 @@ def machine_of_costs(topology: str | None) -> str:
 
 def memory_of(given: Any) -> int:
     """A size in bytes, from a number or such as "16GiB". Raises ValueError for what is none."""
-    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([KMGT]i)?B?", f"{given}")
-    if found is None or isinstance(given, bool | float):
+    size = None if isinstance(given, bool | float) else bytes_in(f"{given}")
+    if size is None:
         raise ValueError(f"{given!r} is no size: expected one such as 16GiB, 500MiB or 4096")
-    size = int(float(found[1]) * 1024 ** ("KMGT".index(found[2][0]) + 1 if found[2] else 0))
     if not size:
         raise ValueError(f"{given!r} is less than a byte: expected one such as 16GiB, or 4096")
     return size
