@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
-from ..partition.executions import Executions, with_inner
+from ..partition.executions import Executions
 from ..partition.finishing.combining import NUMBER, sent_once
+from ..partition.finishing.loops import put_before
 from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
 from ..rulebook.book import lowerings
 from .storing import worth_moving
@@ -36,31 +37,7 @@ def _put_before_loops(module: ir.Module) -> None:
     executions = Executions(module)
     for op in operations_in(module, ir.WalkOrder.POST_ORDER):
         if lowerings().get(op.name) == "loop":
-            _put_before(op, executions.same(op))
-
-
-def _put_before(loop: Any, same: Collection[Any]) -> None:
-    """Puts before a loop what is the ``same`` in all of its turns."""
-    block = loop.regions[1].blocks[0]
-    ops = [op.operation for op in block.operations]
-    inside, moved = set(ops), dict[Any, None]()
-
-    def move(op: Any) -> None:
-        for each in with_inner(op):
-            for value in each.operands:
-                if value.owner in inside and value.owner not in moved:
-                    move(value.owner)
-        moved[op] = None
-
-    for op in ops:
-        if op in same and worth_moving(op.name):
-            move(op)
-    for op in moved:
-        op.move_before(loop)
-        for each in with_inner(op):
-            for number, value in enumerate(each.operands):
-                if value.owner == block:
-                    each.operands[number] = loop.operands[value.arg_number]
+            put_before(op, [each for each in executions.same(op) if worth_moving(each.name)])
 
 
 def numbered(module: ir.Module, collectives: Sequence[Any]) -> ir.Module:

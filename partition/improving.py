@@ -21,6 +21,7 @@ from .choice.homes import NOTHING, Found, Homes, Need, Spot
 from .device_program import DeviceProgram
 from .executions import Executions
 from .finishing.combining import sent_once
+from .finishing.loops import sent_before_loops
 from .finishing.rewrites import rewrite
 from .program import Partitioner
 from .reshards.prices import Prices
@@ -81,10 +82,11 @@ class Program:
 
     @cached_property
     def made(self) -> DeviceProgram:
-        """The program as it is to be: rewritten around its collectives, and without those that send what
-        others do: what it costs is to be asked before."""
+        """The program as it is to be: rewritten around its collectives, those that send the same in all turns
+        of a loop before it, and without those that send what others do: what it costs is to be asked
+        before."""
         rewrite(self.sent)
-        sent = sent_once(self.module, self.sent)
+        sent = sent_once(self.module, sent_before_loops(self.module, self.sent))
         return DeviceProgram(self.module, sent, self.walk.axes, self.walk.form, self.walk.boundary)
 
     @cached_property

@@ -458,7 +458,7 @@ def _permute(count: int, group: list[Any], before: Any) -> Any:
     for op, each in zip(group, pairs, strict=True):
         received = write.where(_listed(each[:, 1], count), device, made, zeros)
         op.results[0].replace_all_uses_with(received)
-    return made.owner
+    return made.owner.operation
 
 
 def _listed(devices: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:

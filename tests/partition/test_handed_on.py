@@ -203,6 +203,55 @@ func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #rows})
         np.testing.assert_array_equal(least, np.full((8, 8), 0.5))
 
 
+# Both loops take turns with the same weights, which are gathered of a value that is made in the inner one.
+LOOPS = """\
+sdy.mesh @mesh = <["x"=8]>
+#rows = #sdy.sharding<@mesh, [{"x"}, {}]>
+#whole = #sdy.sharding<@mesh, [{}]>
+func.func @main(%w: tensor<16x16xf32> {sdy.sharding = #rows}, %v: tensor<16xf32> {sdy.sharding = #whole})
+    -> (tensor<16xf32> {sdy.sharding = #whole}) {
+  %start = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %start, %m = %w, %s = %v) : tensor<i32>, tensor<16x16xf32>, tensor<16xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1:2 = stablehlo.while(%j = %start, %t = %s) : tensor<i32>, tensor<16xf32>
+    cond {
+      %2 = stablehlo.compare LT, %j, %two : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %2 : tensor<i1>
+    } do {
+      %2 = stablehlo.tanh %m {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<16x16xf32>
+      %3 = sdy.sharding_constraint %2 <@mesh, [{}, {}]> : tensor<16x16xf32>
+      %4 = stablehlo.dot_general %3, %t, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16xf32>) -> tensor<16xf32>
+      %5 = stablehlo.add %j, %one : tensor<i32>
+      stablehlo.return %5, %4 : tensor<i32>, tensor<16xf32>
+    }
+    %6 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %6, %m, %1#1 : tensor<i32>, tensor<16x16xf32>, tensor<16xf32>
+  }
+  return %0#2 : tensor<16xf32>
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_is_the_same_in_all_turns_of_loops_is_sent_before_them(keep: bool) -> None:
+    program = shardlog.run(LOOPS).partition(keep_shardings=keep)
+    assert [(c.kind, c.bytes, c.executions) for c in program.collectives] == [("all-gather", 896, 1)]
+    before, _, after = str(program.module_for("tpu")).partition("stablehlo.while")
+    assert "all_gather" in before and "all_gather" not in after
+    rng = np.random.default_rng(0)
+    w, v = (rng.normal(size=shape).astype(np.float32) for shape in ((16, 16), (16,)))
+    expected = v
+    for _ in range(6):
+        expected = np.tanh(w) @ expected
+    np.testing.assert_allclose(program.compile()(w, v)[0], expected, rtol=1e-4)
+
+
 def test_ops_in_composites_count() -> None:
     """The sum is made in parts, and what the composite needs of others is little."""
 
