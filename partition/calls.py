@@ -20,7 +20,8 @@ from ..program.mlir.modules import (
     put_in_place_of,
     symbols,
 )
-from ..rulebook.book import lowerings
+from ..rulebook.book import family, lowerings
+from .batching import batch_own_rows, own_rows
 from .choice.homes import Found
 from .choice.purposes import Purpose
 from .cutting import cut_before_joining, cuts_of_joined
@@ -65,6 +66,13 @@ def _erase_unnamed(module: ir.Module, functions: dict[str, Any]) -> None:
         functions.pop(name).erase()
 
 
+def _erase_unused(module: ir.Module) -> None:
+    pure = family("pure_op")
+    for op in reversed(operations_in(module)):
+        if op.name in pure and not any(True for result in op.results for _ in result.uses):
+            op.erase()
+
+
 def _sends(func: Any, apart: Collection[Any]) -> bool:
     """Whether a function is small and has collectives, none of them ``apart``."""
     ops = operations_in(func)
@@ -83,9 +91,10 @@ def _callee(op: Any) -> str:
 
 @dataclass(frozen=True)
 class Unshared:
-    """A module in which small functions have the place of their calls, and rows are cut out before they are
-    put beside each other; and the op of the module that it was made of for each of its own, none where it is
-    that module itself. Of those in ``parts`` it is one that needs what they give."""
+    """A module in which small functions have the place of their calls, a batch picks its own rows as one, and
+    rows are cut out before they are put beside each other; and the op of the module that it was made of for
+    each of its own, none where it is that module itself. Of those in ``parts`` it is one that needs what they
+    give."""
 
     module: ir.Module
     originals: dict[Any, Any] = field(default_factory=dict)
@@ -163,10 +172,11 @@ def _region_of(block: Any) -> int:
 
 def unshared(module: ir.Module, *, cut: bool) -> Unshared:
     """A copy of a module in which each call of a small function has its own ops, as far as it is not much
-    larger so, and, where it may be ``cut`` so, rows are cut out before they are put beside each other; or the
-    module, where nothing is to be done."""
+    larger so, rows that a batch picks each of its own have batching dimensions, and, where it may be ``cut``
+    so, rows are cut out before they are put beside each other; or the module, where nothing is to be done."""
     with module.context:
-        if not (_of_small_ones(module, _called(module)) or (cut and cuts_of_joined(module))):
+        small = _of_small_ones(module, _called(module))
+        if not (small or own_rows(module) or (cut and cuts_of_joined(module))):
             return Unshared(module)
         originals, made = operations_in(module), copy_of(module)
         integers = ir.IntegerType.get_signless(64)
@@ -179,8 +189,10 @@ def unshared(module: ir.Module, *, cut: bool) -> Unshared:
                 room -= len(operations_in(function))
                 put_in_place_of(call, function)
             _erase_unnamed(made, functions)
+        batch_own_rows(made, _mark)
         if cut:
             cut_before_joining(made, _mark)
+        _erase_unused(made)
         numbers, copies, parts = list[int](), operations_in(made), list[bool]()
         for op in copies:
             numbers.append(ir.IntegerAttr(op.attributes[_ORIGINAL]).value)

@@ -14,7 +14,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import operations_in
-from ..rulebook.book import family, lowerings
+from ..rulebook.book import lowerings
 from .building import shape_of
 
 _NARROW = 4  # times as much as a narrow cut gives
@@ -22,19 +22,14 @@ Cut = tuple[tuple[int, int], ...]  # for each dimension its first row and the on
 
 
 def cut_before_joining(module: ir.Module, mark: Callable[[Any, Any, bool], None]) -> None:
-    """Has cuts of a module made before rows are put beside each other, and erases what nothing uses then.
-    ``mark`` is told of each new op, of the cut for which it was made, and whether it gives all of what that
-    did."""
+    """Has cuts of a module made before rows are put beside each other. ``mark`` is told of each new op, of
+    the cut for which it was made, and whether it gives all of what that did."""
     cuts = cuts_of_joined(module)
     if not cuts:
         return
     cutting = _Cutting(mark)
     for op in cuts:
         op.results[0].replace_all_uses_with(cutting.instead(op))
-    pure = family("pure_op")
-    for op in reversed(operations_in(module)):
-        if op.name in pure and not any(True for result in op.results for _ in result.uses):
-            op.erase()
 
 
 def cuts_of_joined(module: ir.Module) -> list[Any]:

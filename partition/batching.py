@@ -1,0 +1,228 @@
+"""Where each row of a batch reads or writes its own row, the op has batching dimensions.
+
+`x[jnp.arange(n), i]` says by indices which row each is for: they count up. Who is told so by batching
+dimensions computes the batch in parts, and sends nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from ..program.elements import bits_of
+from ..program.mlir.modules import operations_in
+from ..rulebook.book import lowerings
+from .building import element_of, shape_of
+
+_GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers
+_MOST = 1 << 16  # elements of a constant that may count up
+
+
+class _Numbers(NamedTuple):
+    """What an op says of its dimensions: those of windows in what is picked, of the operand those that the
+    windows lack and those of batches, those of the indices that go with these, the dimension of the operand
+    that each index is for, and that of the indices in which these lie."""
+
+    windows: list[int]
+    lacking: list[int]
+    batches: list[int]
+    with_batches: list[int]
+    columns: list[int]
+    vector: int
+
+
+class Own(NamedTuple):
+    """Dimensions of an operand and of indices, of which the n-th rows belong together, and the columns of the
+    indices that say so."""
+
+    op: Any
+    slot: int  # of the indices
+    dims: tuple[tuple[int, int], ...]
+    columns: tuple[int, ...]
+
+
+def own_rows(module: ir.Module) -> list[Own]:
+    """The ops of a module that read or write rows of a batch, each its own, and say so by indices."""
+    picking = ("gather", "scatter")
+    ops = [op for op in operations_in(module) if lowerings().get(op.name) in picking]
+    return [own for op in ops if (own := _own(op)) is not None]
+
+
+def batch_own_rows(module: ir.Module, mark: Callable[[Any, Any, bool], None]) -> None:
+    """Has these ops say it by batching dimensions. ``mark`` is told of each op that gives a part of what
+    another one did, of that one, and that it is a part."""
+    for own in own_rows(module):
+        _write(own, mark)
+
+
+def _own(op: Any) -> Own | None:
+    slot = 1 if lowerings()[op.name] == "gather" else len(op.results)
+    numbers, indices = _numbers(op), op.operands[slot]
+    operand, sizes = shape_of(op.operands[0]), shape_of(indices)
+    parts = list(_columns(indices, numbers.vector))
+    if len(parts) != len(numbers.columns):
+        return None
+    dims, columns = dict[int, int](), list[int]()
+    for column, (part, dim) in enumerate(zip(parts, numbers.columns, strict=True)):
+        along = None if part is None else counting_along(part)
+        if along is None or dim not in numbers.lacking or sizes[along] != operand[dim]:
+            continue
+        if along != numbers.vector and along not in (*numbers.with_batches, *dims.values()):
+            dims[dim] = along
+            columns.append(column)
+    if not columns or len(columns) == len(parts):
+        return None
+    return Own(op, slot, tuple(dims.items()), tuple(columns))
+
+
+def _columns(indices: Any, vector: int) -> Iterator[Any]:
+    """What makes each column of indices alone; None where that is not known."""
+    join = indices.owner
+    if isinstance(join, ir.Block) or lowerings().get(join.name) != "concatenate":
+        return
+    if ir.IntegerAttr(join.attributes["dimension"]).value != vector:
+        return
+    for operand in join.operands:
+        size = shape_of(operand)[vector]
+        yield from [operand] if size == 1 else [None] * size
+
+
+def counting_along(value: Any) -> int | None:
+    """The dimension along which a value counts up from zero, as an iota; None for others."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    op, shape = value.owner.operation, shape_of(value)
+    match op.name.removeprefix("stablehlo."):
+        case "iota":
+            return int(ir.IntegerAttr(op.attributes["iota_dimension"]).value)
+        case "constant":
+            return _counting(op.attributes["value"], shape)
+        case "convert" if _holds(op.operands[0], shape) and _holds(value, shape):
+            return counting_along(op.operands[0])
+        case "broadcast_in_dim":
+            along = counting_along(op.operands[0])
+            dims: list[int] = [*ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])]
+            if along is not None and shape_of(op.operands[0])[along] == shape[dims[along]]:
+                return dims[along]
+        case "reshape":
+            along, source = counting_along(op.operands[0]), shape_of(op.operands[0])
+            places, others = ([d for d, n in enumerate(sizes) if n > 1] for sizes in (source, shape))
+            if along in places and [source[d] for d in places] == [shape[d] for d in others]:
+                return others[places.index(along)]
+        case "select" if _is_never(op.operands[0]):
+            return counting_along(op.operands[2])
+    return None
+
+
+def _counting(constant: Any, shape: Sequence[int]) -> int | None:
+    if prod(shape) > _MOST or not isinstance(constant, ir.DenseIntElementsAttr) or constant.is_splat:
+        return None
+    numbers = np.asarray(constant).reshape(shape)
+    for along, size in enumerate(shape):
+        rows = np.arange(size).reshape([size if d == along else 1 for d in range(len(shape))])
+        if (numbers == rows).all():
+            return along
+    return None
+
+
+def _holds(value: Any, shape: Sequence[int]) -> bool:
+    """Whether the elements of a value can be as large as any dimension is."""
+    element = element_of(value)
+    return isinstance(element, ir.IntegerType) and max(shape, default=0) < 1 << (bits_of(str(element)) - 1)
+
+
+def _is_never(condition: Any) -> bool:
+    """Whether a condition is that what counts up is below zero, as of indices from the end."""
+    if isinstance(condition.owner, ir.Block) or condition.owner.name != "stablehlo.compare":
+        return False
+    op = condition.owner
+    below = "LT" in str(op.attributes["comparison_direction"])
+    return below and counting_along(op.operands[0]) is not None and _is_zero(op.operands[1])
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value.owner, ir.Block):
+        return False
+    op = value.owner
+    if op.name == "stablehlo.broadcast_in_dim":
+        return _is_zero(op.operands[0])
+    number = op.attributes["value"] if op.name == "stablehlo.constant" else None
+    return isinstance(number, ir.DenseIntElementsAttr) and number.is_splat and int(number[0]) == 0
+
+
+# ---- Dimensions -----------------------------------------------------------------------------------------
+
+
+def _numbers(op: Any) -> _Numbers:
+    if lowerings()[op.name] == "gather":
+        g = _GATHER(op.attributes["dimension_numbers"])
+        windows, lacking, columns = g.offset_dims, g.collapsed_slice_dims, g.start_index_map
+        batches, with_batches = g.operand_batching_dims, g.start_indices_batching_dims
+        vector = g.index_vector_dim
+    else:
+        s = _SCATTER(op.attributes["scatter_dimension_numbers"])
+        windows, lacking = s.update_window_dims, s.inserted_window_dims
+        batches, with_batches = s.input_batching_dims, s.scatter_indices_batching_dims
+        columns, vector = s.scattered_dims_to_operand_dims, s.index_vector_dim
+    return _Numbers([*windows], [*lacking], [*batches], [*with_batches], [*columns], vector)
+
+
+def _attribute(op: Any, numbers: _Numbers) -> dict[str, Any]:
+    if lowerings()[op.name] == "gather":
+        return {"dimension_numbers": _GATHER.get(*numbers)}
+    return {"scatter_dimension_numbers": _SCATTER.get(*numbers)}
+
+
+def _write(own: Own, mark: Callable[[Any, Any, bool], None]) -> None:
+    op, numbers = own.op, _numbers(own.op)
+    join = op.operands[own.slot].owner
+    left = [operand for operand, column in _first_columns(join, numbers.vector) if column not in own.columns]
+    indices = left[0]
+    if len(left) > 1:
+        sizes = shape_of(join.results[0])
+        sizes[numbers.vector] -= len(own.columns)
+        type_ = ir.RankedTensorType.get(sizes, element_of(indices))
+        rest = _like(join, op, [type_], left, {})
+        mark(rest, join, False)
+        indices = rest.results[0]
+    pairs = sorted([*zip(numbers.batches, numbers.with_batches, strict=True), *own.dims])
+    batches = [dim for dim, _ in pairs]
+    told = numbers._replace(
+        lacking=[dim for dim in numbers.lacking if dim not in batches],
+        batches=batches,
+        with_batches=[dim for _, dim in pairs],
+        columns=[dim for dim in numbers.columns if dim not in batches],
+    )
+    instead = _attribute(op, told) | {"indices_are_sorted": ir.BoolAttr.get(False)}
+    operands = [indices if slot == own.slot else value for slot, value in enumerate(op.operands)]
+    made = _like(op, op, [result.type for result in op.results], operands, instead)
+    for result, other in zip(op.results, made.results, strict=True):
+        result.replace_all_uses_with(other)
+    op.erase()
+
+
+def _like(
+    op: Any, before: Any, types: Sequence[Any], operands: Sequence[Any], instead: dict[str, Any]
+) -> Any:
+    """An op like another one, whose regions it takes, with other attributes ``instead`` of some."""
+    attributes = {name: op.attributes[name] for name in op.attributes} | instead
+    ip = ir.InsertionPoint(before)
+    made = ir.Operation.create(
+        op.name, types, operands, attributes, regions=len(op.regions), loc=op.location, ip=ip
+    )
+    for region, into in zip(op.regions, made.regions, strict=True):
+        for block in list(region.blocks):
+            block.append_to(into)
+    return made
+
+
+def _first_columns(join: Any, vector: int) -> Iterator[tuple[Any, int]]:
+    """The values that are put beside each other, and the first column of each."""
+    sizes = [shape_of(operand)[vector] for operand in join.operands]
+    return zip(join.operands, accumulate(sizes, initial=0), strict=False)
