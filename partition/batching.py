@@ -99,7 +99,7 @@ def counting_along(value: Any) -> int | None:
         return None
     op, shape = value.owner.operation, shape_of(value)
     match op.name.removeprefix("stablehlo."):
-        case "iota":
+        case "iota" if _holds(value, shape):  # and starts not anew
             return int(ir.IntegerAttr(op.attributes["iota_dimension"]).value)
         case "constant":
             return _counting(op.attributes["value"], shape)

@@ -107,6 +107,7 @@ MANY = "%0 = stablehlo.iota dim = 0 : tensor<200xi32>\n"
     "text, along",
     [
         ("%r = stablehlo.iota dim = 1 : tensor<2x4xi32>", 1),
+        ("%r = stablehlo.iota dim = 0 : tensor<200xi8>", None),
         ("%r = stablehlo.constant dense<[[0, 1], [0, 1]]> : tensor<2x2xi32>", 1),
         ("%r = stablehlo.constant dense<[0, 2]> : tensor<2xi32>", None),
         (FOUR + "%r = stablehlo.reshape %0 : (tensor<4xi32>) -> tensor<1x4x1xi32>", 1),
