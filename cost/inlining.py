@@ -8,11 +8,9 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
-from ..partition.executions import Executions
 from ..partition.finishing.combining import NUMBER, sent_once
-from ..partition.finishing.loops import put_before
-from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
-from ..rulebook.book import lowerings
+from ..partition.finishing.loops import put_before_loops
+from ..program.mlir.modules import copy_of, main_function, ops_in, put_in_place_of, symbols
 from .storing import worth_moving
 
 
@@ -28,16 +26,9 @@ def inlined(module: ir.Module) -> ir.Module:
                 callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
                 put_in_place_of(call.operation, functions[callee])
         sent_once(made)  # what several calls send; compilers put it before loops only then
-        _put_before_loops(made)
+        put_before_loops(made, lambda op: worth_moving(op.name))
         PassManager.parse("builtin.module(cse)").run(made.operation)
     return made
-
-
-def _put_before_loops(module: ir.Module) -> None:
-    executions = Executions(module)
-    for op in operations_in(module, ir.WalkOrder.POST_ORDER):
-        if lowerings().get(op.name) == "loop":
-            put_before(op, [each for each in executions.same(op) if worth_moving(each.name)])
 
 
 def numbered(module: ir.Module, collectives: Sequence[Any]) -> ir.Module:

@@ -6,8 +6,7 @@ dimensions computes the batch in parts, and sends nothing for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from ..program.elements import bits_of
 from ..program.mlir.modules import operations_in
 from ..rulebook.book import lowerings
 from .building import element_of, shape_of
+from .cutting import joined_along, maker
 
 _GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers
 _MOST = 1 << 16  # elements of a constant that may count up
@@ -38,13 +38,13 @@ class _Numbers(NamedTuple):
 
 
 class Own(NamedTuple):
-    """Dimensions of an operand and of indices, of which the n-th rows belong together, and the columns of the
-    indices that say so."""
+    """An op whose indices say which rows belong together; what it says by batching dimensions, and what is
+    ``left`` of the indices then."""
 
     op: Any
     slot: int  # of the indices
-    dims: tuple[tuple[int, int], ...]
-    columns: tuple[int, ...]
+    numbers: _Numbers
+    left: list[Any]
 
 
 def own_rows(module: ir.Module) -> list[Own]:
@@ -57,40 +57,47 @@ def own_rows(module: ir.Module) -> list[Own]:
 def batch_own_rows(module: ir.Module, mark: Callable[[Any, Any, bool], None]) -> None:
     """Has these ops say it by batching dimensions. ``mark`` is told of each op that gives a part of what
     another one did, of that one, and that it is a part."""
-    for own in own_rows(module):
-        _write(own, mark)
+    for op, slot, numbers, left in own_rows(module):
+        op.operands[slot] = left[0] if len(left) == 1 else _joined(op.operands[slot].owner, left, op, mark)
+        op.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
+        _say(op, numbers)
 
 
 def _own(op: Any) -> Own | None:
     slot = 1 if lowerings()[op.name] == "gather" else len(op.results)
     numbers, indices = _numbers(op), op.operands[slot]
+    if maker(indices) != "concatenate" or joined_along(indices.owner) != numbers.vector:
+        return None
     operand, sizes = shape_of(op.operands[0]), shape_of(indices)
-    parts = list(_columns(indices, numbers.vector))
-    if len(parts) != len(numbers.columns):
-        return None
-    dims, columns = dict[int, int](), list[int]()
-    for column, (part, dim) in enumerate(zip(parts, numbers.columns, strict=True)):
-        along = None if part is None else counting_along(part)
-        if along is None or dim not in numbers.lacking or sizes[along] != operand[dim]:
-            continue
-        if along != numbers.vector and along not in (*numbers.with_batches, *dims.values()):
-            dims[dim] = along
-            columns.append(column)
-    if not columns or len(columns) == len(parts):
-        return None
-    return Own(op, slot, tuple(dims.items()), tuple(columns))
+    pairs, left, column = dict(zip(numbers.batches, numbers.with_batches, strict=True)), list[Any](), 0
+    for part in indices.owner.operands:
+        alone = shape_of(part)[numbers.vector] == 1 and numbers.columns[column] in numbers.lacking
+        along = counting_along(part) if alone else None
+        others = (numbers.vector, *pairs.values())
+        if along is None or along in others or sizes[along] != operand[numbers.columns[column]]:
+            left.append(part)
+        else:
+            pairs[numbers.columns[column]] = along
+        column += shape_of(part)[numbers.vector]
+    told = numbers._replace(
+        lacking=[dim for dim in numbers.lacking if dim not in pairs],
+        batches=sorted(pairs),
+        with_batches=[pairs[dim] for dim in sorted(pairs)],
+        columns=[dim for dim in numbers.columns if dim not in pairs],
+    )
+    return Own(op, slot, told, left) if told.columns and len(pairs) > len(numbers.batches) else None
 
 
-def _columns(indices: Any, vector: int) -> Iterator[Any]:
-    """What makes each column of indices alone; None where that is not known."""
-    join = indices.owner
-    if isinstance(join, ir.Block) or lowerings().get(join.name) != "concatenate":
-        return
-    if ir.IntegerAttr(join.attributes["dimension"]).value != vector:
-        return
-    for operand in join.operands:
-        size = shape_of(operand)[vector]
-        yield from [operand] if size == 1 else [None] * size
+def _joined(join: Any, parts: list[Any], before: Any, mark: Callable[[Any, Any, bool], None]) -> Any:
+    """Some of the operands that an op puts beside each other, put so."""
+    sizes = shape_of(join.results[0])
+    sizes[joined_along(join)] = sum(shape_of(part)[joined_along(join)] for part in parts)
+    type_ = ir.RankedTensorType.get(sizes, element_of(parts[0]))
+    attributes = {name: join.attributes[name] for name in join.attributes}
+    ip = ir.InsertionPoint(before)
+    made = ir.Operation.create(join.name, [type_], parts, attributes, loc=join.location, ip=ip)
+    mark(made, join, False)
+    return made.results[0]
 
 
 def counting_along(value: Any) -> int | None:
@@ -173,56 +180,8 @@ def _numbers(op: Any) -> _Numbers:
     return _Numbers([*windows], [*lacking], [*batches], [*with_batches], [*columns], vector)
 
 
-def _attribute(op: Any, numbers: _Numbers) -> dict[str, Any]:
+def _say(op: Any, numbers: _Numbers) -> None:
     if lowerings()[op.name] == "gather":
-        return {"dimension_numbers": _GATHER.get(*numbers)}
-    return {"scatter_dimension_numbers": _SCATTER.get(*numbers)}
-
-
-def _write(own: Own, mark: Callable[[Any, Any, bool], None]) -> None:
-    op, numbers = own.op, _numbers(own.op)
-    join = op.operands[own.slot].owner
-    left = [operand for operand, column in _first_columns(join, numbers.vector) if column not in own.columns]
-    indices = left[0]
-    if len(left) > 1:
-        sizes = shape_of(join.results[0])
-        sizes[numbers.vector] -= len(own.columns)
-        type_ = ir.RankedTensorType.get(sizes, element_of(indices))
-        rest = _like(join, op, [type_], left, {})
-        mark(rest, join, False)
-        indices = rest.results[0]
-    pairs = sorted([*zip(numbers.batches, numbers.with_batches, strict=True), *own.dims])
-    batches = [dim for dim, _ in pairs]
-    told = numbers._replace(
-        lacking=[dim for dim in numbers.lacking if dim not in batches],
-        batches=batches,
-        with_batches=[dim for _, dim in pairs],
-        columns=[dim for dim in numbers.columns if dim not in batches],
-    )
-    instead = _attribute(op, told) | {"indices_are_sorted": ir.BoolAttr.get(False)}
-    operands = [indices if slot == own.slot else value for slot, value in enumerate(op.operands)]
-    made = _like(op, op, [result.type for result in op.results], operands, instead)
-    for result, other in zip(op.results, made.results, strict=True):
-        result.replace_all_uses_with(other)
-    op.erase()
-
-
-def _like(
-    op: Any, before: Any, types: Sequence[Any], operands: Sequence[Any], instead: dict[str, Any]
-) -> Any:
-    """An op like another one, whose regions it takes, with other attributes ``instead`` of some."""
-    attributes = {name: op.attributes[name] for name in op.attributes} | instead
-    ip = ir.InsertionPoint(before)
-    made = ir.Operation.create(
-        op.name, types, operands, attributes, regions=len(op.regions), loc=op.location, ip=ip
-    )
-    for region, into in zip(op.regions, made.regions, strict=True):
-        for block in list(region.blocks):
-            block.append_to(into)
-    return made
-
-
-def _first_columns(join: Any, vector: int) -> Iterator[tuple[Any, int]]:
-    """The values that are put beside each other, and the first column of each."""
-    sizes = [shape_of(operand)[vector] for operand in join.operands]
-    return zip(join.operands, accumulate(sizes, initial=0), strict=False)
+        op.attributes["dimension_numbers"] = _GATHER.get(*numbers)
+    else:
+        op.attributes["scatter_dimension_numbers"] = _SCATTER.get(*numbers)

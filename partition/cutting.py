@@ -41,7 +41,7 @@ def cuts_of_joined(module: ir.Module) -> list[Any]:
     return [op for op, cut, narrow in known if cut and _reaches(op.operands[0], cut, narrow=narrow)]
 
 
-def _maker(value: Any) -> str:
+def maker(value: Any) -> str:
     """How what makes a value becomes local; empty for arguments."""
     return "" if isinstance(value.owner, ir.Block) else lowerings().get(value.owner.name, "")
 
@@ -49,9 +49,9 @@ def _maker(value: Any) -> str:
 def _reaches(value: Any, wanted: Cut, *, narrow: bool) -> bool:
     """Whether a cut leaves out some of the rows that were put beside each other in a value, or in what that
     is cut out of elsewhere; of a ``narrow`` cut a part of each row does."""
-    how = _maker(value)
+    how = maker(value)
     if how == "concatenate":
-        dim = _along(value.owner)
+        dim = joined_along(value.owner)
         return narrow or wanted[dim] != (0, shape_of(value)[dim])
     before = _cut_of(value.owner) if how == "slice" else None
     if before is None:
@@ -66,7 +66,9 @@ def _is_narrow(op: Any) -> bool:
     sizes = [prod(shape_of(value)) for value in (op.results[0], op.operands[0])]
     users = [use.owner for use in op.results[0].uses]
     cut = [d for d, n in enumerate(shape_of(op.operands[0])) if n != shape_of(op.results[0])[d]]
-    rotates = all(lowerings().get(user.name) == "concatenate" and [_along(user)] == cut for user in users)
+    rotates = all(
+        lowerings().get(user.name) == "concatenate" and [joined_along(user)] == cut for user in users
+    )
     return sizes[0] * _NARROW <= sizes[1] and not rotates
 
 
@@ -75,7 +77,7 @@ def _is_whole(value: Any, cut: Cut) -> bool:
     return all(each == (0, size) for each, size in zip(cut, shape_of(value), strict=True))
 
 
-def _along(join: Any) -> int:
+def joined_along(join: Any) -> int:
     """The dimension along which rows are put beside each other."""
     found: int = ir.IntegerAttr(join.attributes["dimension"]).value
     return found
@@ -124,7 +126,7 @@ class _Cutting:
     def _of(self, value: Any, wanted: Cut) -> Any:
         if _is_whole(value, wanted) or not _reaches(value, wanted, narrow=self.narrow):
             return self._cut(value, wanted)
-        if _maker(value) == "concatenate":
+        if maker(value) == "concatenate":
             return self._joined(value.owner, wanted)
         before, source = _cut_of(value.owner), value.owner.operands[0]
         assert before is not None
@@ -138,7 +140,7 @@ class _Cutting:
 
     def _joined(self, join: Any, wanted: Cut) -> Any:
         """A cut out of rows beside each other: the rest of it is cut out first, of all of them."""
-        dim = _along(join)
+        dim = joined_along(join)
         (low, high), at, parts = wanted[dim], 0, list[Any]()
         for operand in join.operands:
             shape = shape_of(operand)

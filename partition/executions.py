@@ -67,7 +67,7 @@ class Executions:
             what = value.owner
         operation = what.operation
         block = operation.block
-        while in_turns(block) and operation in self.same(block.owner.operation):
+        while _in_turns(block) and operation in self.same(block.owner.operation):
             block = block.owner.operation.block
         return self._at(block)
 
@@ -132,7 +132,7 @@ class Executions:
         return self._turns[loop]
 
 
-def in_turns(block: Any) -> bool:
+def _in_turns(block: Any) -> bool:
     """Whether a block is the body of a loop."""
     outer = block.owner.operation
     return lowerings().get(outer.name) == "loop" and block == outer.regions[1].blocks[0]
@@ -140,7 +140,7 @@ def in_turns(block: Any) -> bool:
 
 def _begun(value: Any, inside: Any = None) -> Any:
     """What loops around, up to the block that it is ``inside``, hand on as it is, for a value."""
-    while isinstance(value.owner, ir.Block) and in_turns(value.owner):
+    while isinstance(value.owner, ir.Block) and _in_turns(value.owner):
         if inside is not None and value.owner == inside:
             break
         number = ir.BlockArgument(value).arg_number

@@ -137,7 +137,6 @@ class Domains:
         if key not in self._held:
             domain = self._listed[number]
             homes, copies = domain.among
-            local = [prod(self._planner.axes.local(shape, self.layouts[n].dims)) for n in domain.layouts]
-            each = np.asarray(local, dtype=np.float64) * width
+            each = np.asarray([self._held_in(shape, width, n) for n in domain.layouts])
             self._held[key] = each[homes], np.where(copies != homes, each[copies], 0.0)
         return self._held[key]

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from ...program.mlir.modules import operations_in
+from ...rulebook.book import lowerings
 from ..building import Sent
-from ..executions import Executions, in_turns, with_inner
+from ..executions import Executions, with_inner
 
 
 def sent_before_loops(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
     """The collectives of a module, in its order, those that send the same in all turns of a loop before it:
     XLA for CPUs puts them there, that for TPUs would send again in each turn."""
-    counts, moved = Executions(module), False
-    for loop in _loops_around(each.op for each in sent):
-        same = counts.same(loop)
-        moved |= put_before(loop, [each.op for each in sent if each.op in same])
-    if not moved:
+    ops = {each.op for each in sent}
+    if not put_before_loops(module, ops.__contains__):
         return list(sent)
     place = {op: number for number, op in enumerate(operations_in(module))}
     return sorted(sent, key=lambda each: place[each.op])
 
 
-def _loops_around(ops: Iterable[Any]) -> list[Any]:
-    """The loops around ops, those inside of others before these."""
-    depths: dict[Any, int] = {}
-    for op in ops:
-        around = list[Any]()
-        block = op.block
-        while (outer := block.owner.operation).name != "func.func":
-            if in_turns(block):
-                around.append(outer)
-            block = outer.block
-        depths.update((loop, depth) for depth, loop in enumerate(reversed(around)))
-    return sorted(depths, key=lambda loop: -depths[loop])
+def put_before_loops(module: ir.Module, which: Callable[[Any], bool]) -> bool:
+    """Puts before loops the ops, of those in question, that do the same in all turns, and what they take.
+    Whether there are such."""
+    counts, moved = Executions(module), False
+    for op in operations_in(module, ir.WalkOrder.POST_ORDER):
+        if lowerings().get(op.name) == "loop":
+            moved |= _put_before(op, [each for each in counts.same(op) if which(each)])
+    return moved
 
 
-def put_before(loop: Any, ops: Iterable[Any]) -> bool:
+def _put_before(loop: Any, ops: Iterable[Any]) -> bool:
     """Puts those of some ops that are in a loop's body before the loop, and what they take; they do the same
     in all turns. Whether there are such."""
     block = loop.regions[1].blocks[0]
