@@ -21,7 +21,7 @@ from .choice.choosing import Chooser, Way
 from .choice.homes import Spot
 from .choice.knowledge import Knowledge, inside
 from .choice.purposes import Purpose, purpose_of
-from .finishing.combining import permuted_at_once
+from .finishing.combining import permuted_at_once, permuted_directly
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
 from .local import alone
@@ -126,7 +126,7 @@ class Partitioner(Values):
                 taken = about[0].operands
                 value = taken[slot] if slot < len(taken) else None
                 collective.purpose = whole.setdefault((id(about), slot), purpose_of(about, slot, value))
-        return permuted_at_once(self.module, alive[::-1])
+        return permuted_at_once(self.module, permuted_directly(alive[::-1]))
 
     # ---- Functions --------------------------------------------------------------------------------------
 

@@ -55,9 +55,9 @@ def stretch(read: Read, size: int, whole: int, parts: int) -> Stretch:
     if read.backwards:
         begins, ends = [size - (part + 1) * tile for part in range(parts)], [size] * parts
     starts = tuple(-(-begin // dilation) for begin in begins)
-    if read.from_first:  # so that of the first part is shorter, and what is behind it is not fetched
+    if read.from_first:  # so that of the first part is shorter
         starts = tuple(max(start, 0) for start in starts)
-        ends = [min(end, begin + length) for begin, end in zip(begins, ends, strict=True)]
+    ends = [min(end, begin + length) for begin, end in zip(begins, ends, strict=True)]
     count = max(-(-(begin + length) // dilation) - start for begin, start in zip(begins, starts, strict=True))
     stops = tuple(-(-(end if read.last is None else min(end, read.last)) // dilation) for end in ends)
     exchange = plan_exchange(size, parts, starts, max(count, 1), stops, read.first)
@@ -102,7 +102,6 @@ class Chooser:
         shared: dict[str, Rows] = {"all_work": [()]} if prices.all_work else {}
         self._choice = book.choice(shared)
         self._shared = shared  # what choices start from: in the facts of each, for proofs
-        self._choices: dict[Any, Choice] = planner.kept.choices
         self._work: dict[Any, float] = {}
         self._ways: dict[Any, list[Way]] = planner.kept.ways
         self._parts_if_stays: dict[Any, int] = planner.kept.parts_if_stays
@@ -117,9 +116,10 @@ class Chooser:
         """How an op is computed whose slots have these layouts; the operands in ``free`` can be computed
         in any layout. ``also`` is the way by which all ops together cost least, where these were asked."""
         key = known.deciding, held, free, also
-        if key not in self._choices:
-            self._choices[key] = self._choose(known, held, free, also)
-        return self._choices[key]
+        choices: dict[Any, Choice] = self.planner.kept.choices.setdefault(self.planner.prices.once, {})
+        if key not in choices:
+            choices[key] = self._choose(known, held, free, also)
+        return choices[key]
 
     def _choose(
         self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], also: Way | None

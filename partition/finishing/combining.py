@@ -79,6 +79,28 @@ def sent_once(module: ir.Module, sent: Sequence[Sent] = ()) -> list[Sent]:
     return left
 
 
+def permuted_directly(sent: Sequence[Sent]) -> list[Sent]:
+    """The collectives of a module with one in place of two permutations of which the second alone takes what
+    the first gives, as where several dimensions are reversed: devices send to where that goes at last."""
+    left = {each.op.results[0]: each for each in sent}  # an op is another one to Python as it changes
+    for second in sent:
+        taken, given = second.op.operands[0], second.op.results[0]
+        first = left.get(taken) if second.permutes else None
+        if first is None or not first.permutes or len(list(taken.uses)) > 1:
+            continue
+        came = {target: source for source, target in pairs_of(first.op).tolist()}
+        pairs = [(came[via], target) for via, target in pairs_of(second.op).tolist() if via in came]
+        if not pairs:
+            continue
+        second.op.attributes[PAIRS] = dense(np.asarray(pairs, np.int64))
+        second.op.operands[0] = first.op.operands[0]
+        pieces = tuple(sorted({*first.pieces, *second.pieces}))
+        left[given] = replace(second, pieces=pieces, group=len(pairs), also=first.purposes)
+        del left[taken]
+        first.op.erase()
+    return list(left.values())
+
+
 def permuted_at_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
     """The collectives of a module with one in place of the permutations in which no device sends twice, and
     none receives, and without those of them that send what one before them does. Where several ops need rows

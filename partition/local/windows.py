@@ -49,16 +49,20 @@ def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
     return found
 
 
-def _fetched(site: Site, value: Any, read: Read, fill: Any) -> Any:
+def _fetched(site: Site, value: Any, reads: Sequence[Read], fill: Any) -> Any:
     """The operand elements of which a device's part of the result is made, with ``fill`` for what is
-    outside of the operand and between its elements."""
-    builder, dim, plan = site.builder, read.dim, _stretch(site, read)
-    found = _rows(site, value, read, fill)
-    if plan.dilation > 1:
-        index = builder.axes.index(_pieces(site, read))
-        found = _spread_out(builder, found, dim, plan.dilation, fill)
-        found = builder.rows(found, dim, builder.lookup(np.asarray(plan.offsets)[index]), plan.length)
-    return found
+    outside of the operand and between its elements: that is put there when all rows have been sent."""
+    builder = site.builder
+    for read in reads:
+        value = _rows(site, value, read, fill)
+    for read in reads:
+        plan = _stretch(site, read)
+        if plan.dilation > 1:
+            index = builder.axes.index(_pieces(site, read))
+            value = _spread_out(builder, value, read.dim, plan.dilation, fill)
+            start = builder.lookup(np.asarray(plan.offsets)[index])
+            value = builder.rows(value, read.dim, start, plan.length)
+    return value
 
 
 def _inside(builder: Builder, value: Any, dim: int, size: int, starts: Any, fill: Any) -> Any:
@@ -98,8 +102,8 @@ def slice_(site: Site, operands: list[Any]) -> list[Any]:
     for d in range(len(starts)):
         if site.pieces(0, d):
             starts[d], limits[d] = 0, shape_of(value)[d]
+    value = _fetched(site, value, reads, None)
     for read in reads:
-        value = _fetched(site, value, read, None)
         starts[read.dim], limits[read.dim] = 0, shape_of(value)[read.dim]
     attributes = {"start_indices": builder.integers(starts), "limit_indices": builder.integers(limits)}
     return clone(site, [value], attributes)
@@ -113,8 +117,8 @@ def pad(site: Site, operands: list[Any]) -> list[Any]:
     value, fill = operands
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     amounts = {name: list(site.op.attributes[name]) for name in names}
+    value = _fetched(site, value, reads, fill)
     for read in reads:
-        value = _fetched(site, value, read, fill)
         for name in names:
             amounts[name][read.dim] = 0
     return clone(site, [value, fill], {n: site.builder.integers(v) for n, v in amounts.items()})
@@ -123,8 +127,7 @@ def pad(site: Site, operands: list[Any]) -> list[Any]:
 def shift(site: Site, operands: list[Any]) -> list[Any]:
     """The stretch that a device needs of what is padded and then cut to the size that it had."""
     (value, fill), split = operands, _split(site, 0)
-    for read in split:
-        value = _fetched(site, value, read, fill)
+    value = _fetched(site, value, split, fill)
     low, none = ([0] * len(shape_of(value)) for _ in range(2))
     for read in site.known.reads:
         low[read.dim] = 0 if read in split else read.low
@@ -142,9 +145,7 @@ def shift(site: Site, operands: list[Any]) -> list[Any]:
 def reverse(site: Site, operands: list[Any]) -> list[Any]:
     """The rows of the mirrored part, reversed."""
     (value,) = operands
-    for read in _split(site, 0):
-        value = _fetched(site, value, read, None)
-    return clone(site, [value])
+    return clone(site, [_fetched(site, value, _split(site, 0), None)])
 
 
 def concatenate(site: Site, operands: list[Any]) -> list[Any]:
@@ -157,7 +158,7 @@ def concatenate(site: Site, operands: list[Any]) -> list[Any]:
     found = None
     for slot, value in enumerate(operands):
         for read in reads[slot]:
-            stretched = _fetched(site, value, read, None)
+            stretched = _fetched(site, value, [read], None)
             found = stretched if found is None else _later(site, read, stretched, found, 0)
     return [found]
 
@@ -214,9 +215,9 @@ def reduce_window(site: Site, operands: list[Any]) -> list[Any]:
         return _accumulated(site, operands)
     values, reset = list(operands), set[int]()
     for slot in range(count):
-        for read in _split(site, slot):
-            values[slot] = _fetched(site, values[slot], read, operands[count + slot])
-            reset.add(read.dim)
+        reads = _split(site, slot)
+        values[slot] = _fetched(site, values[slot], reads, operands[count + slot])
+        reset.update(read.dim for read in reads)
     if not reset:
         return parts(site, operands)
     rank = len(shape_of(operands[0]))
@@ -364,10 +365,9 @@ def convolution(site: Site, operands: list[Any]) -> list[Any]:
         return parts(site, operands)
     filled = [site.filled(operands, slot) for slot in range(len(operands))]
     zero = site.builder.zero(element_of(filled[0]))
-    spatial, reset = site.items("dimension_numbers.input_spatial_dimensions"), set[int]()
-    for read in reads:
-        filled[0] = _fetched(site, filled[0], read, zero)
-        reset.add(read.dim)
+    spatial = site.items("dimension_numbers.input_spatial_dimensions")
+    filled[0] = _fetched(site, filled[0], reads, zero)
+    reset = {read.dim for read in reads}
     attributes = site.attributes() | _unpadded(site, spatial, reset, "lhs_dilation")
     return clone(site, filled, attributes)
 

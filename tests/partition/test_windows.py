@@ -449,3 +449,75 @@ def test_padding_is_neutral_in_narrow_floats(name: str) -> None:
         got = jax.tree.leaves(program.compile()(x))
         for found, expected in zip(got, (x.max(0), x.min(0)), strict=True):
             np.testing.assert_array_equal(np.asarray(found, np.float32), expected.astype(np.float32))
+
+
+DILATED_TWICE = """
+sdy.mesh @mesh = <["d"=2, "m"=4]>
+#parts = #sdy.sharding<@mesh, [{}, {"d"}, {"m"}, {}]>
+func.func @main(%x: tensor<2x16x16x8xf32> {sdy.sharding = #parts}, %w: tensor<4x4x8x4xf32>)
+    -> (tensor<2x32x32x4xf32> {sdy.sharding = #parts}) {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<2x16x16x8xf32>, tensor<4x4x8x4xf32>) -> tensor<2x32x32x4xf32>
+  return %0 : tensor<2x32x32x4xf32>
+}
+"""
+
+
+def test_rows_are_sent_before_they_are_spread_out() -> None:
+    result = shardlog.run(DILATED_TWICE)
+    program = result.partition("replica")
+    rows, columns = 2 * 1 * 4 * 8, 2 * (1 + 8 + 1) * 1 * 8  # with the rows from both sides
+    assert [c.bytes for c in program.collectives] == [4 * rows, 4 * columns, 4 * columns]
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-9, 9, shape).astype(np.float32) for shape in ((2, 16, 16, 8), (4, 4, 8, 4))]
+    (got,), (want,) = run_partitioned(result, program, arrays), run_whole(result.module, arrays)
+    np.testing.assert_array_equal(got, want)
+
+
+POOLED = """
+sdy.mesh @mesh = <["a"=4]>
+func.func @main(%x: tensor<32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>})
+    -> (tensor<64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = "stablehlo.reduce_window"(%x, %0) <{
+    window_dimensions = array<i64: 3>, base_dilations = array<i64: 2>,
+    padding = dense<[[1, 2]]> : tensor<1x2xi64>
+  }> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %2 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<32xf32>, tensor<f32>) -> tensor<64xf32>
+  return %1 : tensor<64xf32>
+}
+"""
+
+
+def test_parts_of_what_is_dilated_fetch_no_more_than_they_read() -> None:
+    result = shardlog.run(POOLED)
+    program = result.partition("replica")
+    assert [(c.kind, c.bytes) for c in program.collectives] == [("collective-permute", 4)]
+    x = np.arange(32, dtype=np.float32)
+    (got,), (want,) = run_partitioned(result, program, [x]), run_whole(result.module, [x])
+    np.testing.assert_array_equal(got, want)
+
+
+REVERSED = """
+sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>
+#parts = #sdy.sharding<@mesh, [{"a"}, {"b"}, {"c"}]>
+func.func @main(%x: tensor<4x6x8xf32> {sdy.sharding = #parts})
+    -> (tensor<4x6x8xf32> {sdy.sharding = #parts}) {
+  %0 = stablehlo.reverse %x, dims = [0, 1, 2] : tensor<4x6x8xf32>
+  return %0 : tensor<4x6x8xf32>
+}
+"""
+
+
+def test_what_is_reversed_along_several_dimensions_is_sent_once() -> None:
+    result = shardlog.run(REVERSED)
+    program = result.partition("replica")
+    (sent,) = program.collectives
+    assert (sent.kind, sent.bytes) == ("collective-permute", 4 * 2 * 3 * 4)
+    x = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
+    np.testing.assert_array_equal(run_partitioned(result, program, [x])[0], x[::-1, ::-1, ::-1])
