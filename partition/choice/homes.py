@@ -265,7 +265,7 @@ class Homes:
             if stop() or turn - better >= wait:
                 break
         if above > _OPEN * least:
-            best, least = self._carried_otherwise(total, alone, best, least, stop)
+            best, least = self._carried_otherwise(total, best, least, stop)
         lowest = min(self._bound(total, alone), least) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * self.size[:, None]  # in bytes, however late
@@ -290,7 +290,7 @@ class Homes:
         return Found(homes, least, lowest, others, self._taken(taken), copies)
 
     def _carried_otherwise(
-        self, total: Sum, alone: Floats, best: Integers, least: float, stop: Callable[[], bool]
+        self, total: Sum, best: Integers, least: float, stop: Callable[[], bool]
     ) -> tuple[Integers, float]:
         """The best choice, and its sum, if what a loop carries is laid out otherwise as well: all that it
         goes through has to change for that at once, so one value that is large is held in a place while the
@@ -304,10 +304,9 @@ class Homes:
             for place, (home, copy) in enumerate(self._domains[number].places):
                 if stop() or home != copy or self._layouts[home].partial or place == best[n]:
                     continue
-                held, start = alone.copy(), best.copy()
-                held[n], start[n] = FAR, place
-                held[n, place] = alone[n, place]
-                there, energy = settle(sum_of(self._terms or [], held, self.size), start, stop, least)
+                start = best.copy()
+                start[n] = place
+                there, energy = settle(total, start, stop, least, n)
                 if energy < _FOLLOWS * least:
                     there, energy = settle(total, there, stop, least)
                     if energy < least * (1 - 1e-9):

@@ -62,13 +62,13 @@ def lower_bound(
 
 
 def settle(
-    total: Sum, chosen: Integers, stop: Callable[[], bool], least: float = inf
+    total: Sum, chosen: Integers, stop: Callable[[], bool], least: float = inf, held: int | None = None
 ) -> tuple[Integers, float]:
     """A choice that is no worse, and its sum: variables move, those of whole trees at once, for as long as
-    that helps, and it is not far above what is known to be the ``least``."""
+    that helps, and it is not far above what is known to be the ``least``. One that is ``held`` does not."""
     energy, turn, still = total.energy(chosen), 0, 0
     while still < _STILL and not stop() and (turn != _LOOK or energy < _FAR_ABOVE * least):
-        moved = total.moved(chosen, turn)
+        moved = total.moved(chosen, turn, held)
         less = total.energy(moved)
         turn, still = turn + 1, still + 1
         if less < energy * (1 - _LESS):

@@ -52,9 +52,10 @@ class Sum(Protocol):
     def gains(self, chosen: Integers) -> Floats:
         """The change of the sum if one variable alone had each of its values; infinity for what is none."""
 
-    def moved(self, chosen: Integers, turn: int) -> Integers:
+    def moved(self, chosen: Integers, turn: int, held: int | None) -> Integers:
         """A choice that is no worse: all variables that hang together as trees, which the ``turn`` selects,
-        have the values that are best while the others keep theirs."""
+        have the values that are best while the others keep theirs, as one that is ``held`` does in any
+        case."""
 
     def best(self) -> Integers:
         """The value of each variable that is best as all terms together see it, the first of those."""
@@ -145,9 +146,11 @@ class Reference:
                 add_rows(found, term.variables[:, s], then * term.counts[:, None])
         return found
 
-    def moved(self, chosen: Integers, turn: int) -> Integers:
+    def moved(self, chosen: Integers, turn: int, held: int | None) -> Integers:
         start = self._instead[np.arange(len(chosen)), chosen]
-        return Forest(self.terms, np.where(self._open, self.alone, inf), self.size, start).moved(turn)
+        if held is not None:
+            start[held] = chosen[held]
+        return Forest(self.terms, np.where(self._open, self.alone, inf), self.size, start).moved(turn, held)
 
     def best(self) -> Integers:
         found: Integers = np.where(self._open, self._beliefs(), inf).argmin(axis=1)

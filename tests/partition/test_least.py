@@ -137,7 +137,7 @@ def test_a_move_has_the_least_of_a_tree(seed: int, turn: int) -> None:
     size = np.ones(len(alone))
     least = min(by_hand(terms, alone, chosen) for chosen in choices(alone))
     for total in (sum_of(terms, alone, size), Reference(terms, alone, size)):
-        assert total.energy(total.moved(np.zeros(len(alone), np.int64), turn)) == pytest.approx(least)
+        assert total.energy(total.moved(np.zeros(len(alone), np.int64), turn, None)) == pytest.approx(least)
 
 
 @given(SEEDS, st.integers(0, 9))
@@ -148,11 +148,13 @@ def test_a_move_is_no_worse_and_the_same_without_the_core(seed: int, turn: int) 
     size = rng.integers(1, 40, len(alone)).astype(float)
     both = sum_of(terms, alone, size), Reference(terms, alone, size)
     start = np.asarray([rng.integers(0, (costs < FAR).sum()) for costs in alone])
-    mine, theirs = (total.moved(start, turn) for total in both)
-    before, after, other = (both[0].energy(chosen) for chosen in (start, mine, theirs))
-    assert after <= before + 1e-9
-    assert other == pytest.approx(after)
-    assert (alone[np.arange(len(alone)), mine] < FAR).all()
+    for held in (None, seed % len(alone)):
+        mine, theirs = (total.moved(start, turn, held) for total in both)
+        before, after, other = (both[0].energy(chosen) for chosen in (start, mine, theirs))
+        assert after <= before + 1e-9
+        assert other == pytest.approx(after)
+        assert (alone[np.arange(len(alone)), mine] < FAR).all()
+        assert held is None or mine[held] == theirs[held] == start[held]
 
 
 @given(SEEDS, st.booleans(), st.booleans())
@@ -212,7 +214,7 @@ def test_values_that_are_no_better_are_left_out(seed: int) -> None:
     terms = [term._replace(tables=[np.hstack([t, t]) for t in term.tables]) for term in terms]
     for total in (sum_of(terms, twice, size), Reference(terms, twice, size)):
         assert (total.best() < widths).all()
-        assert (total.moved(widths, 0) < widths).all()
+        assert (total.moved(widths, 0, None) < widths).all()
         for number, term in enumerate(terms):
             for slot, table in enumerate(term.tables):
                 assert (total.messages(number, slot)[:, table.shape[1] // 2 :] == FAR).all()

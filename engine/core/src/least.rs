@@ -341,10 +341,10 @@ impl Sum {
     }
 
     /// A choice that is no worse: all variables that hang together as trees, which the `turn` selects, have the
-    /// values that are best while the others keep theirs.
-    pub fn moved(&self, chosen: &[usize], turn: u64) -> Result<Vec<usize>, Error> {
+    /// values that are best while the others keep theirs, as one that is `held` does in any case.
+    pub fn moved(&self, chosen: &[usize], turn: u64, held: Option<usize>) -> Result<Vec<usize>, Error> {
         self.check(chosen)?;
-        Ok(trees::moved(self, chosen, turn))
+        Ok(trees::moved(self, chosen, turn, held))
     }
 
     /// What each value of each variable costs, as all terms together see it.

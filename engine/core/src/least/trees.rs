@@ -40,18 +40,21 @@ struct Node {
     above: Option<Slot>,
 }
 
-/// The values after a move from those that are `chosen`; which variables move depends on the `turn`.
-pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64) -> Vec<usize> {
+/// The values after a move from those that are `chosen`; which variables move depends on the `turn`, and one
+/// that is `held` does not.
+pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64, held: Option<usize>) -> Vec<usize> {
     let count = sum.size.len();
+    let start = chosen.iter().zip(&sum.kept).enumerate();
+    let start = start.map(|(n, (&value, kept))| if held == Some(n) { value } else { kept.instead[value] });
     let mut forest = Forest {
         sum,
-        chosen: chosen.iter().zip(&sum.kept).map(|(&value, kept)| kept.instead[value]).collect(),
+        chosen: start.collect(),
         free: vec![false; count],
         below: vec![0.0; count * sum.alone.width],
         total: Vec::new(),
         lines: Vec::new(),
     };
-    forest.grow(turn);
+    forest.grow(turn, held);
     let nodes = forest.nodes();
     nodes.iter().rev().for_each(|node| forest.gather(node));
     nodes.iter().for_each(|node| forest.settle(node));
@@ -60,9 +63,9 @@ pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64) -> Vec<usize> {
 
 impl Forest<'_> {
     /// Frees variables in the order of a turn, but for those that would close a circle.
-    fn grow(&mut self, turn: u64) {
+    fn grow(&mut self, turn: u64, still: Option<usize>) {
         let count = self.free.len();
-        let mut order: Vec<usize> = (0..count).collect();
+        let mut order: Vec<usize> = (0..count).filter(|&variable| Some(variable) != still).collect();
         order.sort_by_cached_key(|&variable| mixed((turn << 32) ^ variable as u64));
         let mut tree: Vec<usize> = (0..count).collect();
         let starts: Vec<usize> = self

@@ -49,9 +49,15 @@ impl Sum {
     }
 
     /// Other threads of Python run meanwhile.
-    fn moved<'py>(&self, py: Python<'py>, chosen: Choice, turn: u64) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn moved<'py>(
+        &self,
+        py: Python<'py>,
+        chosen: Choice,
+        turn: u64,
+        held: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let chosen = numbers(chosen.as_array().iter())?;
-        let found = py.detach(|| self.0.moved(&chosen, turn))?;
+        let found = py.detach(|| self.0.moved(&chosen, turn, held))?;
         Ok(found.into_iter().map(|value| value as i64).collect::<Vec<_>>().into_pyarray(py))
     }
 
