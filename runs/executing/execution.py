@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Arrays = list[Any]
 _NOISE = 4.0  # times what a result changes by where inputs change by the last bit
 _TELLING = 0.1  # of the largest element: where more may be off for no reason, values that are wrong pass
+_NEAR_OVERFLOW = (
+    2.0**-12
+)  # of the largest number of a type: what sums of such numbers come to may be infinite
 _FLAG = "xla_force_host_platform_device_count"
 _MOST_CPUS = 256  # devices: with more, threads wait for each other so long that XLA ends the process
 _NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
@@ -40,9 +43,11 @@ class Comparison:
 
     ``off`` is the largest difference between two elements, and ``allowed`` the difference that sums in
     another order explain, both relative to the largest element; integers must be equal. ``off`` is infinite
-    where only one of the two is finite, or they have infinities of opposite signs. ``unlike`` counts the
-    elements where one has a NaN and the other an infinity: compilers may pass over NaNs in maxima, as XLA
-    does on CPUs, so neither is known to be wrong.
+    where only one of the two is finite, or they have infinities of opposite signs. Neither is known to be
+    wrong in the elements that are ``unlike``, where one has a NaN and the other an infinity (compilers may
+    pass over NaNs in maxima, as XLA does on CPUs), and in those that ``overflow``, of which one is infinite:
+    where others are near the largest number there is, or if with inputs that are changed in their last bit
+    other elements are finite.
     """
 
     name: str
@@ -50,6 +55,7 @@ class Comparison:
     off: float
     allowed: float
     unlike: int = 0
+    overflow: int = 0
 
     @property
     def right(self) -> bool:
@@ -60,7 +66,7 @@ class Comparison:
     def judged(self) -> bool:
         """Whether it is known to be right or wrong: not if values that are wrong would be allowed, too."""
         telling = self.off == 0 or self.allowed < _TELLING
-        return not self.right or (telling and not self.unlike)
+        return not self.right or (telling and not self.unlike and not self.overflow)
 
     def as_json(self) -> dict[str, Any]:
         """The comparison as JSON, which has no infinities; null where it cannot be judged."""
@@ -77,6 +83,9 @@ class Comparison:
         named = f"{self.name} : {self.type}"
         if self.right and self.unlike:
             where = f"in {plural(self.unlike, 'element')} one has a NaN and the other an infinity"
+            return f"{named} cannot be judged: {where}"
+        if self.right and self.overflow:
+            where = f"in {plural(self.overflow, 'element')} what is finite is as rounding decides"
             return f"{named} cannot be judged: {where}"
         if self.off == 0:
             return f"{named} is equal"
@@ -256,8 +265,10 @@ def compare(
             nudge = _difference(other, theirs)
             limit = rounding * min(max(1.0, nudge / eps), eps**-0.5)
             limit = max(limit, _NOISE * nudge) if isfinite(nudge) else limit
-        off, unlike = _difference(mine, theirs), _unlike(mine, theirs)
-        found.append(Comparison(value.name, value.type, off, limit, unlike))
+        overflow = _overflow(mine, theirs, other) if eps else np.zeros(theirs.shape, bool)
+        both = np.where(overflow, theirs, mine)
+        off, unlike = _difference(both, theirs), _unlike(both, theirs)
+        found.append(Comparison(value.name, value.type, off, limit, unlike, int(overflow.sum())))
     return tuple(found)
 
 
@@ -334,6 +345,22 @@ def _unlike(one: Any, other: Any) -> int:
     mine, theirs = _wide(one), _wide(other)
     neither = ~(np.isfinite(mine) | np.isfinite(theirs))
     return int(np.sum(neither & (np.isnan(mine) != np.isnan(theirs))))
+
+
+def _overflow(one: Any, other: Any, nudged: Any) -> Any:
+    """Which elements are finite on one side only, or infinities that are not the same, where that is as
+    rounding decides: others are near the largest number there is, or with ``nudged`` inputs other elements
+    are finite."""
+    import ml_dtypes
+
+    mine, theirs, again = (_wide(array) for array in (one, other, nudged))
+    unlike = (np.isfinite(mine) != np.isfinite(theirs)) | (
+        np.isinf(mine) & np.isinf(theirs) & (mine != theirs)
+    )
+    largest = max(float(np.max(np.abs(a[np.isfinite(a)]), initial=0.0)) for a in (mine, theirs))
+    near = largest > _NEAR_OVERFLOW * float(ml_dtypes.finfo(other.dtype).max)
+    decided = near or not np.array_equal(np.isfinite(again), np.isfinite(theirs))
+    return unlike if decided else np.zeros_like(unlike)
 
 
 def _wide(array: Any) -> Any:

@@ -192,6 +192,35 @@ def test_kinds_of_what_is_not_finite(
     assert text.splitlines()[-1] == said
 
 
+@pytest.mark.parametrize(
+    ("largest", "nudged", "judged"),
+    [(1.0, 1.0, True), (1e36, 1.0, False), (1.0, np.nan, False)],  # others overflow, or do if inputs change
+)
+@pytest.mark.parametrize(("one", "other"), [(1.0, np.nan), (np.inf, 1.0), (np.inf, -np.inf)])
+def test_where_rounding_decides_what_is_finite_results_cannot_be_judged(
+    one: float,
+    other: float,
+    largest: float,
+    nudged: float,
+    judged: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def results(value: float, elsewhere: float) -> list[Any]:
+        found = np.full((8, 16), largest, np.float32)
+        found[3, 4], found[0, 0] = value, elsewhere
+        return [found, np.arange(8, dtype=np.int32)]
+
+    alone = iter([results(other, 1.0), results(other, nudged)])
+    monkeypatch.setattr(execution, "run_partitioned", lambda *_: results(one, 1.0))
+    monkeypatch.setattr(execution, "_reference", lambda *_: lambda _: next(alone))
+    text = printed(capsys, "exec", "m.mlir", status=int(judged))
+    open_ = "none is known to be wrong, 1 of 2 results cannot be judged"
+    assert text.splitlines()[-1] == ("1 of 2 results wrong" if judged else open_)
+    if not judged:
+        assert "in 1 element what is finite is as rounding decides" in text
+
+
 def run_on(data: int) -> subprocess.CompletedProcess[str]:
     """Runs the program on a mesh with so many devices along "data", in a process of its own: here JAX has
     started with eight."""
