@@ -358,7 +358,8 @@ def _overflow(one: Any, other: Any, nudged: Any) -> Any:
         np.isinf(mine) & np.isinf(theirs) & (mine != theirs)
     )
     largest = max(float(np.max(np.abs(a[np.isfinite(a)]), initial=0.0)) for a in (mine, theirs))
-    near = largest > _NEAR_OVERFLOW * float(ml_dtypes.finfo(other.dtype).max)
+    most = float(ml_dtypes.finfo(other.dtype).max)  # type: ignore[no-untyped-call]
+    near = largest > _NEAR_OVERFLOW * most
     decided = near or not np.array_equal(np.isfinite(again), np.isfinite(theirs))
     return unlike if decided else np.zeros_like(unlike)
 
