@@ -11,12 +11,12 @@ from jaxlib.mlir.passmanager import PassManager
 from ..partition.finishing.combining import NUMBER, sent_once
 from ..partition.finishing.loops import put_before_loops
 from ..program.mlir.modules import copy_of, main_function, ops_in, put_in_place_of, symbols
-from .storing import worth_moving
+from .storing import picks, worth_moving
 
 
 def inlined(module: ir.Module) -> ir.Module:
     """A copy of a module in which the main function calls no other, nothing is sent or computed that is
-    before, and what is the same in all turns of a loop stands before it."""
+    before, or picked where all are the same, and what is the same in all turns of a loop stands before it."""
     made = copy_of(module)
     with made.context:
         functions = symbols(made, "func.func")
@@ -27,6 +27,10 @@ def inlined(module: ir.Module) -> ir.Module:
                 put_in_place_of(call.operation, functions[callee])
         sent_once(made)  # what several calls send; compilers put it before loops only then
         put_before_loops(made, lambda op: worth_moving(op.name))
+        for op in [op.operation for op in ops_in(main) if picks(op.operation.name)]:
+            if len(set(op.operands[1:])) == 1:
+                op.results[0].replace_all_uses_with(op.operands[1])
+                op.erase()
         PassManager.parse("builtin.module(cse)").run(made.operation)
     return made
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from ..program.mlir.modules import operations_in
 from ..program.signature import Told, describe
 from ..rulebook.book import lowerings
 from ..rulebook.shipped import shipped
@@ -109,7 +110,9 @@ class Layouts:
     def replaced(self, value: Any) -> Iterator[Any]:
         """The values of which one may be written over by what an op makes, if it has its size and is not read
         any more."""
-        if self.of(value.owner).in_place:
+        if lowerings().get(value.owner.name) == "branches":
+            yield from self._handed_on(value)
+        elif self.of(value.owner).in_place:
             yield from map(self.storing.memory_of, value.owner.operands)
         elif self.storing.of(value).in_place:
             taken: Iterable[Any] = self.storing.inputs(value)
@@ -119,6 +122,28 @@ class Layouts:
                 other = self.storing.of_sums(each) and not self._for_sums(value)  # these have another shape
                 if not (other or self.form(each).dims):
                     yield each
+
+    def _handed_on(self, value: Any) -> Iterator[Any]:
+        """What the first branch gives as a value as it was, where the others write what they give over it, or
+        do not read it. XLA copies what another branch gives so."""
+        ends = [[*region.blocks[0].operations][-1] for region in value.owner.regions]
+        first, *others = ((end.operands[value.result_number], end.operation.block) for end in ends)
+        before = first[0]
+        if _block_of(before) != first[1] and all(
+            self._written_over(given, before, block) for given, block in others
+        ):
+            yield self.storing.memory_of(before)
+
+    def _written_over(self, value: Any, before: Any, block: Any) -> bool:
+        """Whether what a branch gives is written over what there was before, or that is not read there."""
+        if value == before:
+            return True
+        if _block_of(value) == block and any(
+            self._written_over(each, before, block) for each in self.replaced(value)
+        ):
+            return True
+        ops = (op for each in block.operations for op in (each, *operations_in(each)))
+        return not any(before in op.operands for op in ops)
 
     def _for_sums(self, value: Any) -> bool:
         """Whether sums are made of a value, in the shape of which it is computed."""
@@ -141,6 +166,11 @@ class Layouts:
             dims = has.dims if any_order else wanted.dims
             if has != (dims, wanted.wide) or (has.dims and value != operand) or known.pieces > 1:
                 yield value, self.storing.allocation.size(str(value.type)) * wanted.wide
+
+
+def _block_of(value: Any) -> Any:
+    """The block in which a value is made."""
+    return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
 
 
 @cache

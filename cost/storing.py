@@ -161,8 +161,22 @@ class Storing:
                 while user.block != block:
                     user = user.parent.operation
                 found[user] = None
+                found.update(dict.fromkeys(self._reducing_again(user)))
             self._users_of[value] = found
         return self._users_of[value]
+
+    def _reducing_again(self, user: Any) -> Iterator[Any]:
+        """The ops that reduce what an op reduces, alike: they take what it takes, if it is needed itself."""
+        if len(user.results) == 1 and self._at_once(user.name) and not used_once(user.results[0]):
+            for use in user.results[0].uses:
+                again = use.owner.operation
+                if again.name == user.name and use.operand_number == 0 and _alike(user, again):
+                    yield again
+
+    def _at_once(self, name: str) -> bool:
+        """Whether what an op of a name makes of what such an op makes is made at once."""
+        facts = {"on": [(self.allocation.platform,)], "made_by": [(name,)]}
+        return bool(_rules().solve(facts, ["reduces_at_once"])["reduces_at_once"])
 
     def _called(self, user: Any) -> str:
         """What uses a value: the name of an op, or of what it runs as."""
@@ -215,6 +229,16 @@ def used_once(value: Any) -> bool:
     return sum(1 for _ in islice(value.uses, 2)) == 1
 
 
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two ops combine elements alike, from the same on."""
+    bodies = [[op.name for op in reducing.regions[0].blocks[0].operations] for reducing in (one, other)]
+    starts = [reducing.operands[1].owner for reducing in (one, other)]
+    same = starts[0] == starts[1]
+    if not same and not any(isinstance(start, ir.Block) for start in starts):
+        same = starts[0].attributes.get("value") == starts[1].attributes.get("value") is not None
+    return bool(same and bodies[0] == bodies[1])
+
+
 def _called(op: Any) -> str:
     """The name of an op, or the function of a library that it calls."""
     target = op.attributes.get("call_target_name")
@@ -244,6 +268,11 @@ def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
 def _said_of(relation: str, name: str) -> bool:
     """Whether a relation holds of what ops of a name make, whatever they take."""
     return bool(_rules().solve({"made_by": [(name,)]}, [relation])[relation])
+
+
+def picks(name: str) -> bool:
+    """Whether an op of a name gives one of its operands but the first."""
+    return _said_of("picks", name)
 
 
 def worth_moving(name: str) -> bool:

@@ -4,6 +4,7 @@ own figures."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -50,6 +51,20 @@ def _turned(x: Any) -> Any:
 
 def _updated(x: Any, y: Any, i: Any) -> Any:
     return lax.dynamic_update_slice(x, y, (i, 0))
+
+
+def _sometimes(x: Any, *, first: bool) -> Any:
+    def write(i: Any, rows: Any) -> Any:
+        branches = lambda: rows, lambda: rows.at[i].set(2 * x)
+        return lax.switch(i % 2, branches if first else branches[::-1])
+
+    return lax.fori_loop(0, 4, write, jnp.zeros((4, *x.shape)))[3] + x
+
+
+def _summed_again(x: Any, y: Any, z: Any) -> Any:
+    ahead = x[:, :, None] >= y[:, None]
+    rows = (jnp.where(ahead, z[..., None], 0) - jnp.where(ahead, 0, z[..., None])).sum(2)
+    return rows, jnp.where(rows[0, 0] > 0, rows, rows).sum((0, 1))
 
 
 def _late(x: Any, y: Any) -> Any:
@@ -208,6 +223,15 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
         ),
         [plain(1, 12, 12, 64), plain(1, 8, 8, 64)],
         (2 * 400 + 36) * KIB,
+    ),
+    # In what the loop carries, if the first branch hands that on; and numbers.
+    "written in the second branch": (partial(_sometimes, first=True), [plain(64, 64)], 64 * KIB + 324),
+    "written in the first branch": (partial(_sometimes, first=False), [plain(64, 64)], 128 * KIB + 324),
+    # Of a difference, which is stored for both.
+    "sums of sums that are needed themselves": (
+        _summed_again,
+        [plain(4, 64, 4), plain(4, 64, 4), plain(4, 64, 64)],
+        256 * KIB,
     ),
     # Of what is sorted a part is kept until the end, in another shape: three products and the part.
     "a part in another shape": (_late, [plain(2048), plain(64, 64)], 48 * KIB + 256),
