@@ -27,6 +27,7 @@ from .program import Partitioner
 from .reshards.prices import Prices
 
 _LEAST_OFTEN = 8  # that an op is run in a loop that does not say how many turns it takes
+_COLLECTIVES = 8  # of them count, without what they send, as much as what one sends in the mean
 _STEPS = 8  # of looking for the price of memory
 _DEAREST = 1e3  # bytes sent for a byte held
 _LARGEST = 3  # values that a message about memory names
@@ -147,6 +148,7 @@ class Improving:
         aim, best = self.aim, self.first
         homes: Homes | None = None
         if aim.move:
+            self._weigh_collectives()
             homes = self._homes()
             found = homes.find(bound=aim.seconds is not None, stop=self._late)
             other = self._with(found) if found is not NOTHING else best
@@ -171,6 +173,13 @@ class Improving:
         """Whether a program costs less; without a machine, by which time counts, it sends no more either."""
         timed = self.aim.prices.collective is not None
         return other.cost < than.cost and (timed or other.bytes <= than.bytes)
+
+    def _weigh_collectives(self) -> None:
+        """Has each collective count for a part of what one sends in the mean, as propagation decided."""
+        sending = [(each.bytes, times) for each, times in self.first.sending if each.bytes]
+        if sending:
+            mean = sum(sent * times for sent, times in sending) / sum(times for _, times in sending)
+            self.first.walk.planner.weigh_collectives(mean / _COLLECTIVES)
 
     def _late(self) -> bool:
         return self._until is not None and monotonic() > self._until

@@ -95,7 +95,7 @@ class Domains:
         if key not in self._tables:
             domain = self._listed[number]
             homes, copies = domain.among
-            alone, between = result or at_home, self._rates.between
+            alone, between = result or at_home, self._between
             others = domain.homes if alone else domain.layouts
             if result:
                 each = between(shape, width, layouts, others)
@@ -105,6 +105,9 @@ class Domains:
             table = each[:, homes]
             self._tables[key] = table if alone else np.minimum(table, each[:, copies])
         return self._tables[key]
+
+    def _between(self, shape: Shape, width: int, starts: tuple[int, ...], goals: tuple[int, ...]) -> Floats:
+        return self._rates.between(shape, width, starts, goals, self._planner.prices.once)
 
     def besides(self, shape: Shape, width: int, layouts: tuple[int, ...], number: int) -> Floats:
         """The bytes that a device holds besides a value where an op needs it in, or gives it in, each of some
@@ -126,7 +129,7 @@ class Domains:
         key = shape, width, number
         if key not in self._copying:
             domain = self._listed[number]
-            each = self._rates.between(shape, width, domain.homes, domain.layouts)
+            each = self._between(shape, width, domain.homes, domain.layouts)
             self._copying[key] = each[domain.among]
         return self._copying[key]
 

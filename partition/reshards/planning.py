@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, prod
@@ -15,6 +15,7 @@ from .moves import Moves, Plan, Step, with_pieces
 from .prices import PLAIN, Price, Prices
 from .search import Search
 
+Rate = tuple[float, float, int, float, float, int]
 # The pieces of manual computations around: devices along them have values of their own.
 Taken = frozenset[int]
 
@@ -32,7 +33,7 @@ class Kept:
     plans: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
     likely: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
     searches: dict[tuple[Shape, Pieces], Search] = field(default_factory=dict)
-    choices: dict[Any, Any] = field(default_factory=dict)
+    choices: dict[float, dict[Any, Any]] = field(default_factory=dict)  # by what a collective costs besides
     ways: dict[Any, Any] = field(default_factory=dict)
     parts_if_stays: dict[Any, int] = field(default_factory=dict)
     alike: dict[Any, int] = field(default_factory=dict)
@@ -55,7 +56,8 @@ class Planner:
         self._free: dict[Taken, tuple[Pieces, Pieces]] = {}  # that manual computations leave; of prime sizes
         self._many = len(self._left(frozenset())[1]) > _FEW
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
-        kept = kept_for(axes.key) if self.prices == Prices() else Kept()
+        usual = replace(self.prices, once=Prices.once) == Prices()
+        kept = kept_for(axes.key) if usual else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
 
     def plan(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Plan:
@@ -80,6 +82,12 @@ class Planner:
         plan = self._masked(shape, start, goal, taken, every) or self._same(shape, start, goal)
         plan = plan or self._straight(shape, start, goal)
         return plan or self._searched(shape, start, goal, taken, every)
+
+    def weigh_collectives(self, price: float) -> None:
+        """Has each collective cost so many bytes besides what it sends from now on, if that is more than it
+        did and no machine says what it costs."""
+        if self.prices.collective is None:
+            self.prices = replace(self.prices, once=max(self.prices.once, price))
 
     def total(self, plan: Plan, width: int) -> float:
         """The price of a plan in bytes, by the prices of each collective."""
@@ -109,13 +117,12 @@ class Planner:
                 byte += price.byte * step.price
         return once, byte
 
-    def rates(self, shape: Shape, start: Layout, goal: Layout) -> tuple[float, float, float, float]:
-        """The price of the plan that sends least, in bytes: what it costs to begin, and what for each byte of
-        an element; and of that with fewest collectives, if it is another."""
+    def rates(self, shape: Shape, start: Layout, goal: Layout) -> Rate:
+        """The price of the plan that sends least, in bytes: what it costs to begin, for each byte of an
+        element, and how many collectives it has; and of that with fewest, if it is another."""
 
-        def of(plan: Plan) -> tuple[float, float]:
-            once, byte = self._rates(plan)
-            return once + self.prices.once * plan.sends, byte
+        def of(plan: Plan) -> tuple[float, float, int]:
+            return *self._rates(plan), plan.sends
 
         plan = self.likely(shape, start, goal)
         least = of(plan)
@@ -179,7 +186,7 @@ class Planner:
             return plan
         finer = least.plan(other, len(shape))
         finer.at_once = plan.at_once if finer.sends > 1 else None
-        return min((plan, finer), key=lambda p: self.with_steps(p, _WIDTH))
+        return min((plan, finer), key=lambda p: self.total(p, _WIDTH) + Prices.once * p.sends)
 
     def _left(self, taken: Taken) -> tuple[Pieces, Pieces]:
         """The pieces that manual computations leave, and those of prime sizes that these are made of."""

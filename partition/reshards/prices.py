@@ -31,9 +31,9 @@ class Prices:
     stayed as it is counts as that of a usual accelerator: as its compiler fuses ops, it reads and writes for
     them 30 bytes in the time in which it sends one to a neighbour, and 250 where it sends it over a network.
     Where values may live elsewhere, products count in full, and each collective costs as much as 128 bytes
-    besides: far less than on any machine, but of two choices that move about as much the one with fewer
-    collectives is better. An op takes at least as long as 256 bytes, so that small ones are computed on every
-    device rather than sent for.
+    besides, or a part of what one sends in the mean (``improving.py``): far less than on any machine, but of
+    two choices that move about as much the one with fewer collectives is better. An op takes at least as long
+    as 256 bytes, so that small ones are computed on every device rather than sent for.
 
     With a machine (``cost/pricing.py``) all work counts, and ``collective`` says the price of a kind of
     collective over groups of so many devices along axes, and which these devices are.

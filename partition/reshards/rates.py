@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..layouts import Layout, Pieces, Shape
-from .planning import Planner
+from .planning import Planner, Rate
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,12 +56,12 @@ class _Frame(NamedTuple):
 
 
 class _Table:
-    """The prices of reshards of tensors of a shape, start by goal: to begin, and for each byte of an element,
-    of the plan that sends least and of that with fewest collectives; NaN where nobody has asked."""
+    """The prices of reshards of tensors of a shape, start by goal: to begin, for each byte of an element, and
+    how many collectives, of the plan that sends least and of that with fewest; NaN where nobody has asked."""
 
     def __init__(self) -> None:
         self._places: dict[int, int] = {}  # of layouts
-        self.rates = np.full((4, 0, 0), nan)
+        self.rates = np.full((6, 0, 0), nan)
 
     def places(self, layouts: Sequence[int]) -> list[int]:
         """Where the prices of layouts are."""
@@ -70,13 +70,10 @@ class _Table:
         had = self.rates.shape[1]
         if len(known) > had:
             room = max(len(known), 2 * had)
-            rates = np.full((4, room, room), nan)
+            rates = np.full((6, room, room), nan)
             rates[:, :had, :had] = self.rates
             self.rates = rates
         return found
-
-
-_Rate = tuple[float, float, float, float]
 
 
 class Rates:
@@ -87,7 +84,7 @@ class Rates:
         self._planner = planner
         self._like: dict[Shape, tuple[Shape, float]] = {}
         self._tables: dict[Shape, _Table] = {}
-        self._known: dict[tuple[Shape, int, int], _Rate] = {}
+        self._known: dict[tuple[Shape, int, int], Rate] = {}
         self._frames: dict[tuple[Shape, int], tuple[Shape, _Frame]] = {}
         self._seen: dict[_Frame, dict[int, int]] = {}  # layouts in frames
 
@@ -99,9 +96,11 @@ class Rates:
         found: Rates = planner.kept.rates
         return found
 
-    def between(self, shape: Shape, width: int, starts: Sequence[int], goals: Sequence[int]) -> Floats:
-        """The prices of reshards of a tensor with elements of so many bytes, start by goal; infinity
-        where there is none."""
+    def between(
+        self, shape: Shape, width: int, starts: Sequence[int], goals: Sequence[int], each: float
+    ) -> Floats:
+        """The prices of reshards of a tensor with elements of so many bytes, start by goal, if a collective
+        costs so much besides ``each`` time; infinity where there is none."""
         if shape not in self._like:
             self._like[shape] = self._planner.like(shape)
         least, times = self._like[shape]
@@ -114,16 +113,18 @@ class Rates:
             for row, column in np.argwhere(unknown).tolist():
                 rates[:, row, column] = self._rate(least, starts[row], goals[column])
             table.rates[ends] = rates
-        once, byte, other, more = rates
-        found: Floats = np.minimum(once + byte * (width * times), other + more * (width * times))
+        sending, quick = (
+            once + byte * (width * times) + each * sends for once, byte, sends in (rates[:3], rates[3:])
+        )
+        found: Floats = np.minimum(sending, quick)
         return found
 
-    def _rate(self, shape: Shape, start: int, goal: int) -> _Rate:
+    def _rate(self, shape: Shape, start: int, goal: int) -> Rate:
         """The price of a reshard, as ``Planner.rates`` says it."""
         held, wanted = self.layouts[start], self.layouts[goal]
         if wanted.partial:
             if held.partial and held.combine != wanted.combine:
-                return inf, 0.0, inf, 0.0
+                return inf, 0.0, 0, inf, 0.0, 0
             # To be a sum where devices have the same of it sends nothing, and is done last.
             rest = tuple(p for p in wanted.partial if p in held.partial)
             goal = self.layouts.number(Layout(wanted.dims, rest, wanted.combine if rest else ""))
