@@ -247,9 +247,11 @@ def test_a_collective_less_is_worth_some_bytes_however_large_a_program_is(times:
     def solve(rows: jax.Array, factors: jax.Array) -> jax.Array:
         def one(row: jax.Array) -> jax.Array:
             matrix = (factors * (row != 0)[:, None]).T @ factors + jnp.eye(8)
-            return jnp.linalg.solve(matrix, factors.T @ row)
+            found: jax.Array = jnp.linalg.solve(matrix, factors.T @ row)
+            return found
 
-        return jax.vmap(one)(rows)
+        found: jax.Array = jax.vmap(one)(rows)
+        return found
 
     given = array((32 * times, 64), "data", "model"), array((64, 8), "model")
     found = shardlog.run(jax.jit(solve).lower(*given)).partition().collectives

@@ -29,16 +29,17 @@ def some(axes: Axes, rank: int) -> list[Layout]:
 @pytest.mark.parametrize("shape", [(8, 8), (16, 6), (5, 24)], ids=str)
 def test_tables_have_what_the_planner_says(axes: Axes, shape: Shape) -> None:
     known = some(axes, len(shape))
-    rates = Rates(Planner(axes, Prices(once=100.0)))
+    rates = Rates(Planner(axes))
     numbers = [rates.layouts.number(layout) for layout in known]
-    table, planner = rates.between(shape, 2, numbers, numbers), Planner(axes, Prices(once=100.0))
-    for start, row in zip(known, table.tolist(), strict=True):
-        for goal, price in zip(known, row, strict=True):
-            if start.partial and goal.partial and start.combine != goal.combine:
-                assert price == float("inf")
-            else:
-                plan = planner.best(planner.likely(shape, start, goal), 2)
-                assert price == pytest.approx(planner.with_steps(plan, 2)), (start, goal)
+    for once in (100.0, 700.0):
+        table, planner = rates.between(shape, 2, numbers, numbers, once), Planner(axes, Prices(once=once))
+        for start, row in zip(known, table.tolist(), strict=True):
+            for goal, price in zip(known, row, strict=True):
+                if start.partial and goal.partial and start.combine != goal.combine:
+                    assert price == float("inf")
+                else:
+                    plan = planner.best(planner.likely(shape, start, goal), 2)
+                    assert price == pytest.approx(planner.with_steps(plan, 2)), (start, goal)
 
 
 def test_pieces_that_differ_in_price_do_not_change_names() -> None:
@@ -48,4 +49,4 @@ def test_pieces_that_differ_in_price_do_not_change_names() -> None:
     axes = axes_of((2, 2, 2))
     rates = Rates(Planner(axes, Prices(collective=collective)))
     whole, a, b = (rates.layouts.number(Layout((held, ()))) for held in ((), (0,), (1,)))
-    assert rates.between((8, 8), 4, [a, b], [whole])[:, 0].tolist() == [1280.0 + 128, 128.0 + 128]
+    assert rates.between((8, 8), 4, [a, b], [whole], 128.0)[:, 0].tolist() == [1280.0 + 128, 128.0 + 128]
