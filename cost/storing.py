@@ -167,16 +167,12 @@ class Storing:
 
     def _reducing_again(self, user: Any) -> Iterator[Any]:
         """The ops that reduce what an op reduces, alike: they take what it takes, if it is needed itself."""
-        if len(user.results) == 1 and self._at_once(user.name) and not used_once(user.results[0]):
+        at_once = len(user.results) == 1 and _at_once(user.name, self.allocation.platform)
+        if at_once and not used_once(user.results[0]):
             for use in user.results[0].uses:
                 again = use.owner.operation
                 if again.name == user.name and use.operand_number == 0 and _alike(user, again):
                     yield again
-
-    def _at_once(self, name: str) -> bool:
-        """Whether what an op of a name makes of what such an op makes is made at once."""
-        facts = {"on": [(self.allocation.platform,)], "made_by": [(name,)]}
-        return bool(_rules().solve(facts, ["reduces_at_once"])["reduces_at_once"])
 
     def _called(self, user: Any) -> str:
         """What uses a value: the name of an op, or of what it runs as."""
@@ -278,6 +274,13 @@ def picks(name: str) -> bool:
 def worth_moving(name: str) -> bool:
     """Whether compilers put an op of a name before a loop that needs it in all turns, for its own sake."""
     return _said_of("worth_moving", name)
+
+
+@cache
+def _at_once(name: str, platform: str) -> bool:
+    """Whether what an op of a name makes of what such an op makes is made at once."""
+    facts = {"on": [(platform,)], "made_by": [(name,)]}
+    return bool(_rules().solve(facts, ["reduces_at_once"])["reduces_at_once"])
 
 
 @cache
