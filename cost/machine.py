@@ -178,6 +178,8 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         said = error.strerror if isinstance(error, OSError) else error
         raise ShardlogError(f"cannot read the topology: {said}", where=str(path)) from None
+    except RecursionError:
+        raise ShardlogError("cannot read the topology: it is nested too deeply", where=str(path)) from None
     found = _read(_Table(data, "", path), axes)
     if colon:
         found = replace(found, torus=_torus(found, name, shape))

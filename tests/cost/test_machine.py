@@ -86,6 +86,7 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
     file = tmp_path / "m.toml"
     for text, said in (
         ("flops = [", "cannot read the topology"),
+        ("flops = " + "{a = " * 5000, "cannot read the topology: it is nested too deeply"),
         (MACHINE.format(flops='"fast"', bandwidth=1), "flops is 'fast'"),
         (MACHINE.format(flops=0, bandwidth=1), "flops is 0"),
         ("flops = 1", r"there is no table \[links\]"),
