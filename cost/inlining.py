@@ -10,7 +10,7 @@ from jaxlib.mlir.passmanager import PassManager
 
 from ..partition.finishing.combining import NUMBER, sent_once
 from ..partition.finishing.loops import put_before_loops
-from ..program.mlir.modules import copy_of, main_function, ops_in, put_in_place_of, symbols
+from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
 from .storing import picks, worth_moving
 
 
@@ -27,8 +27,8 @@ def inlined(module: ir.Module) -> ir.Module:
                 put_in_place_of(call.operation, functions[callee])
         sent_once(made)  # what several calls send; compilers put it before loops only then
         put_before_loops(made, lambda op: worth_moving(op.name))
-        for op in [op.operation for op in ops_in(main) if picks(op.operation.name)]:
-            if len(set(op.operands[1:])) == 1:
+        for op in operations_in(main):
+            if picks(op.name) and len(set(op.operands[1:])) == 1:
                 op.results[0].replace_all_uses_with(op.operands[1])
                 op.erase()
         PassManager.parse("builtin.module(cse)").run(made.operation)

@@ -110,13 +110,14 @@ class Layouts:
     def replaced(self, value: Any) -> Iterator[Any]:
         """The values of which one may be written over by what an op makes, if it has its size and is not read
         any more."""
-        if lowerings().get(value.owner.name) == "branches":
+        how = lowerings().get(value.owner.name)
+        if how == "branches":
             yield from self._handed_on(value)
         elif self.of(value.owner).in_place:
             yield from map(self.storing.memory_of, value.owner.operands)
         elif self.storing.of(value).in_place:
             taken: Iterable[Any] = self.storing.inputs(value)
-            if lowerings().get(value.owner.name) == "loop":  # what it carries goes around in its own place
+            if how == "loop":  # what it carries goes around in its own place
                 taken = [self.storing.memory_of(value.owner.operands[value.result_number])]
             for each in taken:
                 other = self.storing.of_sums(each) and not self._for_sums(value)  # these have another shape

@@ -12,6 +12,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ..partition.finishing.combining import combination
 from ..program.signature import Told, describe
 from ..rulebook.book import family, lowerings
 from ..rulebook.shipped import shipped
@@ -167,11 +168,10 @@ class Storing:
 
     def _reducing_again(self, user: Any) -> Iterator[Any]:
         """The ops that reduce what an op reduces, alike: they take what it takes, if it is needed itself."""
-        at_once = len(user.results) == 1 and _at_once(user.name, self.allocation.platform)
-        if at_once and not used_once(user.results[0]):
-            for use in user.results[0].uses:
-                again = use.owner.operation
-                if again.name == user.name and use.operand_number == 0 and _alike(user, again):
+        at_once = _said_of("reduces_at_once", user.name, self.allocation.platform)
+        if at_once and len(user.results) == 1 and not used_once(user.results[0]):
+            for again in self._users(user.results[0]):
+                if again.name == user.name and again.operands[0] == user.results[0] and _alike(user, again):
                     yield again
 
     def _called(self, user: Any) -> str:
@@ -227,12 +227,7 @@ def used_once(value: Any) -> bool:
 
 def _alike(one: Any, other: Any) -> bool:
     """Whether two ops combine elements alike, from the same on."""
-    bodies = [[op.name for op in reducing.regions[0].blocks[0].operations] for reducing in (one, other)]
-    starts = [reducing.operands[1].owner for reducing in (one, other)]
-    same = starts[0] == starts[1]
-    if not same and not any(isinstance(start, ir.Block) for start in starts):
-        same = starts[0].attributes.get("value") == starts[1].attributes.get("value") is not None
-    return bool(same and bodies[0] == bodies[1])
+    return bool(one.operands[1] == other.operands[1] and combination(one) == combination(other))
 
 
 def _called(op: Any) -> str:
@@ -261,9 +256,9 @@ def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
 
 
 @cache
-def _said_of(relation: str, name: str) -> bool:
-    """Whether a relation holds of what ops of a name make, whatever they take."""
-    return bool(_rules().solve({"made_by": [(name,)]}, [relation])[relation])
+def _said_of(relation: str, name: str, platform: str = "") -> bool:
+    """Whether a relation holds of what ops of a name make, whatever they take, by a platform's compiler."""
+    return bool(_rules().solve({"on": [(platform,)], "made_by": [(name,)]}, [relation])[relation])
 
 
 def picks(name: str) -> bool:
@@ -274,13 +269,6 @@ def picks(name: str) -> bool:
 def worth_moving(name: str) -> bool:
     """Whether compilers put an op of a name before a loop that needs it in all turns, for its own sake."""
     return _said_of("worth_moving", name)
-
-
-@cache
-def _at_once(name: str, platform: str) -> bool:
-    """Whether what an op of a name makes of what such an op makes is made at once."""
-    facts = {"on": [(platform,)], "made_by": [(name,)]}
-    return bool(_rules().solve(facts, ["reduces_at_once"])["reduces_at_once"])
 
 
 @cache

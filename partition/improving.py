@@ -176,10 +176,8 @@ class Improving:
 
     def _weigh_collectives(self) -> None:
         """Has each collective count for a part of what one sends in the mean, as propagation decided."""
-        sending = [(each.bytes, times) for each, times in self.first.sending if each.bytes]
-        if sending:
-            mean = sum(sent * times for sent, times in sending) / sum(times for _, times in sending)
-            self.first.walk.planner.weigh_collectives(mean / _COLLECTIVES)
+        if often := sum(times for each, times in self.first.sending if each.bytes):
+            self.first.walk.planner.weigh_collectives(self.first.bytes / often / _COLLECTIVES)
 
     def _late(self) -> bool:
         return self._until is not None and monotonic() > self._until

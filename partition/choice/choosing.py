@@ -57,6 +57,7 @@ def stretch(read: Read, size: int, whole: int, parts: int) -> Stretch:
     starts = tuple(-(-begin // dilation) for begin in begins)
     if read.from_first:  # so that of the first part is shorter
         starts = tuple(max(start, 0) for start in starts)
+    # What is behind a stretch is not fetched.
     ends = [min(end, begin + length) for begin, end in zip(begins, ends, strict=True)]
     count = max(-(-(begin + length) // dilation) - start for begin, start in zip(begins, starts, strict=True))
     stops = tuple(-(-(end if read.last is None else min(end, read.last)) // dilation) for end in ends)

@@ -94,8 +94,7 @@ def permuted_directly(sent: Sequence[Sent]) -> list[Sent]:
             continue
         second.op.attributes[PAIRS] = dense(np.asarray(pairs, np.int64))
         second.op.operands[0] = first.op.operands[0]
-        pieces = tuple(sorted({*first.pieces, *second.pieces}))
-        left[given] = replace(second, pieces=pieces, group=len(pairs), also=first.purposes)
+        left[given] = _as_one([second, first], second.op)
         del left[taken]
         first.op.erase()
     return list(left.values())
@@ -111,14 +110,20 @@ def permuted_at_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
 
     def write(group: list[Any], before: Any) -> None:
         together = sorted((left.pop(op) for op in group), key=itemgetter(0))
-        pieces = tuple(sorted({piece for _, each in together for piece in each.pieces}))
-        made, (n, first) = _permute(devices, group, before), together[0]
-        purposes = {id(each.purpose): each.purpose for _, each in together}
-        also = tuple(purpose for purpose in purposes.values() if purpose is not first.purpose)
-        left[made] = n, replace(first, op=made, pieces=pieces, group=len(pairs_of(made)), also=also)
+        made = _permute(devices, group, before)
+        left[made] = together[0][0], _as_one([each for _, each in together], made)
 
     _join(module, (), _permuted, disjoint, write, gone=left.pop)
     return [each for _, each in sorted(left.values(), key=itemgetter(0))]
+
+
+def _as_one(together: Sequence[Sent], op: Any) -> Sent:
+    """Permutations as the one that they are now, for all that they are for."""
+    pieces = tuple(sorted({piece for each in together for piece in each.pieces}))
+    purposes = {id(purpose): purpose for each in together for purpose in each.purposes}
+    first, *also = purposes.values()
+    group = len(pairs_of(op))
+    return replace(together[0], op=op, pieces=pieces, group=group, purpose=first, also=tuple(also))
 
 
 def _join(
@@ -269,7 +274,7 @@ def _what_it_does(op: Any) -> Hashable | None:
         attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in _OWN])
     except TypeError:  # MLIR's bindings do not read constants of complex numbers
         return None
-    return attributes, _body(op), tuple(r.type for r in op.results)
+    return attributes, combination(op), tuple(r.type for r in op.results)
 
 
 # ---- Which become one -----------------------------------------------------------------------------------
@@ -378,10 +383,10 @@ def _key(op: Any) -> Hashable:
     element = element_of(op.operands[0])
     convertible = dtype_of(str(element)) and not isinstance(element, ir.ComplexType)
     carried = bits_of(str(element)) if op.name in HAND_ON and convertible else element
-    return op.name, attributes, _body(op), carried
+    return op.name, attributes, combination(op), carried
 
 
-def _body(op: Any) -> Hashable:
+def combination(op: Any) -> Hashable:
     """Equal for ops that combine two values by the same op, and those without regions."""
     if not len(op.regions):
         return ""

@@ -186,6 +186,7 @@ class Planner:
             return plan
         finer = least.plan(other, len(shape))
         finer.at_once = plan.at_once if finer.sends > 1 else None
+        # Plans are kept, whatever a collective costs besides: by the usual price.
         return min((plan, finer), key=lambda p: self.total(p, _WIDTH) + Prices.once * p.sends)
 
     def _left(self, taken: Taken) -> tuple[Pieces, Pieces]:

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 Arrays = list[Any]
 _NOISE = 4.0  # times what a result changes by where inputs change by the last bit
 _TELLING = 0.1  # of the largest element: where more may be off for no reason, values that are wrong pass
-_NEAR_OVERFLOW = (
-    2.0**-12
-)  # of the largest number of a type: what sums of such numbers come to may be infinite
+_NEAR_OVERFLOW = 2.0**-12  # of the largest number of a type: sums of such numbers may be infinite
 _FLAG = "xla_force_host_platform_device_count"
 _MOST_CPUS = 256  # devices: with more, threads wait for each other so long that XLA ends the process
 _NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
@@ -265,10 +263,11 @@ def compare(
             nudge = _difference(other, theirs)
             limit = rounding * min(max(1.0, nudge / eps), eps**-0.5)
             limit = max(limit, _NOISE * nudge) if isfinite(nudge) else limit
-        overflow = _overflow(mine, theirs, other) if eps else np.zeros(theirs.shape, bool)
-        both = np.where(overflow, theirs, mine)
-        off, unlike = _difference(both, theirs), _unlike(both, theirs)
-        found.append(Comparison(value.name, value.type, off, limit, unlike, int(overflow.sum())))
+        off, unlike, overflow = _difference(mine, theirs), _unlike(mine, theirs), 0
+        if eps and isinf(off) and _rounding_decides(mine, theirs, other):
+            apart = _apart(_wide(mine), _wide(theirs))
+            off, overflow = _difference(np.where(apart, theirs, mine), theirs), int(apart.sum())
+        found.append(Comparison(value.name, value.type, off, limit, unlike, overflow))
     return tuple(found)
 
 
@@ -331,9 +330,9 @@ def _difference(one: Any, other: Any) -> float:
     if np.array_equal(one, other, equal_nan=not exact):
         return 0.0
     mine, theirs = _wide(one), _wide(other)
-    finite, infinite = np.isfinite(theirs), ~(np.isfinite(theirs) | np.isnan(mine) | np.isnan(theirs))
-    if not np.array_equal(np.isfinite(mine), finite) or (mine[infinite] != theirs[infinite]).any():
+    if _apart(mine, theirs).any():
         return float("inf")
+    finite = np.isfinite(theirs)
     gap = float(np.max(np.abs(mine[finite] - theirs[finite]), initial=0.0))
     scale = float(np.max(np.abs(theirs[finite]), initial=0.0))
     lost = 1.0 if exact else 0.0  # of large integers the gap may be
@@ -347,21 +346,22 @@ def _unlike(one: Any, other: Any) -> int:
     return int(np.sum(neither & (np.isnan(mine) != np.isnan(theirs))))
 
 
-def _overflow(one: Any, other: Any, nudged: Any) -> Any:
-    """Which elements are finite on one side only, or infinities that are not the same, where that is as
-    rounding decides: others are near the largest number there is, or with ``nudged`` inputs other elements
-    are finite."""
+def _apart(mine: Any, theirs: Any) -> Any:
+    """Which elements are finite on one side only, or infinities that are not the same."""
+    infinite = np.isinf(mine) & np.isinf(theirs)
+    return (np.isfinite(mine) != np.isfinite(theirs)) | (infinite & (mine != theirs))
+
+
+def _rounding_decides(one: Any, other: Any, nudged: Any) -> bool:
+    """Whether rounding decides which elements are finite: some are near the largest number there is, or with
+    ``nudged`` inputs others are finite."""
     import ml_dtypes
 
-    mine, theirs, again = (_wide(array) for array in (one, other, nudged))
-    unlike = (np.isfinite(mine) != np.isfinite(theirs)) | (
-        np.isinf(mine) & np.isinf(theirs) & (mine != theirs)
-    )
-    largest = max(float(np.max(np.abs(a[np.isfinite(a)]), initial=0.0)) for a in (mine, theirs))
+    each = [_wide(array) for array in (one, other)]
+    largest = max(float(np.max(np.abs(a[np.isfinite(a)]), initial=0.0)) for a in each)
     most = float(ml_dtypes.finfo(other.dtype).max)  # type: ignore[no-untyped-call]
-    near = largest > _NEAR_OVERFLOW * most
-    decided = near or not np.array_equal(np.isfinite(again), np.isfinite(theirs))
-    return unlike if decided else np.zeros_like(unlike)
+    moves = not np.array_equal(np.isfinite(_wide(nudged)), np.isfinite(each[1]))
+    return largest > _NEAR_OVERFLOW * most or moves
 
 
 def _wide(array: Any) -> Any:

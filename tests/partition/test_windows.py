@@ -519,5 +519,6 @@ def test_what_is_reversed_along_several_dimensions_is_sent_once() -> None:
     program = result.partition("replica")
     (sent,) = program.collectives
     assert (sent.kind, sent.bytes) == ("collective-permute", 4 * 2 * 3 * 4)
+    assert not sent.also  # it is for one operand
     x = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
     np.testing.assert_array_equal(run_partitioned(result, program, [x])[0], x[::-1, ::-1, ::-1])
