@@ -14,7 +14,7 @@ from jaxlib.mlir.dialects import sdy
 from ..errors import ShardlogError
 from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
-from ..partition.finishing.combining import NUMBER
+from ..partition.finishing.combining import NUMBER, together
 from ..program.function import location
 from ..program.mlir.modules import main_function, ops_in, symbols
 from ..program.mlir.places import source_location
@@ -176,7 +176,7 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
     pricing = Pricing(machine, Reader(program.result.book))
     module = inlined(numbered(program.module, [sent.op for sent in program.sent]))
     with module.context:
-        account = _Account(program, pricing)
+        account = _Account(program, pricing, module)
         counts = Executions(module)
         open_ = False
         for op in _computed(module):
@@ -191,12 +191,13 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
 class _Account:
     """Adds up what a device does: by collective, by op and place, and op by op in the program's order."""
 
-    def __init__(self, program: Partitioned, pricing: Pricing) -> None:
+    def __init__(self, program: Partitioned, pricing: Pricing, module: ir.Module) -> None:
         self.program, self.pricing = program, pricing
         self.lines: list[Line] = []
         self._source = program.result.source
         besides = Besides(program.axes, pricing)
         self._beside = {window.sent.op: besides.of(window) for window in program.windows}
+        self._together = together(module, self._combines)
         self._sent: dict[int, tuple[int, Price]] = {}
         self._done: dict[tuple[str, str, str], list[float]] = {}  # times, seconds, operations, bytes
         self._places: dict[str, str] = {}  # by location
@@ -206,7 +207,8 @@ class _Account:
         where, item = location(op), None
         if NUMBER in op.attributes:
             number = ir.IntegerAttr(op.attributes[NUMBER]).value
-            price = self.pricing.of_collective(self.program.collectives[number], op)
+            several = self._together.get(op, 1)
+            price = self.pricing.of_collective(self.program.collectives[number], op, several)
             if beside := self._beside.get(self.program.sent[number].op):
                 price = replace(price, seconds=beside.exposed)
             item = self.program.names.item(self.program.sent[number].purpose)
@@ -218,6 +220,15 @@ class _Account:
             for i, amount in enumerate((1, price.seconds, price.flops, price.bytes)):
                 row[i] += amount * times
         self.lines.append(Line(where, price.seconds * times, price.limited, item))
+
+    def _combines(self, op: Any) -> bool:
+        """Whether the machine's compiler makes one of a collective and others."""
+        if NUMBER in op.attributes:
+            number = ir.IntegerAttr(op.attributes[NUMBER]).value
+            if self.program.sent[number].op in self._beside:
+                return False
+        kind = op.name.removeprefix("stablehlo.").replace("_", "-")
+        return kind in self.pricing.machine.combines
 
     def items(self) -> tuple[Item, ...]:
         """The collectives in the order of the program, then its ops."""

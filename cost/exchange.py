@@ -9,10 +9,13 @@ from ..rulebook.shipped import shipped
 from .machine import Link, Machine
 
 
-def sending(kind: str, group: int, sent: float, link: Link) -> dict[str, list[tuple[Any, ...]]]:
+def sending(
+    kind: str, group: int, sent: float, link: Link, together: int = 1
+) -> dict[str, list[tuple[Any, ...]]]:
     """The facts about a collective that ``rules/cost/cost.dl`` takes: its kind, how many devices are in a
-    group, and the bytes that each of them sends along a link."""
+    group, the bytes that each of them sends along a link, and of how many collectives one is made."""
     return {
+        "together": [(together,)],
         "kind": [(kind,)],
         "devices": [(group,)],
         "sends": [(sent,)],
@@ -41,4 +44,5 @@ def prices(machine: Machine) -> Prices:
         return machine.peak(element) / 2 / unit
 
     touched = machine.memory_bandwidth * machine.fuses / unit
-    return Prices(multiplications, touched, once=0.0, begins=0.0, all_work=True, collective=collective)
+    combined = frozenset(kind.replace("-", "_") for kind in machine.combines)
+    return Prices(multiplications, touched, 0.0, 0.0, True, collective, combined)

@@ -91,7 +91,8 @@ class Machine:
     links, those of some mesh axes on their own, and how devices are joined: in a torus, in groups. ``peaks``
     are the operations per second on elements of some types, ``flops`` those on all others. ``overlaps``: it
     computes while it sends. ``fuses``: of so many bytes that ops take and give one is read from memory or
-    written there, for its compiler fuses ops. ``allocation`` is how memory is allocated there."""
+    written there, for its compiler fuses ops. ``allocation`` is how memory is allocated there. Of collectives
+    of the kinds in ``combines`` over equal groups its compiler makes one."""
 
     name: str
     flops: float
@@ -105,6 +106,7 @@ class Machine:
     overlaps: bool = True
     fuses: float = _FUSES
     allocation: Allocation = Allocation()
+    combines: tuple[str, ...] = ("all-reduce",)
 
     def peak(self, element: str) -> float:
         """The operations per second on elements of a type, as MLIR writes it; "f8" is all of eight bits."""
@@ -193,7 +195,8 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
 
 
 _FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses")
-_KEYS = (*_FIGURES, "peaks", "links", "network", "torus", "allocation")
+_KEYS = (*_FIGURES, "combines", "peaks", "links", "network", "torus", "allocation")
+_COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first", "lanes", "sublanes")
 _OF_LINKS = ("bandwidth", "latency", "start", "ring")
 _LIMITS = (("dimensions", 0), ("longest", 0), ("multiple", 1))  # of a torus, and what is no limit
@@ -326,7 +329,17 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
         given.flag("overlaps", otherwise=True),
         given.number("fuses", otherwise=_FUSES),
         _allocation(given),
+        _combines(given),
     )
+
+
+def _combines(given: _Table) -> tuple[str, ...]:
+    if "combines" not in given.entries:
+        return Machine.combines
+    found = given.entries["combines"]
+    if not isinstance(found, list) or not all(kind in _COLLECTIVES for kind in found):
+        raise given.wrong("combines", f"a list of some of {', '.join(_COLLECTIVES)}")
+    return tuple(found)
 
 
 def _allocation(given: _Table) -> Allocation:

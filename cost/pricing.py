@@ -81,18 +81,19 @@ class Pricing:
             self._known[key] = self._solved({**facts, **told}, touched)
         return self._known[key]
 
-    def of_collective(self, made: Collective, op: Any) -> Price:
-        """The price of a collective, in which elements are as wide as the machine sends them."""
+    def of_collective(self, made: Collective, op: Any, together: int = 1) -> Price:
+        """The price of a collective, in which elements are as wide as the machine sends them; its part of
+        one that so many are."""
         link = self.machine.link_of(made.axes, groups_of(op))
         amount = made.bytes * self._layouts.wanted(op, 0).wide
-        key = made.kind, made.group, amount, link
+        key = made.kind, made.group, amount, link, together
         if key not in self._known:
-            self._known[key] = self.sent(made.kind, made.group, amount, link)
+            self._known[key] = self.sent(made.kind, made.group, amount, link, together)
         return self._known[key]
 
-    def sent(self, kind: str, group: int, amount: int, link: Link) -> Price:
+    def sent(self, kind: str, group: int, amount: int, link: Link, together: int = 1) -> Price:
         """The price of a collective of a kind along a link: the bytes that each device of a group sends."""
-        return self._solved(sending(kind, group, float(amount), link), amount)
+        return self._solved(sending(kind, group, float(amount), link, together), amount)
 
     def _solved(self, facts: Mapping[str, Iterable[Any]], amount: int) -> Price:
         said = self._solver.solve(facts)

@@ -3,6 +3,7 @@ within a bound on memory."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from .building import Sent, bytes_of, element_of
 from .choice.homes import NOTHING, Found, Homes, Need, Spot
 from .device_program import DeviceProgram
 from .executions import Executions
-from .finishing.combining import sent_once
+from .finishing.combining import sent_once, together
 from .finishing.loops import sent_before_loops
 from .finishing.rewrites import rewrite
 from .program import Partitioner
@@ -96,6 +97,14 @@ class Program:
         counts = Executions(self.module)
         return [(each, _often(counts, each.op)) for each in self.sent]
 
+    @cached_property
+    def begun(self) -> dict[Any, float]:
+        """For the op of each collective that a machine's compiler makes one of with others, the part of one
+        that each of them is."""
+        combined = {f"stablehlo.{kind}" for kind in self.walk.planner.prices.combined}
+        groups = together(self.module, lambda op: op.name in combined) if combined else {}
+        return {op: 1.0 / count for op, count in groups.items()}
+
     @property
     def bytes(self) -> float:
         """The bytes that a device sends."""
@@ -108,7 +117,8 @@ class Program:
         walk, planner, total = self.walk, self.walk.planner, 0.0
         for each, times in self.sending:
             price = planner.price(each.kind, each.pieces)
-            total += (price.byte * each.bytes + price.once + planner.prices.once) * times
+            once = price.once * self.begun.get(each.op, 1.0) + planner.prices.once
+            total += (price.byte * each.bytes + once) * times
         if walk.computed_as:
             often = Executions(walk.old)
             for op, known, factors in walk.computed_as:
@@ -175,9 +185,17 @@ class Improving:
         return other.cost < than.cost and (timed or other.bytes <= than.bytes)
 
     def _weigh_collectives(self) -> None:
-        """Has each collective count for a part of what one sends in the mean, as propagation decided."""
-        if often := sum(times for each, times in self.first.sending if each.bytes):
-            self.first.walk.planner.weigh_collectives(self.first.bytes / often / _COLLECTIVES)
+        """Has each collective count for a part of what one sends in the mean, as propagation decided; with a
+        machine, for the part of one that those of its kind are in the mean, where some are combined."""
+        planner = self.first.walk.planner
+        often, begun = defaultdict[str, float](float), defaultdict[str, float](float)
+        for each, times in self.first.sending:
+            if each.bytes:
+                often[each.kind] += times
+                begun[each.kind] += times * self.first.begun.get(each.op, 1.0)
+        planner.weigh_combined({kind: begun[kind] / count for kind, count in often.items()})
+        if count := sum(often.values()):
+            planner.weigh_collectives(self.first.bytes / count / _COLLECTIVES)
 
     def _late(self) -> bool:
         return self._until is not None and monotonic() > self._until

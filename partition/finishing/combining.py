@@ -46,6 +46,18 @@ def combine(
     _join(module, apart, lambda op: _key(op) if which(op) else id(op), _any, write_as_one)
 
 
+def together(module: ir.Module, which: Callable[[Any], bool]) -> dict[Any, int]:
+    """How many collectives become one with each, itself among them, where those ``which`` can be are combined
+    as ``combine`` does; without those that stay alone."""
+    found: dict[Any, int] = {}
+    with module.context:
+        key = _key_in(module, lambda op: _key(op) if which(op) else id(op))
+        for operations, needs, _ in _blocks(module):
+            for group in _groups(operations, needs, _sending(operations, needs, (), key), _any, _MOST):
+                found.update(dict.fromkeys([operations[n] for n in group], len(group)))
+    return found
+
+
 def combine_matrices(
     module: ir.Module, apart: Collection[Any], columns: Callable[[Any], int | None], most: int
 ) -> None:
@@ -138,12 +150,7 @@ def _join(
     """Writes collectives with equal keys, of which each fits those before it, as one where neither needs what
     the other gives, up to ``most`` bytes. Those that send what one before them does are ``gone`` then."""
     with module.context, ir.Location.unknown():
-        executions = Executions(module)
-
-        def often(op: Any) -> Hashable:
-            """What is the same in all turns of a loop is sent once, unless what is not goes with it."""
-            return executions.often(op), key(op)
-
+        often = _key_in(module, key)
         for block in _blocks(module):
             repeated = _repeated(block, apart)
             for n in repeated:
@@ -158,6 +165,13 @@ def _join(
                 write(some, some[-1])
                 for op in some:
                     op.erase()
+
+
+def _key_in(module: ir.Module, key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+    """The key of a collective in a module: what is the same in all turns of a loop is sent once, unless what
+    is not goes with it."""
+    executions = Executions(module)
+    return lambda op: (executions.often(op), key(op))
 
 
 class _Block(NamedTuple):

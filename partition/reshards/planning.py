@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import product
@@ -56,6 +56,7 @@ class Planner:
         self._free: dict[Taken, tuple[Pieces, Pieces]] = {}  # that manual computations leave; of prime sizes
         self._many = len(self._left(frozenset())[1]) > _FEW
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
+        self._begun: Mapping[str, float] = {}  # with a machine, how many of a kind begin for each
         usual = replace(self.prices, once=Prices.once) == Prices()
         kept = kept_for(axes.key) if usual else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
@@ -89,6 +90,13 @@ class Planner:
         if self.prices.collective is None:
             self.prices = replace(self.prices, once=max(self.prices.once, price))
 
+    def weigh_combined(self, begun: Mapping[str, float]) -> None:
+        """Has each collective of a kind cost from now on a part of what it costs to begin, if a machine says
+        what that is, whose compiler makes one of several."""
+        if self.prices.collective is not None:
+            self._begun = begun
+            self.kept.choices.clear()
+
     def total(self, plan: Plan, width: int) -> float:
         """The price of a plan in bytes, by the prices of each collective."""
         once, byte = self._rates(plan)
@@ -113,7 +121,7 @@ class Planner:
         for step in plan.steps:
             if step.price:
                 price = self.price(step.kind, step.pieces)
-                once += price.once
+                once += price.once * self._begun.get(step.kind, 1.0)
                 byte += price.byte * step.price
         return once, byte
 

@@ -36,7 +36,8 @@ class Prices:
     as 256 bytes, so that small ones are computed on every device rather than sent for.
 
     With a machine (``cost/pricing.py``) all work counts, and ``collective`` says the price of a kind of
-    collective over groups of so many devices along axes, and which these devices are.
+    collective over groups of so many devices along axes, and which these devices are. Of collectives of the
+    kinds that are ``combined`` one is made where neither needs what the other gives.
     """
 
     multiplications: Callable[[str], float] = _usual  # and additions for one byte, by the type of elements
@@ -45,3 +46,4 @@ class Prices:
     begins: float = 256.0  # what an op takes at least, however small it is
     all_work: bool = False
     collective: Callable[[str, int, tuple[str, ...], Groups], Price] | None = None
+    combined: frozenset[str] = frozenset()

@@ -55,6 +55,30 @@ def test_a_sum_goes_around_the_ring_twice_on_the_links_of_its_axis(tmp_path: Pat
     assert made.seconds == pytest.approx(sent / 10 + 2 * 3 * 0.5)
 
 
+def test_collectives_of_which_one_is_made_begin_together(tmp_path: Path) -> None:
+    # Two sums of one argument each, which do not need each other: of 14 steps of the second machine 7 are
+    # those of each.
+    program = shardlog.run(
+        """
+        sdy.mesh @mesh = <["model"=8]>
+        func.func @main(%a: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>},
+                        %b: tensor<64x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>})
+            -> (tensor<16x16xf32>, tensor<32x32xf32>) {
+          %0 = stablehlo.dot_general %a, %a, contracting_dims = [0] x [0]
+            : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<16x16xf32>
+          %1 = stablehlo.dot_general %b, %b, contracting_dims = [0] x [0]
+            : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
+          return %0, %1 : tensor<16x16xf32>, tensor<32x32xf32>
+        }"""
+    ).partition(keep_shardings=True)
+    assert [c.kind for c in program.collectives] == ["all-reduce", "all-reduce"]
+    file = tmp_path / "machine.toml"
+    for combines, part in (("[]", 1.0), ('["all-gather"]', 1.0), ('["all-reduce"]', 0.5)):
+        file.write_text(f"combines = {combines}\n" + MACHINE.format(flops=1e9, bandwidth=1e9))
+        for made in program.cost(str(file)).collectives():
+            assert made.seconds == pytest.approx(made.bytes / 10 + 14 * 0.5 * part)
+
+
 def test_collectives_that_are_alike_at_a_place_are_one() -> None:
     program = shardlog.run(models.lower("transformer", depth=4)).partition()
     found = program.cost()

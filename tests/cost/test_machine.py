@@ -90,6 +90,8 @@ def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
         (MACHINE.format(flops='"fast"', bandwidth=1), "flops is 'fast'"),
         (MACHINE.format(flops=0, bandwidth=1), "flops is 0"),
         ("flops = 1", r"there is no table \[links\]"),
+        ('combines = "sums"\n' + MACHINE.format(flops=1, bandwidth=1), "combines is 'sums'"),
+        ('combines = ["sum"]\n' + MACHINE.format(flops=1, bandwidth=1), "expected a list of some of all-g"),
         (MACHINE.replace("memory =", "memori =").format(flops=1, bandwidth=1), "has no memori"),
         (MACHINE.format(flops=1, bandwidth=1) + "[network]\nwithin = 1.5", "within is 1.5"),
         (MACHINE.format(flops=1, bandwidth=1) + "[peaks]\nfp8 = 1", "there is no type fp8"),

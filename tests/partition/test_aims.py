@@ -64,6 +64,28 @@ def test_work_counts_as_the_machine_does_it(tmp_path: Path) -> None:
     assert kinds == ["all-reduce"] or kinds == ["all-gather", "all-gather"]
 
 
+def test_sums_of_which_a_compiler_makes_one_cost_what_one_does_to_begin(tmp_path: Path) -> None:
+    # Eight sums, as those of gradients: one step after the other they take longer than to gather the batch.
+    products = [f"""
+      %{n} = stablehlo.slice %a [0:512, {16 * n}:{16 * n + 16}] : (tensor<512x128xf32>) -> tensor<512x16xf32>
+      %s{n} = stablehlo.dot_general %{n}, %{n}, contracting_dims = [0] x [0]
+        : (tensor<512x16xf32>, tensor<512x16xf32>) -> tensor<16x16xf32>""" for n in range(8)]  # fmt: skip
+    results = ", ".join(f"%s{n}" for n in range(8))
+    types = ", ".join(["tensor<16x16xf32>"] * 8)
+    whole = ", ".join(["tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}"] * 8)
+    result = shardlog.run(f"""
+    sdy.mesh @mesh = <["x"=8]>
+    func.func @main(%a: tensor<512x128xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}})
+        -> ({whole}) {{{"".join(products)}
+      return {results} : {types}
+    }}""")
+    file = machine(tmp_path, flops=1e15, bandwidth=1e9, latency=2e-5)
+    text = Path(file).read_text()
+    for combines, kinds in (("[]", {"all-gather"}), ('["all-reduce"]', {"all-reduce"})):
+        Path(file).write_text(f"combines = {combines}\n{text}")
+        assert {c.kind for c in result.partition(topology=file).collectives} == kinds
+
+
 @pytest.mark.parametrize("name, scan", [("transformer", False), ("grouped_query", True)])
 def test_a_bound_on_memory_holds(name: str, scan: bool) -> None:
     result = shardlog.run(models.text(name, scan=scan))
