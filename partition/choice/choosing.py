@@ -315,7 +315,7 @@ class Chooser:
             if exchange:
                 busy[pieces] = busy.get(pieces, 0) + exchange.busy
                 mean[pieces] = mean.get(pieces, 0.0) + exchange.turns
-        permuting, found = self.planner.price("collective_permute", ()), dict[int, tuple[float, float]]()
+        permuting, found = self.planner.weighed("collective_permute", ()), dict[int, tuple[float, float]]()
         for t, pieces, elements, exchange in all_sent:
             size, before = elements * known.widths[t], found.get(t, (0.0, 0.0))
             if exchange:
@@ -331,7 +331,7 @@ class Chooser:
     def _gathered(self, pieces: Pieces, size: int, rounds: float) -> float:
         """The price of so many bytes of each device along pieces, gathered; as a part of what goes together,
         ``rounds`` is 0 but for one of them."""
-        price = self.planner.price("all_gather", pieces)
+        price = self.planner.weighed("all_gather", pieces)
         return price.once * rounds + price.byte * (self.axes.product(pieces) - 1) * size
 
     def gathering(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int, Layout]:

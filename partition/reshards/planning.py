@@ -120,8 +120,8 @@ class Planner:
         once = byte = 0.0
         for step in plan.steps:
             if step.price:
-                price = self.price(step.kind, step.pieces)
-                once += price.once * self._begun.get(step.kind, 1.0)
+                price = self.weighed(step.kind, step.pieces)
+                once += price.once
                 byte += price.byte * step.price
         return once, byte
 
@@ -168,6 +168,11 @@ class Planner:
             groups = self.axes.groups(pieces).tolist() if pieces else []
             self._known_prices[key] = self.prices.collective(name, group, self.axes.names(pieces), groups)
         return self._known_prices[key]
+
+    def weighed(self, kind: str, pieces: Pieces) -> Price:
+        """The price of one of the collectives over groups along pieces, of which some are combined."""
+        price = self.price(kind, pieces)
+        return Price(price.byte, price.once * self._begun[kind]) if kind in self._begun else price
 
     def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Plan:
         """The plan that is found by looking at steps: along the pieces that layouts are made of, and where
