@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from ..partition.reshards.prices import Groups, Price, Prices
+from ..partition.reshards.prices import Groups, Price, Prices, Signature
 from ..rulebook.shipped import shipped
 from .machine import Link, Machine
 
@@ -24,11 +25,25 @@ def sending(
     }
 
 
+_TOLD = ("slot", "dim", "element", "attribute_number", "attribute_item")  # of what an op is told
+
+
+def told(signature: Signature) -> dict[str, Iterable[tuple[Any, ...]]]:
+    """What ``rules/cost/cost.dl`` is told of an op as all rules are."""
+    return {name: signature.get(name, ()) for name in _TOLD}
+
+
 def prices(machine: Machine) -> Prices:
     """Prices by the time that a machine takes, in bytes that a device sends in that time along a link without
     a rule of its own."""
     unit = machine.link.bandwidth
-    solver = shipped("cost/cost").solver({"memory": [(machine.memory_bandwidth,)], "elementwise_op": []})
+    shared: dict[str, list[tuple[Any, ...]]] = {
+        "memory": [(machine.memory_bandwidth,)],
+        "platform": [(machine.allocation.platform,)],
+        "elementwise_op": [],
+    }
+    solver = shipped("cost/cost").solver(shared)
+    slower: dict[Any, float] = {}  # by op and ranks
 
     def collective(kind: str, group: int, axes: tuple[str, ...], groups: Groups) -> Price:
         link = machine.link_of(axes, groups)
@@ -40,8 +55,12 @@ def prices(machine: Machine) -> Prices:
         once = seconds(0.0)
         return Price(seconds(unit) - once, once * unit)
 
-    def multiplications(element: str) -> float:
-        return machine.peak(element) / 2 / unit
+    def multiplications(element: str, signature: Signature) -> float:
+        key = *signature.get("op", ()), *signature.get("slot", ())
+        if key not in slower:
+            facts = {"kind": signature.get("op", ()), **told(signature)}
+            slower[key] = next((times for (times,) in solver.solve(facts)["slower"]), 1.0)
+        return machine.peak(element) / 2 / unit / slower[key]
 
     touched = machine.memory_bandwidth * machine.fuses / unit
     combined = frozenset(kind.replace("-", "_") for kind in machine.combines)

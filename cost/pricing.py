@@ -14,12 +14,10 @@ from ..program.elements import size_of
 from ..rulebook.book import family, touching
 from ..rulebook.shipped import shipped
 from ..runs.executing.collectives import Collective
-from .exchange import sending
+from .exchange import sending, told
 from .layouts import Layouts
 from .machine import Link, Machine
 from .storing import Storing
-
-_TOLD = ("slot", "dim", "element", "attribute_number", "attribute_item")  # of what an op is told
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,7 @@ class Pricing:
         names = [(name,) for name in sorted(family("elementwise_op"))]
         shared: dict[str, list[tuple[Any, ...]]] = {
             "memory": [(machine.memory_bandwidth,)],
+            "platform": [(machine.allocation.platform,)],
             "elementwise_op": names,
         }
         self._solver = shipped("cost/cost").solver(shared)
@@ -77,8 +76,7 @@ class Pricing:
                 "peak": [(self.machine.peak(known.element),)],
                 "multiplied": [] if multiplied is None else [(multiplied / count,)],
             }
-            told = {name: known.signature.get(name, ()) for name in _TOLD}
-            self._known[key] = self._solved({**facts, **told}, touched)
+            self._known[key] = self._solved({**facts, **told(known.signature)}, touched)
         return self._known[key]
 
     def of_collective(self, made: Collective, op: Any, together: int = 1) -> Price:

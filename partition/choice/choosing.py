@@ -416,7 +416,7 @@ class Chooser:
         """The facts about work that ``rules/partition/choice.dl`` takes, for ways to compute an op."""
         prices = self.planner.prices
         return {
-            "exchange": [(prices.multiplications(known.element), prices.touched)],
+            "exchange": [(prices.multiplications(known.element, known.signature), prices.touched)],
             "begins": [(prices.begins,)],
             "parts": [
                 (n, self.axes.product(chain(*(p for f, p in way if f >= 0)))) for n, way in enumerate(ways)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ...program.elements import bits_of
 
 Groups = Sequence[Sequence[int]]  # of devices
+Signature = Mapping[str, Iterable[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Price:
 PLAIN = Price()
 
 
-def _usual(element: str) -> float:
+def _usual(element: str, signature: Signature) -> float:
     return 500.0 if bits_of(element) <= 16 else 200.0
 
 
@@ -40,7 +42,8 @@ class Prices:
     kinds that are ``combined`` one is made where neither needs what the other gives.
     """
 
-    multiplications: Callable[[str], float] = _usual  # and additions for one byte, by the type of elements
+    # And additions for one byte, by the type of elements and what rules are told of an op:
+    multiplications: Callable[[str, Signature], float] = _usual
     touched: float = 128.0  # bytes of memory, of those that ops take and give, for one byte
     once: float = 128.0
     begins: float = 256.0  # what an op takes at least, however small it is

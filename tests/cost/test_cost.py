@@ -263,6 +263,30 @@ def test_the_operations_of_ops(name: str) -> None:
     assert shardlog.run(module).partition().cost("v5e").flops == expected
 
 
+@pytest.mark.parametrize("platform, dims, times", [("", 2, 1), ("cpu", 1, 4), ("cpu", 2, 4), ("cpu", 3, 30)])
+def test_cpus_compute_convolutions_slower(tmp_path: Path, platform: str, dims: int, times: int) -> None:
+    file = tmp_path / "machine.toml"
+    text = MACHINE.format(flops=1e3, bandwidth=1e9).partition("[links.model]")[0]
+    allocation = f'[allocation]\nplatform = "{platform}"\nalignment = 1\naddress = 0\n'
+    file.write_text(text + allocation)
+    numbers = ", ".join("012"[:dims])
+    sizes = "x8" * dims
+    result = shardlog.run(
+        f"""
+        sdy.mesh @mesh = <["x"=2]>
+        func.func @main(%a: tensor<2{sizes}x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {"{}, " * dims}{{}}]>}},
+                        %k: tensor<{"1x" * dims}4x4xf32>) -> tensor<2{sizes}x4xf32> {{
+          %0 = stablehlo.convolution(%a, %k) dim_numbers = [b, {numbers}, f]x[{numbers}, i, o]->[b, {numbers}, f],
+            window = {{}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+            : (tensor<2{sizes}x4xf32>, tensor<{"1x" * dims}4x4xf32>) -> tensor<2{sizes}x4xf32>
+          return %0 : tensor<2{sizes}x4xf32>
+        }}"""  # noqa: E501
+    )
+    (item,) = [i for i in result.partition().cost(str(file)).items if "convolution" in i.op]
+    assert item.seconds == pytest.approx(item.flops / 1e3 * times)
+    assert item.flops == 2 * 8**dims * 4 * 4
+
+
 def test_donated_arguments_have_the_results() -> None:
     plain = """\
 func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {
