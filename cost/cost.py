@@ -14,9 +14,9 @@ from jaxlib.mlir.dialects import sdy
 from ..errors import ShardlogError
 from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
-from ..partition.finishing.combining import NUMBER, together
+from ..partition.finishing.combining import NUMBER, combined_sizes
 from ..program.function import location
-from ..program.mlir.modules import main_function, ops_in, symbols
+from ..program.mlir.modules import main_function, operations_in, ops_in, symbols
 from ..program.mlir.places import source_location
 from ..rulebook.book import lowerings
 from .beside import Besides
@@ -197,7 +197,9 @@ class _Account:
         self._source = program.result.source
         besides = Besides(program.axes, pricing)
         self._beside = {window.sent.op: besides.of(window) for window in program.windows}
-        self._together = together(module, self._combines)
+        windows = {number for number, sent in enumerate(program.sent) if sent.op in self._beside}
+        apart = [op for op in operations_in(module) if _number(op) in windows] if windows else ()
+        self._together = combined_sizes(module, pricing.machine.combines, apart)
         self._sent: dict[int, tuple[int, Price]] = {}
         self._done: dict[tuple[str, str, str], list[float]] = {}  # times, seconds, operations, bytes
         self._places: dict[str, str] = {}  # by location
@@ -205,8 +207,8 @@ class _Account:
     def add(self, op: Any, times: int) -> None:
         """Adds an op of the program that runs so often."""
         where, item = location(op), None
-        if NUMBER in op.attributes:
-            number = ir.IntegerAttr(op.attributes[NUMBER]).value
+        number = _number(op)
+        if number is not None:
             several = self._together.get(op, 1)
             price = self.pricing.of_collective(self.program.collectives[number], op, several)
             if beside := self._beside.get(self.program.sent[number].op):
@@ -220,15 +222,6 @@ class _Account:
             for i, amount in enumerate((1, price.seconds, price.flops, price.bytes)):
                 row[i] += amount * times
         self.lines.append(Line(where, price.seconds * times, price.limited, item))
-
-    def _combines(self, op: Any) -> bool:
-        """Whether the machine's compiler makes one of a collective and others."""
-        if NUMBER in op.attributes:
-            number = ir.IntegerAttr(op.attributes[NUMBER]).value
-            if self.program.sent[number].op in self._beside:
-                return False
-        kind = op.name.removeprefix("stablehlo.").replace("_", "-")
-        return kind in self.pricing.machine.combines
 
     def items(self) -> tuple[Item, ...]:
         """The collectives in the order of the program, then its ops."""
@@ -288,6 +281,11 @@ class _Account:
             unknown = where == f"op {op.operation.name}"
             self._places[where] = "" if unknown else self._source.place(source_location(where) or where)
         return self._places[where]
+
+
+def _number(op: Any) -> int | None:
+    """The number of the collective of the program that an op is; None if it is none of these."""
+    return ir.IntegerAttr(op.attributes[NUMBER]).value if NUMBER in op.attributes else None
 
 
 def _manual_around(op: Any) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from ..partition.reshards.prices import Groups, Price, Prices, Signature
+from ..engine import Solver
+from ..partition.reshards.prices import Groups, Price, Prices
+from ..program.classes import Facts
+from ..rulebook.book import family
 from ..rulebook.shipped import shipped
 from .machine import Link, Machine
 
@@ -25,10 +27,20 @@ def sending(
     }
 
 
+def solver_of(machine: Machine) -> Solver:
+    """What solves ``rules/cost/cost.dl`` for one machine."""
+    shared: dict[str, list[tuple[Any, ...]]] = {
+        "memory": [(machine.memory_bandwidth,)],
+        "platform": [(machine.allocation.platform,)],
+        "elementwise_op": [(name,) for name in sorted(family("elementwise_op"))],
+    }
+    return shipped("cost/cost").solver(shared)
+
+
 _TOLD = ("slot", "dim", "element", "attribute_number", "attribute_item")  # of what an op is told
 
 
-def told(signature: Signature) -> dict[str, Iterable[tuple[Any, ...]]]:
+def told(signature: Facts) -> Facts:
     """What ``rules/cost/cost.dl`` is told of an op as all rules are."""
     return {name: signature.get(name, ()) for name in _TOLD}
 
@@ -37,12 +49,7 @@ def prices(machine: Machine) -> Prices:
     """Prices by the time that a machine takes, in bytes that a device sends in that time along a link without
     a rule of its own."""
     unit = machine.link.bandwidth
-    shared: dict[str, list[tuple[Any, ...]]] = {
-        "memory": [(machine.memory_bandwidth,)],
-        "platform": [(machine.allocation.platform,)],
-        "elementwise_op": [],
-    }
-    solver = shipped("cost/cost").solver(shared)
+    solver = solver_of(machine)
     slower: dict[Any, float] = {}  # by op and ranks
 
     def collective(kind: str, group: int, axes: tuple[str, ...], groups: Groups) -> Price:
@@ -55,13 +62,20 @@ def prices(machine: Machine) -> Prices:
         once = seconds(0.0)
         return Price(seconds(unit) - once, once * unit)
 
-    def multiplications(element: str, signature: Signature) -> float:
+    def multiplications(element: str, signature: Facts) -> float:
         key = *signature.get("op", ()), *signature.get("slot", ())
         if key not in slower:
             facts = {"kind": signature.get("op", ()), **told(signature)}
-            slower[key] = next((times for (times,) in solver.solve(facts)["slower"]), 1.0)
+            slower[key] = next((times for (times,) in solver.solve(facts, ["slower"])["slower"]), 1.0)
         return machine.peak(element) / 2 / unit / slower[key]
 
     touched = machine.memory_bandwidth * machine.fuses / unit
-    combined = frozenset(kind.replace("-", "_") for kind in machine.combines)
-    return Prices(multiplications, touched, 0.0, 0.0, True, collective, combined)
+    return Prices(
+        multiplications,
+        touched,
+        once=0.0,
+        begins=0.0,
+        all_work=True,
+        collective=collective,
+        combined=machine.combines,
+    )

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import ShardlogError, closest
 from ..program.elements import size_of
+from .hlo import KINDS
 from .tiles import tiled_size
 
 MACHINES = Path(__file__).parent / "machines"
@@ -196,7 +197,6 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
 
 _FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses")
 _KEYS = (*_FIGURES, "combines", "peaks", "links", "network", "torus", "allocation")
-_COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first", "lanes", "sublanes")
 _OF_LINKS = ("bandwidth", "latency", "start", "ring")
 _LIMITS = (("dimensions", 0), ("longest", 0), ("multiple", 1))  # of a torus, and what is no limit
@@ -334,11 +334,9 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
 
 
 def _combines(given: _Table) -> tuple[str, ...]:
-    if "combines" not in given.entries:
-        return Machine.combines
-    found = given.entries["combines"]
-    if not isinstance(found, list) or not all(kind in _COLLECTIVES for kind in found):
-        raise given.wrong("combines", f"a list of some of {', '.join(_COLLECTIVES)}")
+    found = given.entries.get("combines", [*Machine.combines])
+    if not isinstance(found, list) or not all(kind in KINDS for kind in found):
+        raise given.wrong("combines", f"a list of some of {', '.join(sorted(KINDS))}")
     return tuple(found)
 
 

@@ -11,10 +11,9 @@ from jaxlib.mlir import ir
 
 from ..partition.choice.knowledge import Knowledge, Reader
 from ..program.elements import size_of
-from ..rulebook.book import family, touching
-from ..rulebook.shipped import shipped
+from ..rulebook.book import touching
 from ..runs.executing.collectives import Collective
-from .exchange import sending, told
+from .exchange import sending, solver_of, told
 from .layouts import Layouts
 from .machine import Link, Machine
 from .storing import Storing
@@ -36,13 +35,7 @@ class Pricing:
 
     def __init__(self, machine: Machine, reader: Reader) -> None:
         self.machine, self.reader = machine, reader
-        names = [(name,) for name in sorted(family("elementwise_op"))]
-        shared: dict[str, list[tuple[Any, ...]]] = {
-            "memory": [(machine.memory_bandwidth,)],
-            "platform": [(machine.allocation.platform,)],
-            "elementwise_op": names,
-        }
-        self._solver = shipped("cost/cost").solver(shared)
+        self._solver = solver_of(machine)
         self._known: dict[Any, Price] = {}
         self._storing = Storing(machine.allocation)
         self._layouts = Layouts(self._storing)

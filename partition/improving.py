@@ -21,7 +21,7 @@ from .building import Sent, bytes_of, element_of
 from .choice.homes import NOTHING, Found, Homes, Need, Spot
 from .device_program import DeviceProgram
 from .executions import Executions
-from .finishing.combining import sent_once, together
+from .finishing.combining import combined_sizes, sent_once
 from .finishing.loops import sent_before_loops
 from .finishing.rewrites import rewrite
 from .program import Partitioner
@@ -101,9 +101,8 @@ class Program:
     def begun(self) -> dict[Any, float]:
         """For the op of each collective that a machine's compiler makes one of with others, the part of one
         that each of them is."""
-        combined = {f"stablehlo.{kind}" for kind in self.walk.planner.prices.combined}
-        groups = together(self.module, lambda op: op.name in combined) if combined else {}
-        return {op: 1.0 / count for op, count in groups.items()}
+        sizes = combined_sizes(self.module, self.walk.planner.prices.combined)
+        return {op: 1.0 / size for op, size in sizes.items()}
 
     @property
     def bytes(self) -> float:

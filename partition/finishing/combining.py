@@ -46,14 +46,18 @@ def combine(
     _join(module, apart, lambda op: _key(op) if which(op) else id(op), _any, write_as_one)
 
 
-def together(module: ir.Module, which: Callable[[Any], bool]) -> dict[Any, int]:
-    """How many collectives become one with each, itself among them, where those ``which`` can be are combined
-    as ``combine`` does; without those that stay alone."""
+def combined_sizes(module: ir.Module, kinds: Collection[str], apart: Collection[Any] = ()) -> dict[Any, int]:
+    """How many collectives become one with each, itself among them, where those of some kinds, called as in
+    HLO, are combined as ``combine`` does, but for those that stay ``apart``; without those that are alone."""
     found: dict[Any, int] = {}
+    if not kinds:
+        return found
+    names = {f"stablehlo.{kind}".replace("-", "_") for kind in kinds}
     with module.context:
-        key = _key_in(module, lambda op: _key(op) if which(op) else id(op))
+        key = _key_in(module, lambda op: _key(op) if op.name in names else id(op))
         for operations, needs, _ in _blocks(module):
-            for group in _groups(operations, needs, _sending(operations, needs, (), key), _any, _MOST):
+            sends = _sending(operations, needs, apart, key)
+            for group in _groups(operations, needs, sends, _any, _MOST):
                 found.update(dict.fromkeys([operations[n] for n in group], len(group)))
     return found
 

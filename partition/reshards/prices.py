@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ...program.classes import Facts
 from ...program.elements import bits_of
 
 Groups = Sequence[Sequence[int]]  # of devices
-Signature = Mapping[str, Iterable[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Price:
 PLAIN = Price()
 
 
-def _usual(element: str, signature: Signature) -> float:
+def _usual(element: str, signature: Facts) -> float:
     return 500.0 if bits_of(element) <= 16 else 200.0
 
 
@@ -37,16 +36,17 @@ class Prices:
     two choices that move about as much the one with fewer collectives is better. An op takes at least as long
     as 256 bytes, so that small ones are computed on every device rather than sent for.
 
-    With a machine (``cost/pricing.py``) all work counts, and ``collective`` says the price of a kind of
+    With a machine (``cost/exchange.py``) all work counts, and ``collective`` says the price of a kind of
     collective over groups of so many devices along axes, and which these devices are. Of collectives of the
-    kinds that are ``combined`` one is made where neither needs what the other gives.
+    kinds that are ``combined`` one is made where neither needs what the other gives. Kinds are called as in
+    HLO.
     """
 
     # And additions for one byte, by the type of elements and what rules are told of an op:
-    multiplications: Callable[[str, Signature], float] = _usual
+    multiplications: Callable[[str, Facts], float] = _usual
     touched: float = 128.0  # bytes of memory, of those that ops take and give, for one byte
     once: float = 128.0
     begins: float = 256.0  # what an op takes at least, however small it is
     all_work: bool = False
     collective: Callable[[str, int, tuple[str, ...], Groups], Price] | None = None
-    combined: frozenset[str] = frozenset()
+    combined: Collection[str] = ()
