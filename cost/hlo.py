@@ -20,6 +20,7 @@ _TURNS = re.compile(r'known_trip_count\\?":\{\\?"n\\?":\\?"(\d+)')
 _CHAINED = re.compile(r'channel_id=(\d+),.*frontend_attributes=\{[^}]*chain_id="\d+"')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _START = "-start"
+_TAKEN = re.compile(r"\(\(((?:[^()]|\([^()]*\))*)\)")  # layouts have parentheses, too
 _SCATTERS = "all-reduce-scatter"  # XLA for TPUs calls it so where a device keeps a part of a sum
 
 
@@ -117,7 +118,10 @@ def _sent(line: str) -> Sends | None:
         for type_, dims in _TYPE.findall(found[1])
     ]
     if found[2].endswith(_START):  # what it takes stands before what it gives
-        if kind == "collective-permute":
+        if nested := _TAKEN.match(found[1]):
+            taken = len(_TYPE.findall(nested[1]))
+            sizes = sizes[taken : 2 * taken]
+        elif kind == "collective-permute":
             sizes = sizes[1:2]
         elif kind != "all-reduce":
             sizes = sizes[len(sizes) // 2 :]

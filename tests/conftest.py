@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from .support import tools
 
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # where there is a GPU, too
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
 
 _cache = TemporaryDirectory(prefix="shardlog-tests-")  # it goes with the process
@@ -33,6 +34,7 @@ _NEEDS = {
     "souffle": (tools.souffle, "souffle on the PATH, or SOUFFLE=ITS PATH"),
     "tpu": (tools.libtpu, "libtpu, as in pip install 'jax[tpu]'; no device"),
     "cuda": (tools.cuda, "XLA's plugin for CUDA, as in pip install 'jax[cuda12]'; no device"),
+    "gpu": (tools.gpu, "a GPU, and XLA's plugin for CUDA, as in pip install 'jax[cuda12]'"),
     "browser": (tools.browsers, "chromium and chromedriver on the PATH"),
 }
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import Any
 
+from .moved import moved
+
 _MACHINE, _SHAPE, _DEVICES = "v5e", "2x4", 8
 _CLOCK = 1.5e9  # cycles per second
 WAYS: dict[str, dict[str, Any]] = {
@@ -50,21 +52,16 @@ class Compiled:
 
 def compiled(module: bytes, shape: str = _SHAPE, devices: int = _DEVICES) -> Compiled:
     """A module with shardings or manual computations, compiled for a slice of so many devices."""
-    from shardlog.cost.exchange import prices
-    from shardlog.cost.hlo import hlo_cycles, hlo_sends
+    from shardlog.cost.hlo import hlo_cycles
     from shardlog.cost.machine import machine
     from shardlog.cost.targets import compile_for, read_target
 
     said = compile_for(module, read_target(f"tpu:{_MACHINE}:{shape}"), devices, "sdy-manual")
-    memory, cycles, known = said["memory"], hlo_cycles(said["hlo"]), machine(_MACHINE)
-    total, price = memory["argument"] + memory["output"] - memory["alias"] + memory["temp"], prices(known)
-    assert price.collective is not None
-    sent, seconds, count = 0.0, cycles / _CLOCK, 0
-    for each, times in hlo_sends(said["hlo"]):
-        paid = price.collective(each.kind, each.group, (), ())
-        seconds += times * (paid.once + paid.byte * each.bytes) / known.link.bandwidth
-        sent, count = sent + times * each.bytes, count + times
-    return Compiled(sent, total, memory["peak"], cycles, seconds, count)
+    memory, cycles = said["memory"], hlo_cycles(said["hlo"])
+    total = memory["argument"] + memory["output"] - memory["alias"] + memory["temp"]
+    sent = moved(said["hlo"], machine(_MACHINE))
+    seconds = cycles / _CLOCK + sent.seconds
+    return Compiled(sent.bytes, total, memory["peak"], cycles, seconds, sent.collectives)
 
 
 def row(source: Any) -> tuple[Compiled, list[Compiled]]:

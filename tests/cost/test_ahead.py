@@ -158,6 +158,7 @@ def test_collectives_that_start_and_end() -> None:
         "  %b = f32[8]{0} all-gather-done(%a)",
         "  %c = f32[8]{0} all-reduce-start(%b), replica_groups={{0,1,2,3}}",
         "  %d = (f32[8]{0}, f32[8]{0}, u32[], u32[]) collective-permute-start(%c)",
+        "  %i = ((f32[8]{0:T(8)}), f32[8]{0:T(8)}, u32[]) all-reduce-start(%d), replica_groups={{0,1}}",
         "  %e = ((f32[8]{0}, f32[8]{0}), (f32[2]{0}, f32[2]{0})) reduce-scatter-start(%d, %d), "
         "replica_groups={{0,1,2,3}}",
         "  %f = f32[4]{0} fusion(%x), calls=%first",
@@ -169,7 +170,7 @@ def test_collectives_that_start_and_end() -> None:
         chain = 'channel_id=7, replica_groups={{0,1}}, frontend_attributes={chain_id="0"}'
         lines += [f"%{name} () -> f32[4] {{", f"  %h = f32[4]{{0}} all-to-all(%x), {chain}", "}"]
     assert hlo_collectives("\n".join(lines)) == {
-        "all-reduce": (1, 48),
+        "all-reduce": (2, 48 + 32),
         "all-gather": (1, 24),
         "reduce-scatter": (1, 48),
         "all-to-all": (1, 8),

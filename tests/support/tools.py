@@ -45,6 +45,11 @@ def cuda() -> str | None:
     return None
 
 
+def gpu() -> str | None:
+    """The version of XLA's plugin for CUDA, where there is a GPU for it."""
+    return cuda() if shutil.which("nvidia-smi") and list(Path("/dev").glob("nvidia[0-9]*")) else None
+
+
 def stablehlo() -> Path | None:
     """A checkout of openxla/stablehlo, for its interpreter tests."""
     found = os.environ.get("STABLEHLO")

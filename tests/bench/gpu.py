@@ -1,0 +1,161 @@
+"""Partitioned programs on a GPU, ours beside XLA's: `python -m shardlog.tests.bench.gpu [MODULE...]`.
+
+One GPU is the first of eight; XLA mocks the others, and what they would send. The same program with the same
+shardings at its boundary is compiled as XLA partitions it, and as we do, with the shardings that propagation
+decided, with those by which least moves, and with those that take the least time on H100s. They run in turn;
+computing is the median of several steps, and time is this and what the collectives that are left take as we
+say. Bytes and collectives are counted in the optimised HLO, memory is what XLA says. Needs a GPU and XLA's
+plugin for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from .llama import Llama
+from .moved import moved
+
+_MACHINE, _DEVICES, _STEPS = "h100", 8, 9
+_FLAGS = "--xla_gpu_shard_autotuning=false"  # it waits for the others, which are none
+WAYS: dict[str, dict[str, Any]] = {
+    "as decided": {"keep_shardings": True},
+    "least bytes": {},
+    "least time": {"topology": _MACHINE},
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A compiled program: seconds of computing, and with collectives; bytes that a device sends, bytes of its
+    memory, and collectives."""
+
+    computing: float
+    seconds: float
+    bytes: float
+    memory: int
+    count: int
+
+    def over(self, other: Measured) -> list[float]:
+        """This one's computing, seconds, bytes and memory over those of another one."""
+        pairs = (
+            (self.computing, other.computing),
+            (self.seconds, other.seconds),
+            (self.bytes, other.bytes),
+            (self.memory, other.memory),
+        )
+        return [max(ours, 1e-9) / max(theirs, 1e-9) for ours, theirs in pairs]
+
+
+def programs() -> Iterator[tuple[str, str]]:
+    """The names of programs, and the programs."""
+    from .bytes_moved import example
+
+    if len(sys.argv) > 1:
+        yield from ((Path(name).stem, Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:])
+        return
+    yield "8 billion parameters, 4 layers", Llama((2, 4), 4, 32768, 8, 2048).text("cuda")
+    yield "train step, 4 layers", example(4)
+
+
+def measured(programs: list[Any], arguments: list[Any]) -> list[Measured]:
+    """Programs that take these arguments, run in turn."""
+    import jax
+    from shardlog.cost.machine import machine
+
+    def seconds(program: Any) -> float:
+        given = [_copied(array) for array in arguments]  # for programs take them
+        jax.block_until_ready(given)  # type: ignore[no-untyped-call]
+        start = perf_counter()
+        parts = program.execute_sharded(given).disassemble_into_single_device_arrays()
+        jax.block_until_ready(parts)  # type: ignore[no-untyped-call]
+        return perf_counter() - start
+
+    rounds = [[seconds(program) for program in programs] for _ in range(1 + _STEPS)][1:]
+    found = []
+    for program, times in zip(programs, zip(*rounds, strict=True), strict=True):
+        computing = median(times)
+        sent = moved("\n".join(part.to_string() for part in program.hlo_modules()), machine(_MACHINE))
+        memory = program.get_compiled_memory_stats()
+        held = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
+        total = held + memory.temp_size_in_bytes
+        found.append(Measured(computing, computing + sent.seconds, sent.bytes, total, sent.collectives))
+    return found
+
+
+def _copied(array: Any) -> Any:
+    import jax
+
+    parts = [shard.data.copy() for shard in array.addressable_shards]
+    return jax.make_array_from_single_device_arrays(array.shape, array.sharding, parts)
+
+
+def placed(result: Any, devices: Any) -> list[Any]:
+    """The parts of random arguments that the devices hold that are there."""
+    import jax
+    import numpy as np
+    from shardlog.runs.executing.execution import boundary
+    from shardlog.runs.jax import device_shardings
+
+    rng, found = np.random.default_rng(0), []
+    for value, sharding in zip(boundary(result)[0], device_shardings(result, devices)[0], strict=True):
+        shape = sharding.shard_shape(value.shape)
+        exact = value.dtype.kind in "biu"
+        part = rng.integers(0, 2, shape) if exact else 0.02 * abs(rng.standard_normal(shape))
+        parts = [jax.device_put(part.astype(value.dtype), to) for to in sharding.addressable_devices]
+        found.append(jax.make_array_from_single_device_arrays(value.shape, sharding, parts))
+    return found
+
+
+def main() -> None:
+    """Prints the table, and geometric means."""
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}"
+    os.environ["JAX_PLATFORMS"] = "cuda,cpu"
+    import jax
+
+    jax.config.update("mock_num_gpu_processes", _DEVICES)  # type: ignore[no-untyped-call]
+    import shardlog
+    from shardlog.cost.machine import machine
+
+    from .bytes_moved import by_xla
+
+    warnings.simplefilter("ignore")
+    devices, ratios = jax.devices()[:_DEVICES], list[list[list[float]]]()
+    print(f"{devices[0].device_kind}, and {machine(_MACHINE).name} for what is sent")
+    print(
+        "| program | XLA's computing, ms | ours | said | time | XLA's bytes | ours | collectives | memory |"
+    )
+    print("|---" * 9 + "|", flush=True)
+    for name, text in programs():
+        result = shardlog.run(text)
+        partitioned = [result.partition(**way) for way in WAYS.values()]
+        loaded = [by_xla(result, devices), *(each.compile(devices)._loaded for each in partitioned)]
+        xla, *ours = measured(loaded, placed(result, devices))
+        said = []
+        for program, each in zip(partitioned, ours, strict=True):
+            cost = program.cost(_MACHINE)
+            alone = cost.seconds - sum(item.seconds for item in cost.collectives())
+            said.append(f"{alone / each.computing:.2f}")
+        ratios.append([each.over(xla) for each in ours])
+        computing, time, sent, memory = (
+            " / ".join(f"{ratio:.2f}" for ratio in column) for column in zip(*ratios[-1], strict=True)
+        )
+        counts = f"{xla.count}: {' / '.join(str(each.count) for each in ours)}"
+        cells = (name, f"{1000 * xla.computing:.3g}", computing, " / ".join(said), time, f"{xla.bytes:,.0f}")
+        print(f"| {' | '.join((*cells, sent, counts, memory))} |", flush=True)
+    for number, what in enumerate(("computing", "time", "bytes", "memory")):
+        columns = zip(*([way[number] for way in row] for row in ratios), strict=True)
+        means = (exp(sum(map(log, column)) / len(column)) for column in columns)
+        print(f"geometric mean of {what}: {' / '.join(f'{mean:.2f}' for mean in means)}")
+
+
+if __name__ == "__main__":
+    main()
