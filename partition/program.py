@@ -477,7 +477,8 @@ class Partitioner(Values):
         op = self.kinds.ops[number]
         if self.recording:
             values = *self.bypasses.taken(number), *op.results
-            self.spots.append((op, Spot(recipe.known, values, recipe.held, recipe.free)))
+            sends = any(recipe.choice.taken.sends)
+            self.spots.append((op, Spot(recipe.known, values, recipe.held, recipe.free, sends)))
         if self.planner.prices.all_work or recipe.known.multiplies:
             self.computed_as.append((op, recipe.known, recipe.choice.taken.factors))
 

@@ -172,7 +172,8 @@ class Values:
         known = handing_on(tensor.shape, bytes_of(element_of(purpose.value)), received)
         known = inside(known, self.builder.manual)
         free = frozenset([0] if value in self.makes else [])
-        spot = Spot(known, (purpose.value, purpose.to), (purpose.start or tensor.home, layout), free)
+        held = purpose.start or tensor.home, layout
+        spot = Spot(known, (purpose.value, purpose.to), held, free, held[0] != layout and not free)
         self.spots.append((purpose.beside or purpose.op, spot))
 
     def _stale(self, value: int, layout: Layout) -> bool:

@@ -154,6 +154,8 @@ class Questions:
     def pins_of(result: Result, texts: Sequence[str]) -> dict[Any, Sharding]:
         """The shardings that pins say of values of the annotated module. Raises ShardlogError for values that
         no op computes, for no shardings, and for two of one value."""
+        if not texts:
+            return {}
         from ..explanations.questions.pins import read_pins
 
         return {value: sharding for value, (_, sharding) in read_pins(result, texts).items()}

@@ -228,13 +228,14 @@ class Asked:
 
     def _ways(self, known: Knowledge, choice: Any) -> Iterator[Way]:
         """The way that was taken, and others, the cheapest first."""
-        taken = choice.candidates.index(choice.taken)
-        order = sorted(range(len(choice.candidates)), key=lambda n: (n != taken, choice.costs[n], n))
+        compared = choice.compared
+        taken = compared.candidates.index(choice.taken)
+        order = sorted(range(len(compared.candidates)), key=lambda n: (n != taken, compared.costs[n], n))
         for n in order[: 1 + _MOST_WAYS]:
-            proof = None if n == taken else self._book.dearer(choice.facts, n, taken)
-            factors = tuple((_factor(f), self._text(p)) for f, p in choice.candidates[n].factors)
+            proof = None if n == taken else self._book.dearer(compared.facts, n, taken)
+            factors = tuple((_factor(f), self._text(p)) for f, p in compared.candidates[n].factors)
             lost, rule = self._said(proof, "this way", "the one that is taken")
-            yield Way(factors, round(choice.costs[n]), n == taken, lost, rule)
+            yield Way(factors, round(compared.costs[n]), n == taken, lost, rule)
 
     def _because(self, known: Knowledge, taken: Candidate) -> Iterator[Because]:
         """Why the op can be computed in parts as it is, for each of its factors."""

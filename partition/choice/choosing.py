@@ -3,9 +3,9 @@ once."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from itertools import chain
 from math import prod
 from typing import Any
@@ -83,14 +83,28 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """How an op is computed: the candidate that is taken, all of them, and what each costs, in bytes.
-    ``facts`` are the input of ``rules/partition/choice.dl``."""
+class Compared:
+    """The candidates for an op, what each costs, in bytes, and the number of the cheapest. ``facts`` are the
+    input of ``rules/partition/choice.dl``."""
 
-    taken: Candidate
     candidates: tuple[Candidate, ...]
     costs: tuple[float, ...]
-    facts: Mapping[str, Rows] = field(default_factory=dict, compare=False)
+    cheapest: int = 0
+    facts: Mapping[str, Rows] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How an op is computed: the candidate that is taken. All of them are compared when somebody asks, where
+    all ops together decided."""
+
+    taken: Candidate
+    _compare: Callable[[], Compared] = field(compare=False, repr=False)
+
+    @cached_property
+    def compared(self) -> Compared:
+        """What it was one of."""
+        return self._compare()
 
 
 class Chooser:
@@ -116,37 +130,41 @@ class Chooser:
     ) -> Choice:
         """How an op is computed whose slots have these layouts; the operands in ``free`` can be computed
         in any layout. ``also`` is the way by which all ops together cost least, where these were asked."""
-        key = known.deciding, held, free, also
+        if also is not None:
+            taken, _ = self._candidate(known, held, free, also)
+            return Choice(taken, lambda: self._among(known, held, free, False, also)[0])
+        key = known.deciding, held, free
         choices: dict[Any, Choice] = self.planner.kept.choices.setdefault(self.planner.prices.once, {})
         if key not in choices:
-            choices[key] = self._choose(known, held, free, also)
+            found = self._chosen(known, held, free)
+            choices[key] = Choice(found.candidates[found.cheapest], lambda: found)
         return choices[key]
 
-    def _choose(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], also: Way | None
-    ) -> Choice:
-        choice, price = self._choose_among(known, held, free, also, False)
-        if also is None and any(choice.taken.sends):
+    def _chosen(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Compared:
+        found, price = self._among(known, held, free, False)
+        if any(found.candidates[found.cheapest].sends):
             # What sends less in more collectives must be worth these.
-            other, less = self._choose_among(known, held, free, None, True)
-            choice = other if less < price else choice
-        return choice
+            other, less = self._among(known, held, free, True)
+            found = other if less < price else found
+        return found
 
-    def _choose_among(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], also: Way | None, moves: bool
-    ) -> tuple[Choice, float]:
-        """The choice, of those with spare axes if something ``moves``, and its price with what each
-        collective costs besides its bytes. What there is ``also`` is taken."""
+    def _among(
+        self,
+        known: Knowledge,
+        held: tuple[Layout, ...],
+        free: frozenset[int],
+        moves: bool,
+        also: Way | None = None,
+    ) -> tuple[Compared, float]:
+        """The candidates, those with spare axes if something ``moves``, and what there is ``also``; and the
+        price of the cheapest with what each collective costs besides its bytes."""
         ways = self.ways(known, held, moves)
         if also is not None and also not in ways:
             ways = [*ways, also]
         candidates = [self._candidate(known, held, free, way) for way in ways]
         counts = [count for _, count in candidates]
         found = self._cheapest(known, held, [c for c, _ in candidates], counts)
-        if also is not None:
-            found = replace(found, taken=next(c for c in found.candidates if c.factors == also))
-        number = found.candidates.index(found.taken)
-        return found, found.costs[number] + self.planner.prices.once * counts[number]
+        return found, found.costs[found.cheapest] + self.planner.prices.once * counts[found.cheapest]
 
     def ways(self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False) -> list[Way]:
         """The ways to compute an op whose slots have these layouts: the pieces that each factor is split on.
@@ -398,9 +416,9 @@ class Chooser:
         held: tuple[Layout, ...],
         candidates: list[Candidate],
         counts: list[int],
-    ) -> Choice:
+    ) -> Compared:
         if len(candidates) == 1:
-            return Choice(candidates[0], tuple(candidates), (sum(candidates[0].sends),))
+            return Compared(tuple(candidates), (sum(candidates[0].sends),))
         numbers, ways = range(len(candidates)), [candidate.factors for candidate in candidates]
         facts = self._facts(known, ways, self.parts_if_stays(known, held))
         facts["sends"] = [(n, t, cost) for n in numbers for t, cost in enumerate(candidates[n].sends)]
@@ -408,9 +426,7 @@ class Chooser:
         found = self._choice.solve(facts, ["costs", "cheapest"])
         (number,) = found["cheapest"][0]
         costs: dict[int, float] = dict(found["costs"])
-        return Choice(
-            candidates[number], tuple(candidates), tuple(costs[n] for n in numbers), facts | self._shared
-        )
+        return Compared(tuple(candidates), tuple(costs[n] for n in numbers), number, facts | self._shared)
 
     def _facts(self, known: Knowledge, ways: Sequence[Way], parts_if_stays: int) -> dict[str, Rows]:
         """The facts about work that ``rules/partition/choice.dl`` takes, for ways to compute an op."""

@@ -109,6 +109,10 @@ class Domains:
     def _between(self, shape: Shape, width: int, starts: tuple[int, ...], goals: tuple[int, ...]) -> Floats:
         return self._rates.between(shape, width, starts, goals, self._planner.prices.once)
 
+    def sent(self, shape: Shape, homes: tuple[int, ...], copies: tuple[int, ...]) -> Floats:
+        """How many collectives it takes to make each copy of each home, of the way that sends least."""
+        return self._rates.sends(shape, homes, copies)
+
     def besides(self, shape: Shape, width: int, layouts: tuple[int, ...], number: int) -> Floats:
         """The bytes that a device holds besides a value where an op needs it in, or gives it in, each of some
         layouts, and it has each place of a domain: layout by place."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from .choosing import SUM, Chooser, Way
 from .domains import Domain, Domains, Place
 from .folding import classes
 from .knowledge import Knowledge
-from .least import bound_of, lower_bound, pass_messages, settle
+from .least import lower_bound, pass_messages, settle
 from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
 
 _MOST_LAYOUTS = 11  # of a value
@@ -53,13 +54,14 @@ _SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it en
 
 class Spot(NamedTuple):
     """An op that is computed: its operands and results, the layout of each slot as propagated, the operands
-    that can be made in any layout, and how often it runs; for each slot how often it is resharded, which is
-    less for what is the same in all turns of a loop."""
+    that can be made in any layout, whether something is sent for it by these, and how often it runs; for each
+    slot how often it is resharded, which is less for what is the same in all turns of a loop."""
 
     known: Knowledge
     values: tuple[Any, ...]
     held: tuple[Layout, ...]
     free: frozenset[int]
+    sends: bool
     weight: float = 1.0
     weights: tuple[float, ...] = ()
 
@@ -211,6 +213,7 @@ class Homes:
         ]
         self._way_numbers: dict[Way, int] = {}
         self._way: list[Way] = []
+        self._lists: dict[int, tuple[Sequence[Way], tuple[int, ...]]] = {}  # of ways, and their numbers
         self._ways: dict[Any, tuple[int, ...]] = {}
         self._ways_held: dict[Any, tuple[int, ...]] = {}
         self._needed: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -260,7 +263,7 @@ class Homes:
                     best, least = found, energy
             if turn < some and not stop():
                 continue
-            above = least - bound_of(total, terms, alone, self.size)
+            above = least - total.bound()
             wait = 0 if above <= _NEAR * least else _SETTLED if above <= _OPEN * least else _PATIENCE
             if stop() or turn - better >= wait:
                 break
@@ -396,12 +399,14 @@ class Homes:
                 self.domain_of[n] = known[key]
 
     def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[int, ...]) -> list[Place]:
-        found, layouts, likely = list(domain.places), self._layouts, self.planner.likely
-        for home in domain.homes:
-            for copy in copies:
-                if home != copy and likely(shape, layouts[home], layouts[copy]).sends:
-                    found.append(Place(home, copy))
-        return found
+        sent = self._domains.sent(shape, domain.homes, copies).tolist()
+        others = (
+            Place(home, copy)
+            for home, sends in zip(domain.homes, sent, strict=True)
+            for copy, something in zip(copies, sends, strict=True)
+            if something and home != copy
+        )
+        return [*domain.places, *others]
 
     def _around(self, number: int) -> tuple[int, ...]:
         """The domains of the slots of an op."""
@@ -432,12 +437,13 @@ class Homes:
         key = self._kind[number], self._around(number)
         if key not in self._ways:
             spot = self.spots[number]
-            found = dict.fromkeys(self._numbered(self.chooser.ways(spot.known, spot.held)))
+            every = [self._numbered(self.chooser.ways(spot.known, spot.held))]
             for t, domain in enumerate(key[1]):
-                for home in self._domains[domain].homes:
-                    found.update(dict.fromkeys(self._ways_with(number, t, home)))
-            if any(self.chooser.choose(spot.known, spot.held, spot.free).taken.sends):
-                found.update(dict.fromkeys(self._numbered(self.chooser.ways(spot.known, spot.held, True))))
+                every += [self._ways_with(number, t, home) for home in self._domains[domain].homes]
+            if spot.sends:
+                every.append(self._numbered(self.chooser.ways(spot.known, spot.held, True)))
+            different = {id(ways): ways for ways in every}  # many are the same
+            found = dict.fromkeys(chain.from_iterable(different.values()))
             self._ways[key] = tuple(found)[:_MOST_WAYS]
         return self._ways[key]
 
@@ -452,13 +458,15 @@ class Homes:
 
     def _numbered(self, ways: Sequence[Way]) -> tuple[int, ...]:
         """Numbers of ways."""
-        numbers = list[int]()
-        for way in ways:
-            number = self._way_numbers.setdefault(way, len(self._way))
-            if number == len(self._way):
-                self._way.append(way)
-            numbers.append(number)
-        return tuple(numbers)
+        if id(ways) not in self._lists:
+            numbers = list[int]()
+            for way in ways:
+                number = self._way_numbers.setdefault(way, len(self._way))
+                if number == len(self._way):
+                    self._way.append(way)
+                numbers.append(number)
+            self._lists[id(ways)] = ways, tuple(numbers)
+        return self._lists[id(ways)][1]
 
     def _layouts_by(self, number: int, way: int) -> tuple[int, ...]:
         """The layouts of an op's slots in a way to compute it."""

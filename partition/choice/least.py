@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from .sums import Floats, Integers, Sum, Terms, add_rows
+from .sums import Floats, Integers, Sum, add_rows
 
 _SETTLED = 4  # sweeps after which the same values are best
 _STILL = 8  # moves that gain nothing, after which no other does
@@ -36,22 +36,11 @@ def pass_messages(
     return best
 
 
-def bound_of(total: Sum, terms: Sequence[Terms], alone: Floats, size: Floats) -> float:
-    """A lower bound of a sum: what is least for each term and each variable on its own, with costs moved
-    between them as the messages say. ``alone`` and ``size`` are what the sum was made of."""
-    beliefs = alone.copy()
-    for number, term in enumerate(terms):
-        for slot, index in enumerate(term.variables.T):
-            often = term.counts / size[index]
-            add_rows(beliefs, index, total.messages(number, slot) * often[:, None])
-    return float(beliefs.min(axis=1) @ size) + total.left()
-
-
 def lower_bound(
     total: Sum, alone: Floats, members: Mapping[int, Sequence[tuple[int, Sequence[int]]]]
 ) -> float:
-    """A lower bound, as ``bound_of``, also for choices by which what a row or a variable stands for is not
-    alike; ``alone`` has each variable, and ``members`` each of the terms with a number: its row, and its
+    """A lower bound of a sum, also for choices by which what a row or a variable stands for is not alike;
+    ``alone`` has each variable, and ``members`` each of the terms with a number: its row, and its
     variables."""
     beliefs = alone.copy()
     for number, each in members.items():

@@ -72,9 +72,12 @@ class Sum(Protocol):
         """What some terms say about a slot, row by value; FAR of values that cost no less than another one,
         whatever the rest is: nothing is said of these."""
 
+    def bound(self) -> float:
+        """A lower bound of the sum: what is least for each term and each variable on its own, with costs
+        moved between them as the messages say."""
+
     def left(self) -> float:
-        """The sum of what is least for each term on its own, less what it has said. With what is least for
-        each variable by what it was told, that is a lower bound of the sum."""
+        """The sum of what is least for each term on its own, less what it has said."""
 
 
 def sum_of(terms: Sequence[Terms], alone: Floats, size: Floats) -> Sum:
@@ -199,6 +202,9 @@ class Reference:
     def messages(self, number: int, slot: int) -> Floats:
         said = self._said[number][slot]
         return np.where(self._open[self.terms[number].variables[:, slot], : said.shape[1]], said, FAR)
+
+    def bound(self) -> float:
+        return float(np.where(self._open, self._beliefs(), inf).min(axis=1) @ self.size) + self.left()
 
     def left(self) -> float:
         found = 0.0

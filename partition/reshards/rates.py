@@ -101,6 +101,20 @@ class Rates:
     ) -> Floats:
         """The prices of reshards of a tensor with elements of so many bytes, start by goal, if a collective
         costs so much besides ``each`` time; infinity where there is none."""
+        rates, times = self._between(shape, starts, goals)
+        sending, quick = (
+            once + byte * (width * times) + each * sends for once, byte, sends in (rates[:3], rates[3:])
+        )
+        found: Floats = np.minimum(sending, quick)
+        return found
+
+    def sends(self, shape: Shape, starts: Sequence[int], goals: Sequence[int]) -> Floats:
+        """How many collectives a reshard of a tensor takes, start by goal, by the plan that sends least."""
+        rates, _ = self._between(shape, starts, goals)
+        return np.where(rates[0] < inf, rates[2], inf)
+
+    def _between(self, shape: Shape, starts: Sequence[int], goals: Sequence[int]) -> tuple[Floats, float]:
+        """The rates of reshards of a tensor, start by goal, and what each of its bytes counts."""
         if shape not in self._like:
             self._like[shape] = self._planner.like(shape)
         least, times = self._like[shape]
@@ -113,11 +127,7 @@ class Rates:
             for row, column in np.argwhere(unknown).tolist():
                 rates[:, row, column] = self._rate(least, starts[row], goals[column])
             table.rates[ends] = rates
-        sending, quick = (
-            once + byte * (width * times) + each * sends for once, byte, sends in (rates[:3], rates[3:])
-        )
-        found: Floats = np.minimum(sending, quick)
-        return found
+        return rates, times
 
     def _rate(self, shape: Shape, start: int, goal: int) -> Rate:
         """The price of a reshard, as ``Planner.rates`` says it."""

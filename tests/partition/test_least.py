@@ -12,7 +12,7 @@ import shardlog
 from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.engine import EngineError
-from shardlog.partition.choice.least import bound_of, lower_bound, pass_messages, settle
+from shardlog.partition.choice.least import lower_bound, pass_messages, settle
 from shardlog.partition.choice.sums import FAR, Floats, Integers, Reference, Sum, Terms, sum_of
 
 from ..support.programs import lowered
@@ -79,7 +79,7 @@ def choices(alone: Floats) -> list[tuple[int, ...]]:
 def bound(total: Sum, terms: Sequence[Terms], alone: Floats) -> float:
     """The bound of a sum of which no row and no variable stands for several, which is found in two ways."""
     members = {number: list(enumerate(term.variables.tolist())) for number, term in enumerate(terms)}
-    found = bound_of(total, terms, alone, np.ones(len(alone)))
+    found = total.bound()
     assert found == pytest.approx(lower_bound(total, alone, members))
     return found
 
@@ -173,6 +173,7 @@ def test_the_core_says_what_the_reference_says(seed: int, shared: bool, lasting:
                 mine, theirs = (total.messages(number, slot) for total in both)
                 np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-6)
     assert both[0].left() == pytest.approx(both[1].left(), rel=1e-9, abs=1e-6)
+    assert both[0].bound() == pytest.approx(both[1].bound(), rel=1e-9, abs=1e-6)
     chosen = np.zeros(len(alone), np.int64)
     mine, theirs = (total.gains(chosen) for total in both)
     np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-6)

@@ -272,6 +272,8 @@ pub struct Sum {
     /// By variable.
     slots: Vec<Vec<trees::Slot>>,
     kept: Vec<Kept>,
+    /// What each value of each variable costs, as all terms together see it; none where more has been said.
+    beliefs: Option<Rows<f64>>,
 }
 
 impl Sum {
@@ -283,7 +285,7 @@ impl Sum {
         let terms = terms.collect::<Result<Vec<_>, _>>()?;
         let slots = trees::slots_of(&terms, size.len());
         let kept = kept::kept(&terms, &alone, &size, far, &slots);
-        Ok(Sum { terms, alone, size, far, slots, kept })
+        Ok(Sum { terms, alone, size, far, slots, kept, beliefs: None })
     }
 
     /// The sum for a choice of values.
@@ -348,7 +350,11 @@ impl Sum {
     }
 
     /// What each value of each variable costs, as all terms together see it.
-    fn beliefs(&self) -> Rows<f64> {
+    fn beliefs(&mut self) -> Rows<f64> {
+        self.beliefs.take().unwrap_or_else(|| self.heard())
+    }
+
+    fn heard(&self) -> Rows<f64> {
         let mut found = Rows { width: self.alone.width, numbers: self.alone.numbers.clone() };
         for term in &self.terms {
             for row in 0..term.counts.len() {
@@ -363,10 +369,27 @@ impl Sum {
     }
 
     /// The value of each variable that is best as all terms together see it, the first of those that are.
-    pub fn best(&self) -> Vec<usize> {
+    pub fn best(&mut self) -> Vec<usize> {
         let beliefs = self.beliefs();
         let variables = self.kept.iter().enumerate();
-        variables.map(|(variable, kept)| kept.best(beliefs.row(variable), kept.values[0])).collect()
+        let best =
+            variables.map(|(variable, kept)| kept.best(beliefs.row(variable), kept.values[0])).collect();
+        self.beliefs = Some(beliefs);
+        best
+    }
+
+    /// A lower bound of the sum: what is least for each term and each variable on its own, with costs moved
+    /// between them as the messages say.
+    pub fn bound(&mut self) -> f64 {
+        let beliefs = self.beliefs();
+        let variables = self.kept.iter().zip(&self.size).enumerate();
+        let least = variables.map(|(variable, (kept, size))| {
+            let row = beliefs.row(variable);
+            kept.values.iter().map(|&value| row[value]).fold(f64::INFINITY, lower) * size
+        });
+        let least: f64 = least.sum();
+        self.beliefs = Some(beliefs);
+        least + self.left()
     }
 
     /// All terms tell the values that are kept what is best, one after another, or from the last to the first.

@@ -61,7 +61,7 @@ impl Sum {
         Ok(found.into_iter().map(|value| value as i64).collect::<Vec<_>>().into_pyarray(py))
     }
 
-    fn best<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+    fn best<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         let best: Vec<i64> = self.0.best().into_iter().map(|value| value as i64).collect();
         best.into_pyarray(py)
     }
@@ -78,6 +78,10 @@ impl Sum {
         slot: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         array(py, self.0.messages(term, slot)?)
+    }
+
+    fn bound(&mut self) -> f64 {
+        self.0.bound()
     }
 
     fn left(&self) -> f64 {
