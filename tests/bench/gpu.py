@@ -21,6 +21,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+from ..support.tools import gpu
 from .llama import Llama
 from .moved import moved
 
@@ -117,6 +118,8 @@ def placed(result: Any, devices: Any) -> list[Any]:
 
 def main() -> None:
     """Prints the table, and geometric means."""
+    if gpu() is None:
+        sys.exit("needs a GPU, and XLA's plugin for CUDA, as in pip install 'jax[cuda12]'")
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}"
     os.environ["JAX_PLATFORMS"] = "cuda,cpu"
     import jax

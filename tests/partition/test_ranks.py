@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from ..support import models
@@ -20,6 +25,21 @@ _TWO = """
 
 def test_two_processes_give_the_results_of_one_device() -> None:
     assert wrong([_TWO], 2, "cpu") == []
+
+
+@pytest.mark.gpu
+def test_programs_are_executed_on_a_gpu(tmp_path: Path) -> None:
+    program = tmp_path / "one.mlir"
+    program.write_text(_TWO.replace('"x"=2', '"x"=1'))
+    done = subprocess.run(
+        [sys.executable, "-m", "shardlog", "exec", str(program)],
+        env=os.environ | {"JAX_PLATFORMS": "cuda,cpu"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("on 1 gpu device")
+    assert done.stdout.endswith("as on one device\n")
 
 
 @pytest.mark.gpu
