@@ -229,7 +229,7 @@ class Asked:
     def _ways(self, known: Knowledge, choice: Any) -> Iterator[Way]:
         """The way that was taken, and others, the cheapest first."""
         compared = choice.compared
-        taken = compared.candidates.index(choice.taken)
+        taken = [c.factors for c in compared.candidates].index(choice.taken.factors)
         order = sorted(range(len(compared.candidates)), key=lambda n: (n != taken, compared.costs[n], n))
         for n in order[: 1 + _MOST_WAYS]:
             proof = None if n == taken else self._book.dearer(compared.facts, n, taken)
