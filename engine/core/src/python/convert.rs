@@ -14,12 +14,13 @@ use crate::program::Program;
 use crate::relation::{Database, Tuples};
 use crate::values::{RecordType, Type, Values, NIL};
 
-/// Facts as Python has them: relation name -> tuples, or an int64 array of shape (tuples, columns).
-pub fn relations<'py>(
-    program: &Program,
-    facts: &Bound<'py, PyDict>,
-) -> PyResult<Vec<(RelationId, Bound<'py, PyAny>)>> {
-    let named = facts.iter().map(|(name, rows)| Ok((program.relation(name.extract()?)?, rows)));
+/// Facts as Python has them: tuples, or an int64 array of shape (tuples, columns).
+pub type Facts<'py> = Vec<(RelationId, Bound<'py, PyAny>)>;
+
+/// Facts by the name of their relation.
+pub fn relations<'py>(program: &Program, facts: &Bound<'py, PyDict>) -> PyResult<Facts<'py>> {
+    let named =
+        facts.iter().map(|(name, rows)| Ok((program.relation(name.cast::<PyString>()?.to_str()?)?, rows)));
     let mut relations = named.collect::<PyResult<Vec<_>>>()?;
     relations.sort_by_key(|&(relation, _)| relation);
     Ok(relations)

@@ -79,7 +79,7 @@ impl Program {
     #[pyo3(signature = (facts, limits=Limits::default()))]
     fn solver(&self, py: Python, facts: &Bound<PyDict>, limits: Limits) -> PyResult<Solver> {
         let mut database = self.program.database();
-        insert(&self.program, &mut database, facts)?;
+        insert(&self.program, &mut database, convert::relations(&self.program, facts)?)?;
         let program = self.program.clone();
         let solver = letting_go(py, limits, |limits| solver::Solver::new(program, database, limits))?;
         Ok(Solver { solver: Mutex::new(solver), limits })
@@ -96,7 +96,7 @@ impl Program {
     ) -> PyResult<(Vec<RelationId>, Database)> {
         let outputs = wanted(&self.program, outputs)?;
         let mut database = self.program.database();
-        insert(&self.program, &mut database, facts)?;
+        insert(&self.program, &mut database, convert::relations(&self.program, facts)?)?;
         self.program.note_appearances(&mut database);
         let strata = self.program.strata_of(&outputs);
         let program = &self.program;
@@ -126,7 +126,8 @@ impl Solver {
         let program = solver.program.clone();
         let outputs = wanted(&program, outputs)?;
         solver.clear();
-        for (relation, _) in convert::relations(&program, facts)? {
+        let facts = convert::relations(&program, facts)?;
+        for &(relation, _) in &facts {
             let schema = program.schema(relation);
             if !schema.keyed {
                 let message =
@@ -166,9 +167,9 @@ pub fn wanted(program: &program::Program, outputs: Option<Vec<String>>) -> Resul
     }
 }
 
-fn insert(program: &program::Program, database: &mut Database, facts: &Bound<PyDict>) -> PyResult<()> {
+fn insert(program: &program::Program, database: &mut Database, facts: convert::Facts) -> PyResult<()> {
     let Database { relations, values } = database;
-    for (relation, rows) in convert::relations(program, facts)? {
+    for (relation, rows) in facts {
         let relation_rows = &mut relations[relation.0];
         relation_rows.reserve(rows.len().unwrap_or(0)).map_err(Error::from)?;
         convert::each_tuple(program, values, relation, 0, &rows, |tuple| Ok(relation_rows.give(tuple)?))?;
