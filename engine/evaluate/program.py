@@ -182,9 +182,6 @@ class Program:
 
     def _rows(self, facts: Facts) -> dict[str, Any]:
         """Facts for ``core``, which checks the rows itself."""
-        lists = isinstance(facts, dict) and all(isinstance(rows, list) for rows in facts.values())
-        if isinstance(facts, dict) and lists and not self._branches and facts.keys() <= self._names.keys():
-            return facts
         found: dict[str, Any] = {}
         for name, rows in facts.items():
             rows = self._inward(self._known(name), rows)

@@ -272,8 +272,8 @@ pub struct Sum {
     /// By variable.
     slots: Vec<Vec<trees::Slot>>,
     kept: Vec<Kept>,
-    /// What each value of each variable costs, as all terms together see it; none where more has been said.
-    beliefs: Option<Rows<f64>>,
+    /// What each value of each variable costs, as all terms together see it.
+    beliefs: Rows<f64>,
 }
 
 impl Sum {
@@ -285,7 +285,8 @@ impl Sum {
         let terms = terms.collect::<Result<Vec<_>, _>>()?;
         let slots = trees::slots_of(&terms, size.len());
         let kept = kept::kept(&terms, &alone, &size, far, &slots);
-        Ok(Sum { terms, alone, size, far, slots, kept, beliefs: None })
+        let beliefs = heard(&terms, &alone);
+        Ok(Sum { terms, alone, size, far, slots, kept, beliefs })
     }
 
     /// The sum for a choice of values.
@@ -349,61 +350,36 @@ impl Sum {
         Ok(trees::moved(self, chosen, turn, held))
     }
 
-    /// What each value of each variable costs, as all terms together see it.
-    fn beliefs(&mut self) -> Rows<f64> {
-        self.beliefs.take().unwrap_or_else(|| self.heard())
-    }
-
-    fn heard(&self) -> Rows<f64> {
-        let mut found = Rows { width: self.alone.width, numbers: self.alone.numbers.clone() };
-        for term in &self.terms {
-            for row in 0..term.counts.len() {
-                for ((_, variable, place), often) in term.slots(row).zip(term.often.row(row)) {
-                    let belief = found.numbers[variable * found.width..].iter_mut();
-                    let said = &term.messages.numbers[place];
-                    belief.zip(said).for_each(|(belief, said)| *belief += said * often);
-                }
-            }
-        }
-        found
-    }
-
     /// The value of each variable that is best as all terms together see it, the first of those that are.
-    pub fn best(&mut self) -> Vec<usize> {
-        let beliefs = self.beliefs();
+    pub fn best(&self) -> Vec<usize> {
         let variables = self.kept.iter().enumerate();
-        let best =
-            variables.map(|(variable, kept)| kept.best(beliefs.row(variable), kept.values[0])).collect();
-        self.beliefs = Some(beliefs);
-        best
+        variables.map(|(variable, kept)| kept.best(self.beliefs.row(variable), kept.values[0])).collect()
     }
 
     /// A lower bound of the sum: what is least for each term and each variable on its own, with costs moved
     /// between them as the messages say.
-    pub fn bound(&mut self) -> f64 {
-        let beliefs = self.beliefs();
+    pub fn bound(&self) -> f64 {
         let variables = self.kept.iter().zip(&self.size).enumerate();
         let least = variables.map(|(variable, (kept, size))| {
-            let row = beliefs.row(variable);
+            let row = self.beliefs.row(variable);
             kept.values.iter().map(|&value| row[value]).fold(f64::INFINITY, lower) * size
         });
-        let least: f64 = least.sum();
-        self.beliefs = Some(beliefs);
-        least + self.left()
+        least.sum::<f64>() + self.left()
     }
 
     /// All terms tell the values that are kept what is best, one after another, or from the last to the first.
     /// What is said is all of it (min-sum: exact on trees, and good elsewhere), or, `shared`, is divided among the
     /// variables (MPLP: the bound rises). `lasting`, what many say is said again.
     pub fn sweep(&mut self, backwards: bool, shared: bool, lasting: bool) {
-        let (mut beliefs, mut scratch) = (self.beliefs(), Scratch::default());
+        let mut scratch = Scratch::default();
         let count = self.terms.len();
         for number in 0..count {
             let term = &mut self.terms[if backwards { count - 1 - number } else { number }];
             for _ in 0..if lasting { term.repeats } else { 1 } {
-                term.tell(&mut beliefs, &self.kept, shared, self.far, &mut scratch);
+                term.tell(&mut self.beliefs, &self.kept, shared, self.far, &mut scratch);
             }
         }
+        self.beliefs = heard(&self.terms, &self.alone); // anew: added to, they would drift from what was said
     }
 
     /// What some terms say to the values of their variables in a slot, row by value; `far` to what is not kept.
@@ -451,6 +427,21 @@ impl Sum {
         }
         Ok(())
     }
+}
+
+/// What each value of each variable costs, as all terms together see it; each costs something `alone`.
+fn heard(terms: &[Terms], alone: &Rows<f64>) -> Rows<f64> {
+    let mut found = Rows { width: alone.width, numbers: alone.numbers.clone() };
+    for term in terms {
+        for row in 0..term.counts.len() {
+            for ((_, variable, place), often) in term.slots(row).zip(term.often.row(row)) {
+                let belief = found.numbers[variable * found.width..].iter_mut();
+                let said = &term.messages.numbers[place];
+                belief.zip(said).for_each(|(belief, said)| *belief += said * often);
+            }
+        }
+    }
+    found
 }
 
 /// A table line by value, as one value by line.

@@ -61,7 +61,7 @@ impl Sum {
         Ok(found.into_iter().map(|value| value as i64).collect::<Vec<_>>().into_pyarray(py))
     }
 
-    fn best<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+    fn best<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         let best: Vec<i64> = self.0.best().into_iter().map(|value| value as i64).collect();
         best.into_pyarray(py)
     }
@@ -80,7 +80,7 @@ impl Sum {
         array(py, self.0.messages(term, slot)?)
     }
 
-    fn bound(&mut self) -> f64 {
+    fn bound(&self) -> f64 {
         self.0.bound()
     }
 
