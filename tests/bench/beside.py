@@ -1,8 +1,10 @@
-"""What a program that was compiled for accelerators sends, and how long that takes as we say."""
+"""Programs that are compiled for accelerators, beside each other: what they send, how long that takes as we
+say, and figures of one over those of another."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from shardlog.cost.exchange import prices
 from shardlog.cost.hlo import hlo_sends
@@ -27,3 +29,9 @@ def moved(hlo: str, machine: Machine) -> Moved:
         seconds += times * (paid.once + paid.byte * each.bytes) / machine.link.bandwidth
         sent, count = sent + times * each.bytes, count + times
     return Moved(sent, seconds, count)
+
+
+def over(ours: Any, theirs: Any, figures: Sequence[str]) -> list[float]:
+    """The figures of one program, by their names, over those of another one."""
+    pairs = ((getattr(ours, figure), getattr(theirs, figure)) for figure in figures)
+    return [max(mine, 1e-9) / max(other, 1e-9) for mine, other in pairs]

@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, log
+from statistics import geometric_mean
 from time import process_time
 from typing import Any
 
@@ -107,7 +107,7 @@ def main() -> None:
             ratios.append(row)
             bytes_ = " ".join(f"{ratio:.2f}" for ratio in row)
         print(f"{name:28}{xla.bytes:13,.0f}{bytes_:>20}{counts:>18}{took:9.2f}{gap}", flush=True)
-    means = [exp(sum(map(log, column)) / len(column)) for column in zip(*ratios, strict=True)]
+    means = [geometric_mean(column) for column in zip(*ratios, strict=True)]
     print(f"geometric means: bytes {means[0]:.2f}, {means[1]:.2f}")
 
 

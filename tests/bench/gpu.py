@@ -15,23 +15,20 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from time import perf_counter
 from typing import Any
 
 from ..support.tools import gpu
+from ..support.ways import ways
+from .beside import moved, over
 from .llama import Llama
-from .moved import moved
 
 _MACHINE, _DEVICES, _STEPS = "h100", 8, 9
 _FLAGS = "--xla_gpu_shard_autotuning=false"  # it waits for the others, which are none
-WAYS: dict[str, dict[str, Any]] = {
-    "as decided": {"keep_shardings": True},
-    "least bytes": {},
-    "least time": {"topology": _MACHINE},
-}
+FIGURES = ("computing", "time", "bytes", "memory")
+WAYS = ways(_MACHINE)
 
 
 @dataclass(frozen=True)
@@ -40,20 +37,10 @@ class Measured:
     memory, and collectives."""
 
     computing: float
-    seconds: float
+    time: float
     bytes: float
     memory: int
     count: int
-
-    def over(self, other: Measured) -> list[float]:
-        """This one's computing, seconds, bytes and memory over those of another one."""
-        pairs = (
-            (self.computing, other.computing),
-            (self.seconds, other.seconds),
-            (self.bytes, other.bytes),
-            (self.memory, other.memory),
-        )
-        return [max(ours, 1e-9) / max(theirs, 1e-9) for ours, theirs in pairs]
 
 
 def programs() -> Iterator[tuple[str, str]]:
@@ -147,16 +134,16 @@ def main() -> None:
             cost = program.cost(_MACHINE)
             alone = cost.seconds - sum(item.seconds for item in cost.collectives())
             said.append(f"{alone / each.computing:.2f}")
-        ratios.append([each.over(xla) for each in ours])
+        ratios.append([over(each, xla, FIGURES) for each in ours])
         computing, time, sent, memory = (
             " / ".join(f"{ratio:.2f}" for ratio in column) for column in zip(*ratios[-1], strict=True)
         )
         counts = f"{xla.count}: {' / '.join(str(each.count) for each in ours)}"
         cells = (name, f"{1000 * xla.computing:.3g}", computing, " / ".join(said), time, f"{xla.bytes:,.0f}")
         print(f"| {' | '.join((*cells, sent, counts, memory))} |", flush=True)
-    for number, what in enumerate(("computing", "time", "bytes", "memory")):
+    for number, what in enumerate(FIGURES):
         columns = zip(*([way[number] for way in row] for row in ratios), strict=True)
-        means = (exp(sum(map(log, column)) / len(column)) for column in columns)
+        means = map(geometric_mean, columns)
         print(f"geometric mean of {what}: {' / '.join(f'{mean:.2f}' for mean in means)}")
 
 

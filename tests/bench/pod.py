@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 
 from . import tpu
+from .beside import over
 from .llama import Llama
 
 MODEL = Llama(mesh=(64, 4), layers=32, vocabulary=128256, batch=128, sequence=4096)
@@ -31,9 +32,9 @@ def main() -> None:
     print(f"XLA: {xla.bytes:,.0f} bytes in {xla.count:,} collectives, {xla.memory:,} bytes of memory")
     for name, way in tpu.WAYS.items():
         ours = tpu.compiled(bytecode_of(result.partition(**way).module_for("tpu")), "16x16", devices)
-        names = ("bytes", "memory", "peak", "cycles", "time")
-        ratios = ", ".join(f"{what} {ratio:.2f}" for what, ratio in zip(names, ours.over(xla), strict=True))
-        print(f"{name}: {ratios}, {ours.count:,} collectives", flush=True)
+        ratios = zip(tpu.FIGURES, over(ours, xla, tpu.FIGURES), strict=True)
+        said = ", ".join(f"{what} {ratio:.2f}" for what, ratio in ratios)
+        print(f"{name}: {said}, {ours.count:,} collectives", flush=True)
 
 
 if __name__ == "__main__":

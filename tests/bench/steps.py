@@ -11,19 +11,16 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from math import exp, log
+from statistics import geometric_mean
 from time import process_time
 from typing import Any
 
+from ..support.ways import ways
 from .bytes_moved import by_xla, programs
 
 _ROUNDS = 6
 _AT_LEAST = 0.2  # seconds of steps that are measured at once
-WAYS: dict[str, dict[str, Any]] = {
-    "as decided": {"keep_shardings": True},
-    "least bytes": {},
-    "least time": {"topology": "cpu"},
-}
+WAYS = ways("cpu")
 
 
 def steps(result: Any, loaded: Sequence[Any]) -> list[float]:
@@ -64,7 +61,7 @@ def main() -> None:
         ratios.append([each / xla for each in found])
         cells = " | ".join(f"{ratio:.2f}" for ratio in ratios[-1])
         print(f"| {name} | {xla * 1000:.3g} | {cells} |", flush=True)
-    means = [exp(sum(map(log, column)) / len(column)) for column in zip(*ratios, strict=True)]
+    means = map(geometric_mean, zip(*ratios, strict=True))
     print(f"| geometric mean | | {' | '.join(f'{mean:.2f}' for mean in means)} |")
 
 

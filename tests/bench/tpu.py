@@ -12,18 +12,16 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import dataclass
-from math import exp, log
+from statistics import geometric_mean
 from typing import Any
 
-from .moved import moved
+from ..support.ways import ways
+from .beside import moved, over
 
 _MACHINE, _SHAPE, _DEVICES = "v5e", "2x4", 8
 _CLOCK = 1.5e9  # cycles per second
-WAYS: dict[str, dict[str, Any]] = {
-    "as decided": {"keep_shardings": True},
-    "least bytes": {},
-    "least time": {"topology": _MACHINE},
-}
+FIGURES = ("bytes", "memory", "peak", "cycles", "time")
+WAYS = ways(_MACHINE)
 
 
 @dataclass(frozen=True)
@@ -35,19 +33,8 @@ class Compiled:
     memory: int
     peak: int
     cycles: int
-    seconds: float
+    time: float
     count: int
-
-    def over(self, other: Compiled) -> list[float]:
-        """This one's bytes, memory, peak, cycles and seconds over those of another one."""
-        pairs = (
-            (self.bytes, other.bytes),
-            (self.memory, other.memory),
-            (self.peak, other.peak),
-            (self.cycles, other.cycles),
-            (self.seconds, other.seconds),
-        )
-        return [max(ours, 1e-9) / max(theirs, 1e-9) for ours, theirs in pairs]
 
 
 def compiled(module: bytes, shape: str = _SHAPE, devices: int = _DEVICES) -> Compiled:
@@ -60,8 +47,8 @@ def compiled(module: bytes, shape: str = _SHAPE, devices: int = _DEVICES) -> Com
     memory, cycles = said["memory"], hlo_cycles(said["hlo"])
     total = memory["argument"] + memory["output"] - memory["alias"] + memory["temp"]
     sent = moved(said["hlo"], machine(_MACHINE))
-    seconds = cycles / _CLOCK + sent.seconds
-    return Compiled(sent.bytes, total, memory["peak"], cycles, seconds, sent.collectives)
+    time = cycles / _CLOCK + sent.seconds
+    return Compiled(sent.bytes, total, memory["peak"], cycles, time, sent.collectives)
 
 
 def row(source: Any) -> tuple[Compiled, list[Compiled]]:
@@ -95,17 +82,16 @@ def main() -> None:
         except ShardlogError as error:  # functions of LAPACK, as programs have them that are lowered for CPUs
             print(f"| {name} | {error.message} |", flush=True)
             continue
-        found = [each.over(xla) for each in ours]
+        found = [over(each, xla, FIGURES) for each in ours]
         sent, *others = ([f"{ratio:.2f}" for ratio in column] for column in zip(*found, strict=True))
         counts = [str(each.count) for each in ours]
         cells = [[f"{xla.bytes:,.0f}"], sent, [str(xla.count)], counts, *others]
         print(f"| {name} | {' | '.join(map(' / '.join, cells))} |", flush=True)
         if xla.bytes:
             ratios.append(found)
-    for number, what in enumerate(("bytes", "memory", "peak", "cycles", "time")):
-        means = (
-            exp(sum(log(found[way][number]) for found in ratios) / len(ratios)) for way in range(len(WAYS))
-        )
+    for number, what in enumerate(FIGURES):
+        columns = zip(*([way[number] for way in row] for row in ratios), strict=True)
+        means = map(geometric_mean, columns)
         print(f"geometric mean of {what}: {' / '.join(f'{mean:.2f}' for mean in means)}")
 
 

@@ -15,13 +15,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
 
-WAYS: dict[str, dict[str, Any]] = {
-    "as decided": {"keep_shardings": True},
-    "least bytes": {},
-    "least time": {"topology": "h100"},
-}
+from ..support.ways import ways
+
 _FLAGS = "--xla_gpu_autotune_level=0 --xla_gpu_shard_autotuning=false"
 
 
@@ -79,7 +75,7 @@ def _main() -> None:
     for number, module in enumerate(json.load(sys.stdin)):
         result = shardlog.run(module)
         inputs = [np.abs(array) for array in random_inputs(boundary(result)[0], 0)]
-        for name, way in WAYS.items():
+        for name, way in ways("h100").items():
             outputs = jax.tree.leaves(result.partition(**way).compile(devices)(*inputs))
             whole = [np.asarray(multihost_utils.process_allgather(each, tiled=True)) for each in outputs]
             if rank == 0:
