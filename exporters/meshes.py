@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import sdy, stablehlo
 
 from ..program.meshes import Mesh
-from ..program.mlir.modules import symbols
+from ..program.mlir.modules import operations_in, symbols
 from ..program.shardings import Shardings, mesh_attribute
+
+_Listed = ir.DenseIntElementsAttr  # the devices of each group
 
 
 def write_meshes(module: ir.Module, shardings: Shardings) -> None:
-    """Keeps the first op of each mesh, adds ops for inlined meshes, and describes all of them to
-    StableHLO."""
+    """Keeps the first op of each mesh, which collectives name in the place of those that are like it, adds
+    ops for inlined meshes, and describes all of them to StableHLO."""
     ops = symbols(module, "sdy.mesh")
     kept = {mesh.name for mesh in shardings.meshes.meshes}
     last = [op for name, op in ops.items() if name in kept][-1:]
-    for name, op in ops.items():
-        if name not in kept:
-            op.operation.erase()
+    same = {name: shardings.meshes.meshes[shardings.names[name]].name for name in ops if name not in kept}
+    for name in same:
+        ops[name].operation.erase()
+    if same:
+        _rename(module, same)
     point = last[0].operation if last else None
     for mesh in shardings.meshes.meshes:
         if mesh.name not in ops:
@@ -32,6 +37,18 @@ def write_meshes(module: ir.Module, shardings: Shardings) -> None:
         attributes = ops[mesh.name].attributes
         if "stablehlo.mesh" not in attributes:
             attributes["stablehlo.mesh"] = _described(mesh)
+
+
+def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
+    """Has collectives over axes of meshes name these otherwise."""
+    for op in operations_in(module):
+        attributes = op.attributes
+        if "replica_groups" not in attributes or isinstance(attributes["replica_groups"], _Listed):
+            continue
+        along: Any = stablehlo.ReplicaGroupMeshAxesAttr(attributes["replica_groups"])
+        if isinstance(along.mesh, ir.FlatSymbolRefAttr) and along.mesh.value in names:
+            mesh = ir.FlatSymbolRefAttr.get(names[along.mesh.value])
+            attributes["replica_groups"] = stablehlo.ReplicaGroupMeshAxesAttr.get(mesh, along.axes)
 
 
 def _described(mesh: Mesh) -> Any:

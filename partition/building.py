@@ -21,7 +21,7 @@ Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
 
 _CHANNEL = "channel_handle"
-PAIRS = "source_target_pairs"  # permutations have them
+PAIRS, GROUPS = "source_target_pairs", "replica_groups"  # of permutations, and of other collectives
 OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # what is no part of an op
 
 
@@ -381,7 +381,7 @@ class Builder:
         attributes = dict(attributes or {})
         if pairs is None:
             groups = self.axes.groups(pieces)
-            attributes["replica_groups"] = self.dense(groups)
+            attributes[GROUPS] = self.dense(groups)
             group = groups.shape[1]
         else:
             attributes[PAIRS] = self.dense(pairs)
@@ -415,22 +415,22 @@ class Builder:
         self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes, self.purpose))
         return op.results[0]
 
-    def adopt(self, op: Any, purpose: Any) -> None:
-        """Lists a collective that the user wrote among those of the device program."""
+    def adopt(self, op: Any, groups: npt.NDArray[np.int64], purpose: Any) -> None:
+        """Lists a collective that the user wrote, over groups or pairs of devices, among those of the device
+        program."""
         if self.form == "replica":
             for label in ("channel_handle", "use_global_device_ids"):
                 if label in op.attributes:
                     del op.attributes[label]
-        kind = op.name.partition(".")[2]
-        label = PAIRS if kind == "collective_permute" else "replica_groups"
-        table = np.asarray(ir.DenseIntElementsAttr(op.attributes[label]))
-        pieces = self.axes.between(table) if kind == "collective_permute" else self.axes.along(table)
-        n = table.shape[1]
+        kind, paired = op.name.partition(".")[2], PAIRS in op.attributes
+        op.attributes[PAIRS if paired else GROUPS] = self.dense(groups)  # no mesh has to be there for it
+        pieces = self.axes.between(groups) if paired else self.axes.along(groups)
+        n = groups.shape[1]
         sizes = [prod(shape_of(v)) * bytes_of(element_of(v)) for v in op.operands]
         share = {"reduce_scatter": (n - 1) / n, "all_to_all": (n - 1) / n}
         share |= {"all_reduce": 2 * (n - 1) / n, "all_gather": n - 1}
         sends = sum(sizes) * share.get(kind, 1)
-        group = len(table) if kind == "collective_permute" else n
+        group = len(groups) if paired else n
         self.sent.append(Sent(op.operation, kind, pieces, group, round(sends), purpose))
 
     def next_channel(self) -> Any:

@@ -285,6 +285,8 @@ class Axes:
 
     def groups(self, pieces: Pieces) -> npt.NDArray[np.int64]:
         """The devices that differ only along pieces: a row per group, in the order of the pieces."""
+        if not pieces:
+            return self.positions(self.main)[:, None]
         if pieces not in self._groups:
             grid, order = self.grid(self.every[pieces[0]].mesh)
             primes = self.finely(pieces)

@@ -6,13 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import RESULT_SHARDING, location
+from ..program.meshes import Meshes
 from ..program.mlir.modules import boundary_attributes
-from ..program.shardings import Sharding, Shardings
+from ..program.shardings import Dimension, Sharding, Shardings
+from .building import GROUPS, PAIRS
 from .layouts import Axes, Layout, Shape, replicated
 
 
@@ -115,6 +119,16 @@ class Reading:
                 for size, pieces in zip(shape, layout.dims, strict=True)
             )
         )
+
+    def groups(self, op: Any) -> npt.NDArray[np.int64]:
+        """The devices that a collective brings together, as an attribute lists them, or says along which axes
+        of a mesh they differ: a row per group, or per pair."""
+        attribute = op.attributes[PAIRS if PAIRS in op.attributes else GROUPS]
+        if isinstance(attribute, ir.DenseIntElementsAttr):
+            return np.asarray(ir.DenseIntElementsAttr(attribute))
+        mesh, along = self.shardings.grouped(attribute, location(op))
+        axes = Axes(Meshes([mesh]), [Sharding(0, (Dimension(along),))])
+        return axes.groups(axes.of(0, along)[0])
 
     def check_mesh(self, op: Any) -> None:
         """Raises ShardlogError for a manual computation on some of the devices."""

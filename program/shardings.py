@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import sdy, stablehlo
 
 from ..errors import ShardlogError, closest
 from .meshes import Mesh, Meshes, SubAxis, axis_text, divisors, quoted, symbol
@@ -125,24 +125,36 @@ class Shardings:
         return self.names[name]
 
     def _axes(self, mesh: int, attributes: Any, where: str) -> tuple[SubAxis, ...]:
-        sizes = self.meshes.meshes[mesh].sizes
-        axes = []
-        for axis in map(sdy.AxisRefAttr, attributes):
-            if axis.name not in sizes:
-                raise ShardlogError(
-                    f"unknown axis {quoted(axis.name)} in mesh {symbol(self.meshes.meshes[mesh].name)}",
-                    where=where,
-                    hint=closest(axis.name, list(sizes)),
-                )
-            part: Any = axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info)
-            found = (
-                SubAxis(axis.name, part.pre_size, part.size)
-                if part
-                else SubAxis(axis.name, 1, sizes[axis.name])
-            )
-            if found.size > 1 or self.units:
-                axes.append(found)
-        return tuple(axes)
+        refs = [
+            (axis.name, axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info))
+            for axis in map(sdy.AxisRefAttr, attributes)
+        ]
+        axes = _axes_of(self.meshes.meshes[mesh], refs, where)
+        return axes if self.units else tuple([axis for axis in axes if axis.size > 1])
+
+    def grouped(self, attribute: ir.Attribute, where: str = "") -> tuple[Mesh, tuple[SubAxis, ...]]:
+        """The mesh, and the axes of it along which devices that a collective brings together differ, as a
+        ``#stablehlo.replica_group_mesh_axes`` attribute says. Raises ShardlogError as ``read`` does."""
+        groups: Any = stablehlo.ReplicaGroupMeshAxesAttr(attribute)
+        if isinstance(groups.mesh, ir.FlatSymbolRefAttr):
+            mesh = self.meshes.meshes[self._mesh(groups.mesh, where)]
+        else:
+            inlined: Any = stablehlo.MeshAttr(groups.mesh)
+            named = [(axis.name, axis.size) for axis in map(stablehlo.MeshAxisAttr, inlined.axes)]
+            devices: Any = inlined.device_ids and ir.DenseIntElementsAttr(inlined.device_ids)
+            mesh = Mesh("", tuple(named), tuple(devices or ()))
+        listed: list[Any] = list(map(stablehlo.AxisRefAttr, groups.axes))
+        refs = [
+            (axis.name, axis.sub_axis_info and stablehlo.SubAxisInfoAttr(axis.sub_axis_info))
+            for axis in listed
+        ]
+        axes = _axes_of(mesh, refs, where)
+        for axis in axes:
+            if mesh.sizes[axis.name] % (axis.pre * axis.size):  # MLIR looks only at those of shardings
+                text = f"{quoted(axis.name)}:({axis.pre}){axis.size}"
+                hint = f"the axis has size {mesh.sizes[axis.name]}"
+                raise ShardlogError(f"no sub-axis: {text}", where=where, hint=hint)
+        return mesh, axes
 
     def facts(self, sharding: Sharding) -> Facts:
         """The content that a cell with this sharding holds, without priorities."""
@@ -207,6 +219,18 @@ class Shardings:
 
     def _axis_text(self, mesh: int, axis: SubAxis) -> str:
         return axis_text(axis, self.meshes.meshes[mesh], quoted(axis.name))
+
+
+def _axes_of(mesh: Mesh, refs: Iterable[tuple[str, Any]], where: str) -> tuple[SubAxis, ...]:
+    """Axes of a mesh, by their names and the parts of them that are meant."""
+    axes = list[SubAxis]()
+    for name, part in refs:
+        if name not in mesh.sizes:
+            message = f"unknown axis {quoted(name)} in mesh {symbol(mesh.name)}"
+            raise ShardlogError(message, where=where, hint=closest(name, list(mesh.sizes)))
+        pre, size = (part.pre_size, part.size) if part else (1, mesh.sizes[name])
+        axes.append(SubAxis(name, pre, size))
+    return tuple(axes)
 
 
 def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:

@@ -316,7 +316,7 @@ def _collective(walk: Partitioner, number: int, known: Knowledge) -> bool:
     kept = walk.computed(number, known)
     made = walk.find(first, walk.known_layouts(first)[0]).owner
     if made.name == op.name:
-        walk.builder.adopt(made, Purpose(op, 0, op.operands[0]))
+        walk.builder.adopt(made, walk.reading.groups(op), Purpose(op, 0, op.operands[0]))
     return kept
 
 

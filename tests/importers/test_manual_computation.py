@@ -155,13 +155,38 @@ func.func @main(%x: T {sdy.sharding = #sdy.sharding<@mesh, [{?}, {"c", ?}]>}) ->
   return %x : T
 }
 """
+# As JAX 0.12 writes collectives, each shard_map with a mesh of its own. Those that are alike become one.
+OVER_AXES = """
+sdy.mesh @mesh = <["m"=2, "data"=4]>
+sdy.mesh @mesh_0 = <["m"=2, "data"=4]>
+sdy.mesh @mesh_1 = <["data"=8]>
+func.func @main(%r: T {sdy.sharding = #sdy.sharding<@mesh, [{"data", ?}, {?}]>}) -> T {
+  %q = sdy.manual_computation(%r) in_shardings=[<@mesh, [{}, {"m"}]>] out_shardings=[<@mesh, [{}, {"m"}]>]
+      manual_axes={"m", "data"} (%s: tensor<8x4xf32>) {
+    %g = "stablehlo.all_to_all"(%s) <{
+      split_count = 4 : i64, split_dimension = 0 : i64, concat_dimension = 0 : i64,
+      replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "data">]>
+    }> : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    sdy.return %g : tensor<8x4xf32>
+  } : (T) -> T
+  return %q : T
+}
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize(
     "text",
-    [ARGUMENT_FIRST, OPERAND_LATE, SIZE_ONE, PRIORITY, CLOSED_GROUP, NO_RESULTS],
-    ids=["argument first", "operand late", "axis of size one", "priority", "closed group", "no results"],
+    [ARGUMENT_FIRST, OPERAND_LATE, SIZE_ONE, PRIORITY, CLOSED_GROUP, NO_RESULTS, OVER_AXES],
+    ids=[
+        "argument first",
+        "operand late",
+        "axis of size one",
+        "priority",
+        "closed group",
+        "no results",
+        "over axes",
+    ],
 )
 def test_as_shardy_has_it(text: str, closed: bool) -> None:
     text = text.replace("T", "tensor<8x8xf32>")

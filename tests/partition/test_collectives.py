@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import astuple
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import shardlog
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from shardlog.cost.hlo import hlo_bytes
+from shardlog.errors import ShardlogError
 from shardlog.importers.sources.source import read_source
 from shardlog.importers.sources.text import make_context, parse_module
 from shardlog.partition.building import FORMS
@@ -76,6 +78,79 @@ def test_collectives_of_a_shard_map_are_listed() -> None:
     (found,) = shardlog.run(lowered("shard_map", 3)).partition().collectives
     assert astuple(found)[1:6] == ("all-reduce", ("model",), 4, 192, 1)
     assert found.op == "stablehlo.all_reduce"
+
+
+# Collectives of a manual computation as JAX 0.12 writes them.
+OVER_AXES = """\
+sdy.mesh @mesh = <["a"=2, "b"=4]>
+sdy.mesh @same = <["a"=2, "b"=4]>
+sdy.mesh @turned = <["c"=4, "d"=2], device_ids=[0, 4, 1, 5, 2, 6, 3, 7]>
+func.func @main(%x: tensor<64x8xf32>) -> tensor<64x8xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"b"}, {"a"}]>]
+      out_shardings=[<@mesh, [{"b"}, {"a"}]>] manual_axes={"a", "b"} (%s: tensor<16x4xf32>) {
+    %1 = "stablehlo.all_reduce"(%s) <{
+      channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids,
+      replica_groups = #stablehlo.replica_group_mesh_axes<GROUPS>
+    }> ({
+      ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+        %2 = stablehlo.maximum %l, %r : tensor<f32>
+        stablehlo.return %2 : tensor<f32>
+    }) : (tensor<16x4xf32>) -> tensor<16x4xf32>
+    sdy.return %1 : tensor<16x4xf32>
+  } : (tensor<64x8xf32>) -> tensor<64x8xf32>
+  return %0 : tensor<64x8xf32>
+}
+"""
+_INLINED = '#stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "n", size = 8>]>'
+
+
+def _over(mesh: str, *axes: str) -> str:
+    refs = ", ".join(f"#stablehlo.axis_ref<name = {axis}>" for axis in axes)
+    return OVER_AXES.replace("GROUPS", f"mesh = {mesh}, axes = [{refs}]")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("mesh", "axes", "groups"),
+    [
+        ("@mesh", ['"a"'], [[0, 4], [1, 5], [2, 6], [3, 7]]),
+        ("@same", ['"b"'], [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ("@same", ['"b", sub_axis_info = (2)2'], [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        ("@same", ['"b", sub_axis_info = (1)2', '"a"'], [[0, 4, 2, 6], [1, 5, 3, 7]]),
+        ("@same", [], [[0], [1], [2], [3], [4], [5], [6], [7]]),
+        ("@turned", ['"c"'], [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ("@turned", ['"d"'], [[0, 4], [1, 5], [2, 6], [3, 7]]),
+        (_INLINED, ['"n", sub_axis_info = (2)4'], [[0, 1, 2, 3], [4, 5, 6, 7]]),
+    ],
+)
+def test_groups_over_axes_of_a_mesh_are_those_devices(
+    mesh: str, axes: list[str], groups: list[list[int]], form: Any
+) -> None:
+    program = shardlog.run(_over(mesh, *axes)).partition(form)
+    (made,) = (op for op in ops_in(program.module) if op.operation.name == "stablehlo.all_reduce")
+    found = np.asarray(made.attributes["replica_groups"]).tolist()
+    assert sorted(map(sorted, found)) == sorted(map(sorted, groups))
+    whole = np.random.default_rng(0).random((64, 8), np.float32)
+    parts = whole.reshape(4, 16, 2, 4)  # of the device a * 4 + b at [b, :, a]
+    expected = parts.copy()
+    for group in groups:
+        most = np.max([parts[n % 4, :, n // 4] for n in group], axis=0)
+        for n in group:
+            expected[n % 4, :, n // 4] = most
+    (result,) = program.compile()(whole)
+    np.testing.assert_array_equal(result, expected.reshape(64, 8))
+
+
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        ('"c"', 'unknown axis "c" in mesh @mesh'),
+        ('"b", sub_axis_info = (3)2', 'no sub-axis: "b":(3)2'),
+    ],
+)
+def test_groups_over_what_is_no_axis_are_an_error(axis: str, message: str) -> None:
+    with pytest.raises(ShardlogError, match=re.escape(message)):
+        shardlog.run(_over("@mesh", axis)).partition()
 
 
 LOOP = """\
