@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from itertools import chain
 from math import isfinite, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -237,7 +238,7 @@ def run_partitioned(partitioned: Partitioned, devices: Sequence[Any], inputs: Ar
     Raises ShardlogError where it fails.
     """
     executable = partitioned.compile(devices)
-    with _failures_told(partitioned.result):
+    with _failures_told(partitioned.result), _types_kept(partitioned.result):
         return _flat(executable(*inputs))
 
 
@@ -253,7 +254,7 @@ def compare(
     """
     arguments, results = boundary(result)
     run = _reference(result, devices)
-    with _failures_told(result):
+    with _failures_told(result), _types_kept(result):
         expected, nudged = run(inputs), run(_nudged(arguments, inputs))
     allowed = Roundings(result).results()
     found = []
@@ -281,6 +282,20 @@ def _failures_told(result: Result) -> Iterator[None]:
     except jax.errors.JaxRuntimeError as error:
         first = str(error).partition("\n")[0]
         raise ShardlogError(f"the program fails while it runs: {first}", where=result.source.name) from None
+
+
+@contextmanager
+def _types_kept(result: Result) -> Iterator[None]:
+    """JAX makes arrays of the types that a program takes and gives: of 64 bits it makes 32, unless it is told
+    not to."""
+    import jax
+
+    with jax.enable_x64(True) if any(map(_has_64_bits, chain(*boundary(result)))) else nullcontext():
+        yield
+
+
+def _has_64_bits(value: Value) -> bool:
+    return bool(value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1) == 8)
 
 
 def _reference(result: Result, devices: Sequence[Any]) -> Callable[[Arrays], Arrays]:

@@ -99,6 +99,34 @@ def test_exec_takes_inputs_by_name_and_in_order(capsys: pytest.CaptureFixture[st
             np.testing.assert_allclose(written["result#0"], np.tanh(x @ up) @ down, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("element", "value"),
+    [
+        ("i64", np.int64(2**40 + 1)),
+        ("ui64", np.uint64(2**63 + 1)),
+        ("f64", np.float64(1 / 3)),
+        ("complex<f64>", np.complex128(1 / 3 + 1j / 7)),
+    ],
+)
+def test_exec_keeps_64_bits(element: str, value: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    module = """\
+sdy.mesh @mesh = <["data"=4]>
+func.func @main(%x: T {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>} loc("x"))
+    -> (T {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
+  %0 = stablehlo.multiply %x, %x : T
+  return %0 : T
+}
+"""
+    Path("wide.mlir").write_text(module.replace("T", f"tensor<8x{element}>"))
+    assert printed(capsys, "exec", "wide.mlir").endswith("as on one device\n")
+    inputs = np.full(8, value)
+    np.savez("in.npz", x=inputs)
+    printed(capsys, "exec", "wide.mlir", "--inputs", "in.npz", "-o", "out.npz")
+    with np.load("out.npz") as outputs:
+        assert outputs["result#0"].dtype == inputs.dtype
+        np.testing.assert_array_equal(outputs["result#0"], inputs * inputs)
+
+
 @pytest.mark.parametrize("off", [1e-3, np.nan, np.inf])
 def test_exec_finds_what_is_wrong(
     off: float, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
