@@ -47,9 +47,9 @@ class Forest:
                 for slot, variable in enumerate(variables):
                     self.slots[variable].append(Slot(number, row, slot))
 
-    def moved(self, turn: int, still: int | None) -> npt.NDArray[np.int64]:
-        """The values after the move of a turn, in which one variable may be ``still``."""
-        self._grow(turn, still)
+    def moved(self, turn: int) -> npt.NDArray[np.int64]:
+        """The values after the move of a turn."""
+        self._grow(turn)
         nodes = list(self._nodes())
         for node in reversed(nodes):
             for slot in self._rows_below(node):
@@ -61,7 +61,7 @@ class Forest:
             self.free[variable] = False  # for what is below, and beside
         return self.chosen
 
-    def _grow(self, turn: int, still: int | None) -> None:
+    def _grow(self, turn: int) -> None:
         """Frees variables in the order of a turn, but for those that would close a circle."""
         tree = list(range(len(self.free)))
         held: dict[tuple[int, int], int] = {}  # a variable that is free, by row
@@ -69,7 +69,7 @@ class Forest:
         for variable in order.tolist():
             rows = [(slot.term, slot.row) for slot in self.slots[variable]]
             others = [_root(tree, held[row]) for row in rows if row in held]
-            if len(set(others)) == len(others) and variable != still:
+            if len(set(others)) == len(others):
                 self.free[variable] = True
                 for other in others:
                     tree[other] = variable

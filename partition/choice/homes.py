@@ -28,7 +28,7 @@ from .domains import Domain, Domains, Place
 from .folding import classes
 from .knowledge import Knowledge
 from .least import lower_bound, pass_messages, settle
-from .sums import FAR, Floats, Integers, Sum, Terms, sum_of
+from .sums import ALL, EQUALLY, FAR, ONWARDS, Floats, Integers, Terms, sum_of
 
 _MOST_LAYOUTS = 11  # of a value
 _OF_A_SMALL_ONE = 24  # of a value of a small program
@@ -38,7 +38,8 @@ _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
 _SWEEPS = 40
-_SHARING = 3, 30  # times so many sweeps that share what is said, at least and at most
+_PROOFS = 12  # times so many sweeps that share equally, for a lower bound
+_SHARING = 30  # times so many sweeps that share what is said, at most
 _TILE = 4096  # bytes: TPUs lay out a tile of 8 by 128 elements at once, and what has fewer takes as many
 _LATE = 1 / 128  # bytes that it costs to leave a sum for later
 _CARRIED = 1 / 4  # bytes that it costs to store a byte for all of a loop
@@ -47,8 +48,6 @@ _HANDED_ON = 1 - 1e-6  # what is handed on is resharded before that rather than 
 _ALIKE = 1e-5  # the part of a sum by which another is no better
 _NEAR = 0.002  # the part of what was found by which a lower bound may be less, and it is the best
 _OPEN = 0.03  # or little better can be found
-_LARGE = 0.05  # the part of a sum: what a loop carries of so many bytes is laid out otherwise as well
-_FOLLOWS = 1.1  # times the least that may be left while one value is held elsewhere
 _SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it ends: if so, and else
 
 
@@ -246,12 +245,11 @@ class Homes:
         domains = self.domains
         best = np.zeros(len(domains), np.int64)
         least = total.energy(best)
-        starts = [pass_messages(total, _SWEEPS, shared=False, stop=stop), best, *self._divided_otherwise()]
-        some, most = _SHARING
+        starts = [pass_messages(total, _SWEEPS, ALL, stop=stop), best, *self._divided_otherwise()]
         better, known = 0, set[bytes]()  # the turn that found the best; where it began
-        for turn in range(most + 1):
+        for turn in range(_SHARING + 1):
             if turn:
-                starts = [pass_messages(total, _SWEEPS, shared=True, lasting=bound, stop=stop)]
+                starts = [pass_messages(total, _SWEEPS, ONWARDS, lasting=bound, stop=stop)]
             for start in starts:
                 if (begin := start.tobytes()) in known:
                     continue
@@ -261,15 +259,13 @@ class Homes:
                     better = turn
                 if energy < least * (1 - 1e-9):
                     best, least = found, energy
-            if turn < some and not stop():
+            if not (turn or stop()):  # nothing is proved yet
                 continue
             above = least - total.bound()
             wait = 0 if above <= _NEAR * least else _SETTLED if above <= _OPEN * least else _PATIENCE
             if stop() or turn - better >= wait:
                 break
-        if above > _OPEN * least:
-            best, least = self._carried_otherwise(total, best, least, stop)
-        lowest = min(self._bound(total, alone), least) if bound else 0.0
+        lowest = self._bound(terms, alone, least, stop) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * self.size[:, None]  # in bytes, however late
         homes, others, copies, layouts = {}, {}, {}, self._layouts
@@ -291,30 +287,6 @@ class Homes:
                 copies[value] = layouts[place.copy]
         taken = [total.taken(n, best) for n in range(len(terms))]
         return Found(homes, least, lowest, others, self._taken(taken), copies)
-
-    def _carried_otherwise(
-        self, total: Sum, best: Integers, least: float, stop: Callable[[], bool]
-    ) -> tuple[Integers, float]:
-        """The best choice, and its sum, if what a loop carries is laid out otherwise as well: all that it
-        goes through has to change for that at once, so one value that is large is held in a place while the
-        others follow."""
-        for n, (kind, number) in enumerate(zip(self.kinds, self.domain_of, strict=True)):
-            if kind.carried is None:
-                continue
-            homes, _ = self._domains.held(kind.shape, kind.width, number)
-            if homes[0] * self.size[n] <= _LARGE * least:
-                continue
-            for place, (home, copy) in enumerate(self._domains[number].places):
-                if stop() or home != copy or self._layouts[home].partial or place == best[n]:
-                    continue
-                start = best.copy()
-                start[n] = place
-                there, energy = settle(total, start, stop, least, n)
-                if energy < _FOLLOWS * least:
-                    there, energy = settle(total, there, stop, least)
-                    if energy < least * (1 - 1e-9):
-                        best, least = there, energy
-        return best, least
 
     def _divided_otherwise(self) -> list[Integers]:
         """The places where devices along an axis of the mesh, or along all of them, have the same of whatever
@@ -619,11 +591,19 @@ class Homes:
         """As many places as any value may have."""
         return max((len(domain.places) for domain in self.domains), default=1)
 
-    def _bound(self, total: Sum, alone: Floats) -> float:
-        """A lower bound of the sum over all ops, whether layers are laid out alike or not."""
+    def _bound(self, terms: Sequence[Terms], alone: Floats, least: float, stop: Callable[[], bool]) -> float:
+        """A lower bound of the sum over all ops, whether layers are laid out alike or not, which is not above
+        the ``least``: found anew, for what has been said so far is to find that soon."""
         members: dict[int, list[tuple[int, list[int]]]] = {}
         for spot, slots in enumerate(self._every):
             number, row, used = self._places[self.row_of[spot]]
             if number >= 0:
                 members.setdefault(number, []).append((row, [slots[t] for t in used]))
-        return lower_bound(total, alone[self.of], members)
+        total, found = sum_of(terms, alone, self.size), 0.0
+        pass_messages(total, _SWEEPS, ALL, lasting=True, stop=stop)
+        for _ in range(_PROOFS):
+            if stop() or found >= least * (1 - _NEAR):
+                break
+            pass_messages(total, _SWEEPS, EQUALLY, lasting=True, stop=stop)
+            found = max(found, lower_bound(total, alone[self.of], members))
+        return min(found, least)

@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from .sums import Floats, Integers, Sum, add_rows
+from .sums import Floats, Integers, Saying, Sum, add_rows
 
 _SETTLED = 4  # sweeps after which the same values are best
 _STILL = 8  # moves that gain nothing, after which no other does
@@ -16,7 +16,7 @@ _LESS = 1e-9  # the part of a sum by which one that is less is better
 
 
 def pass_messages(
-    total: Sum, sweeps: int, *, shared: bool, lasting: bool = False, stop: Callable[[], bool]
+    total: Sum, sweeps: int, saying: Saying, *, lasting: bool = False, stop: Callable[[], bool]
 ) -> Integers:
     """The best choice of values that was seen in so many sweeps of messages from terms to variables, or
     fewer if ``stop`` says so or, unless ``lasting``, the choice stays the same."""
@@ -25,7 +25,7 @@ def pass_messages(
     for sweep in range(sweeps):
         if stop() or settled == _SETTLED:
             break
-        total.sweep(sweep % 2 == 1, shared, lasting)
+        total.sweep(sweep % 2 == 1, saying, lasting)
         now = total.best()
         if not np.array_equal(now, before):
             settled, before, energy = 0, now, total.energy(now)
@@ -51,13 +51,13 @@ def lower_bound(
 
 
 def settle(
-    total: Sum, chosen: Integers, stop: Callable[[], bool], least: float = inf, held: int | None = None
+    total: Sum, chosen: Integers, stop: Callable[[], bool], least: float = inf
 ) -> tuple[Integers, float]:
     """A choice that is no worse, and its sum: variables move, those of whole trees at once, for as long as
-    that helps, and it is not far above what is known to be the ``least``. One that is ``held`` does not."""
+    that helps, and it is not far above what is known to be the ``least``."""
     energy, turn, still = total.energy(chosen), 0, 0
     while still < _STILL and not stop() and (turn != _LOOK or energy < _FAR_ABOVE * least):
-        moved = total.moved(chosen, turn, held)
+        moved = total.moved(chosen, turn)
         less = total.energy(moved)
         turn, still = turn + 1, still + 1
         if less < energy * (1 - _LESS):

@@ -24,7 +24,6 @@ Integers = npt.NDArray[np.int64]
 
 FAR = 1e18  # more than anything costs
 _REPEATS = 32  # at most, of what is said in a sweep
-_STEP = 0.5  # the part of a change that min-sum says at once: it may not settle otherwise
 
 
 class Terms(NamedTuple):
@@ -37,6 +36,25 @@ class Terms(NamedTuple):
     tables: list[Floats]
     variables: Integers
     counts: Floats
+
+
+class Saying(NamedTuple):
+    """How rows say what the best of their ways costs: the part of a change that is said at once; and whether
+    all is said to each variable, or it is shared among them, of which one that no row to come has gets what
+    is ``left`` for each part that others get."""
+
+    step: float
+    left: float | None = None
+
+
+# Min-sum: exact on trees, and good elsewhere. It may not settle if it says more at once.
+ALL = Saying(0.8)
+# Those that rows to come have carry nearly all on: soon the bound is near the least (sequential reweighted
+# message passing; Kolmogorov, 2015).
+ONWARDS = Saying(1.0, 0.1)
+# All get as much (MPLP; Globerson and Jaakkola, 2007), a little at a time: so what is alike hears the same,
+# and hardly less is proved where it is not laid out alike.
+EQUALLY = Saying(0.3, 1.0)
 
 
 class Sum(Protocol):
@@ -52,21 +70,17 @@ class Sum(Protocol):
     def gains(self, chosen: Integers) -> Floats:
         """The change of the sum if one variable alone had each of its values; infinity for what is none."""
 
-    def moved(self, chosen: Integers, turn: int, held: int | None) -> Integers:
+    def moved(self, chosen: Integers, turn: int) -> Integers:
         """A choice that is no worse: all variables that hang together as trees, which the ``turn`` selects,
-        have the values that are best while the others keep theirs, as one that is ``held`` does in any
-        case."""
+        have the values that are best while the others keep theirs."""
 
     def best(self) -> Integers:
         """The value of each variable that is best as all terms together see it, the first of those."""
 
-    def sweep(self, backwards: bool, shared: bool, lasting: bool) -> None:
-        """All terms, from the first or ``backwards``, say what the best of their ways costs for each value of
-        a variable, given what the other terms say.
-
-        Min-sum says all of it: that is exact on trees, and good elsewhere. ``shared``, it is divided among
-        the variables (MPLP): the bound rises. ``lasting``, what a row says for many is said again.
-        """
+    def sweep(self, backwards: bool, saying: Saying, lasting: bool) -> None:
+        """All rows, from the first or ``backwards``, say what the best of their ways costs for each value of
+        a variable, given what the others say: in the order in which their variables are numbered.
+        ``lasting``, what a row says for many is said again."""
 
     def messages(self, number: int, slot: int) -> Floats:
         """What some terms say about a slot, row by value; FAR of values that cost no less than another one,
@@ -101,6 +115,14 @@ class Reference:
         self._instead = np.asarray(list(self._kept()))
         self._open = (self._instead == np.arange(alone.shape[1])) & (alone < FAR)  # values that are kept
         self._said = [[np.zeros((len(t.variables), table.shape[1])) for table in t.tables] for t in terms]
+        rows = [(number, row) for number, term in enumerate(terms) for row in range(len(term.variables))]
+        self._order = sorted(rows, key=lambda each: self._ends_of(*each))
+        self._places = np.tile(
+            [len(rows), 0], (len(size), 1)
+        )  # of the first and the last row with a variable
+        for place, (number, row) in enumerate(self._order):
+            for variable in self.terms[number].variables[row]:
+                self._places[variable] = min(self._places[variable, 0], place), place
 
     def _kept(self) -> Iterator[list[int]]:
         """For each variable and each of its values one that costs no more, whatever the rest is."""
@@ -121,6 +143,11 @@ class Reference:
                 while instead[instead[value]] != instead[value]:
                     instead[value] = instead[instead[value]]
             yield instead
+
+    def _ends_of(self, number: int, row: int) -> tuple[int, int]:
+        """The last variable of a row, and the first."""
+        variables = self.terms[number].variables[row]
+        return int(variables.max()), int(variables.min())
 
     def _costs(self, term: Terms, chosen: Integers) -> Floats:
         """The cost of each way of each row."""
@@ -149,11 +176,9 @@ class Reference:
                 add_rows(found, term.variables[:, s], then * term.counts[:, None])
         return found
 
-    def moved(self, chosen: Integers, turn: int, held: int | None) -> Integers:
+    def moved(self, chosen: Integers, turn: int) -> Integers:
         start = self._instead[np.arange(len(chosen)), chosen]
-        if held is not None:
-            start[held] = chosen[held]
-        return Forest(self.terms, np.where(self._open, self.alone, inf), self.size, start).moved(turn, held)
+        return Forest(self.terms, np.where(self._open, self.alone, inf), self.size, start).moved(turn)
 
     def best(self) -> Integers:
         found: Integers = np.where(self._open, self._beliefs(), inf).argmin(axis=1)
@@ -167,36 +192,42 @@ class Reference:
                 add_rows(found, index, messages * (term.counts / self.size[index])[:, None])
         return found
 
-    def sweep(self, backwards: bool, shared: bool, lasting: bool) -> None:
-        beliefs = self._beliefs()
-        numbers = range(len(self.terms))
-        for number in reversed(numbers) if backwards else numbers:
+    def sweep(self, backwards: bool, saying: Saying, lasting: bool) -> None:
+        beliefs, order = self._beliefs(), self._order
+        places = range(len(order))
+        for place in reversed(places) if backwards else places:
+            number, row = order[place]
             term = self.terms[number]
-            often = term.counts[:, None] / self.size[term.variables]
+            variables = term.variables[row]
+            ends = self._places[variables]
+            to_come = ends[:, 0] < place if backwards else ends[:, 1] > place
+            shares = np.where(to_come, 1.0, 1.0 if saying.left is None else saying.left)
+            often = term.counts[row] / self.size[variables]
             for _ in range(min(max(int(often.max()), 1), _REPEATS) if lasting else 1):
-                self._tell(term, self._said[number], often, beliefs, shared)
+                self._tell(number, row, often, beliefs, saying, shares / shares.sum())
 
-    def _tell(self, term: Terms, said: list[Floats], often: Floats, beliefs: Floats, shared: bool) -> None:
-        # Terms that share a variable tell it something at once, so each changes what it says by as much less.
-        sharing = np.zeros(len(self.size))
-        np.add.at(sharing, term.variables, term.counts[:, None])
-        part = (1.0 if shared else _STEP) / np.maximum((sharing / self.size)[term.variables], 1.0)
-        heard = [beliefs[i, : m.shape[1]] - m for i, m in zip(term.variables.T, said, strict=True)]
-        kept = [self._open[i, : m.shape[1]] for i, m in zip(term.variables.T, said, strict=True)]
+    def _tell(
+        self, number: int, row: int, often: Floats, beliefs: Floats, saying: Saying, shares: Floats
+    ) -> None:
+        term, said = self.terms[number], [messages[row] for messages in self._said[number]]
+        variables = term.variables[row].tolist()
+        heard = [beliefs[v, : len(m)] - m for v, m in zip(variables, said, strict=True)]
+        kept = [self._open[v, : len(m)] for v, m in zip(variables, said, strict=True)]
         best = [
-            (t[None] + np.where(k, h, inf)[:, None]).min(axis=2)
-            for t, h, k in zip(term.tables, heard, kept, strict=True)
+            (t + np.where(k, h, inf)).min(axis=1) for t, h, k in zip(term.tables, heard, kept, strict=True)
         ]
-        total = term.base[None] + sum(best)
-        for s, table in enumerate(term.tables):
-            new = ((total - best[s])[:, :, None] + table[None]).min(axis=1)
-            if shared:
-                new = (new + heard[s]) / len(term.tables) - heard[s]
+        total = term.base + sum(best)
+        for s, (variable, table) in enumerate(zip(variables, term.tables, strict=True)):
+            new = ((total - best[s])[:, None] + table).min(axis=0)
+            if saying.left is not None:
+                new = (new + heard[s]) * shares[s] - heard[s]
             else:
-                low = np.where(kept[s], new, inf).min(axis=1, keepdims=True)
-                new = np.minimum(new - low, FAR / 1e3)
-            more = np.where(kept[s], part[:, s, None] * (new - said[s]), 0.0)
-            add_rows(beliefs, term.variables[:, s], more * often[:, s, None])
+                new = np.minimum(new - np.where(kept[s], new, inf).min(), FAR / 1e3)
+            # What stands for several terms that share a variable tells it something at once, and so changes
+            # what it says by as much less.
+            part = saying.step / max(variables.count(variable) * often[s], 1.0)
+            more = np.where(kept[s], part * (new - said[s]), 0.0)
+            beliefs[variable, : len(more)] += more * often[s]
             said[s] += more
 
     def messages(self, number: int, slot: int) -> Floats:

@@ -13,7 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.engine import EngineError
 from shardlog.partition.choice.least import lower_bound, pass_messages, settle
-from shardlog.partition.choice.sums import FAR, Floats, Integers, Reference, Sum, Terms, sum_of
+from shardlog.partition.choice.sums import (
+    ALL,
+    EQUALLY,
+    FAR,
+    ONWARDS,
+    Floats,
+    Integers,
+    Reference,
+    Saying,
+    Sum,
+    Terms,
+    sum_of,
+)
 
 from ..support.programs import lowered
 
@@ -107,11 +119,11 @@ def test_what_is_found_is_a_choice_and_no_less_than_the_bound(seed: int) -> None
     terms, alone = random_sum(seed)
     total = sum_of(terms, alone, np.ones(len(alone)))
     least = min(by_hand(terms, alone, chosen) for chosen in choices(alone))
-    told = pass_messages(total, 10, shared=False, stop=never)
+    told = pass_messages(total, 10, ALL, stop=never)
     assert bound(total, terms, alone) <= least + 1e-6
     bounds = []
-    for _ in range(4):
-        shared = pass_messages(total, 10, shared=True, lasting=True, stop=never)
+    for turn in range(4):
+        shared = pass_messages(total, 10, ONWARDS if turn < 2 else EQUALLY, lasting=True, stop=never)
         bounds.append(bound(total, terms, alone))
     assert max(bounds) <= least + 1e-6
     for start in (told, shared):
@@ -125,9 +137,9 @@ def test_on_a_tree_the_least_is_found_and_proved(seed: int) -> None:
     terms, alone = random_sum(seed, tree=True)
     total = sum_of(terms, alone, np.ones(len(alone)))
     least = min(by_hand(terms, alone, chosen) for chosen in choices(alone))
-    told = pass_messages(total, 60, shared=False, lasting=True, stop=never)
+    told = pass_messages(total, 60, ALL, lasting=True, stop=never)
     assert settle(total, told, never)[1] == pytest.approx(least)
-    pass_messages(total, 2000, shared=True, lasting=True, stop=never)
+    pass_messages(total, 2000, ONWARDS, lasting=True, stop=never)
     assert bound(total, terms, alone) == pytest.approx(least, rel=0.02, abs=0.2)
 
 
@@ -137,7 +149,7 @@ def test_a_move_has_the_least_of_a_tree(seed: int, turn: int) -> None:
     size = np.ones(len(alone))
     least = min(by_hand(terms, alone, chosen) for chosen in choices(alone))
     for total in (sum_of(terms, alone, size), Reference(terms, alone, size)):
-        assert total.energy(total.moved(np.zeros(len(alone), np.int64), turn, None)) == pytest.approx(least)
+        assert total.energy(total.moved(np.zeros(len(alone), np.int64), turn)) == pytest.approx(least)
 
 
 @given(SEEDS, st.integers(0, 9))
@@ -148,17 +160,15 @@ def test_a_move_is_no_worse_and_the_same_without_the_core(seed: int, turn: int) 
     size = rng.integers(1, 40, len(alone)).astype(float)
     both = sum_of(terms, alone, size), Reference(terms, alone, size)
     start = np.asarray([rng.integers(0, (costs < FAR).sum()) for costs in alone])
-    for held in (None, seed % len(alone)):
-        mine, theirs = (total.moved(start, turn, held) for total in both)
-        before, after, other = (both[0].energy(chosen) for chosen in (start, mine, theirs))
-        assert after <= before + 1e-9
-        assert other == pytest.approx(after)
-        assert (alone[np.arange(len(alone)), mine] < FAR).all()
-        assert held is None or mine[held] == theirs[held] == start[held]
+    mine, theirs = (total.moved(start, turn) for total in both)
+    before, after, other = (both[0].energy(chosen) for chosen in (start, mine, theirs))
+    assert after <= before + 1e-9
+    assert other == pytest.approx(after)
+    assert (alone[np.arange(len(alone)), mine] < FAR).all()
 
 
-@given(SEEDS, st.booleans(), st.booleans())
-def test_the_core_says_what_the_reference_says(seed: int, shared: bool, lasting: bool) -> None:
+@given(SEEDS, st.sampled_from([ALL, ONWARDS, EQUALLY]), st.booleans())
+def test_the_core_says_what_the_reference_says(seed: int, saying: Saying, lasting: bool) -> None:
     terms, alone = random_sum(seed)
     rng = np.random.default_rng(seed)
     terms = [term._replace(counts=rng.integers(1, 40, len(term.counts)).astype(float)) for term in terms]
@@ -167,7 +177,7 @@ def test_the_core_says_what_the_reference_says(seed: int, shared: bool, lasting:
     assert isinstance(both[0], core.Sum)
     for sweep in range(4):
         for total in both:
-            total.sweep(sweep % 2 == 1, shared, lasting)
+            total.sweep(sweep % 2 == 1, saying, lasting)
         for number, term in enumerate(terms):
             for slot in range(len(term.tables)):
                 mine, theirs = (total.messages(number, slot) for total in both)
@@ -192,7 +202,7 @@ def test_the_first_of_equal_values_and_ways_is_taken() -> None:
     terms = [Terms(np.zeros(2), [np.asarray([0, 0])], [table], np.asarray([[0]]), np.ones(1))]
     alone, size = np.zeros((1, 3)), np.ones(1)
     for total in (sum_of(terms, alone, size), Reference(terms, alone, size)):
-        total.sweep(False, False, False)
+        total.sweep(False, ALL, False)
         assert total.best().tolist() == [1]
         assert total.taken(0, total.best()) == [0]
 
@@ -201,8 +211,8 @@ def test_it_stops_when_it_is_told_to() -> None:
     both, equal = np.asarray([0, 1]), np.asarray([[0.0, 9.0], [9.0, 0.0]])  # the two have one value
     terms = [Terms(np.zeros(2), [both, both], [equal, equal], np.asarray([[0, 1]]), np.ones(1))]
     total = sum_of(terms, np.asarray([[0.0, 0.0], [1.0, 0.0]]), np.ones(2))
-    assert pass_messages(total, 9, shared=False, stop=lambda: True).tolist() == [0, 1]
-    assert pass_messages(total, 9, shared=False, stop=never).tolist() == [1, 1]
+    assert pass_messages(total, 9, ALL, stop=lambda: True).tolist() == [0, 1]
+    assert pass_messages(total, 9, ALL, stop=never).tolist() == [1, 1]
 
 
 @given(SEEDS)
@@ -215,7 +225,7 @@ def test_values_that_are_no_better_are_left_out(seed: int) -> None:
     terms = [term._replace(tables=[np.hstack([t, t]) for t in term.tables]) for term in terms]
     for total in (sum_of(terms, twice, size), Reference(terms, twice, size)):
         assert (total.best() < widths).all()
-        assert (total.moved(widths, 0, None) < widths).all()
+        assert (total.moved(widths, 0) < widths).all()
         for number, term in enumerate(terms):
             for slot, table in enumerate(term.tables):
                 assert (total.messages(number, slot)[:, table.shape[1] // 2 :] == FAR).all()

@@ -15,8 +15,6 @@ use kept::Kept;
 const LANES: usize = 4;
 /// What is said by many is said again in a sweep at most so often.
 const REPEATS: usize = 32;
-/// The part of a change that min-sum says at once: it may not settle otherwise.
-const STEP: f64 = 0.5;
 
 /// Rows of numbers, end to end.
 pub struct Rows<T> {
@@ -95,13 +93,30 @@ struct Terms {
     counts: Vec<f64>,
     /// By row and slot: how often a variable hears what is said, as `counts` and `size` are not the same.
     often: Rows<f64>,
-    /// By row and slot: the part of a change that is said. Where several of these terms share a variable they
-    /// tell it something at once, and so each changes what it says by as much less.
+    /// By row and slot: the part of a change that is said. What stands for several terms that share a variable
+    /// tells it something at once, and so changes what it says by as much less.
     part: Rows<f64>,
-    /// How often all is said in a sweep, where one row stands for many that share a variable.
-    repeats: usize,
     /// What each row says to the values of its variables, slot by slot.
     messages: Rows<f64>,
+}
+
+/// How rows speak.
+#[derive(Clone, Copy)]
+pub struct Saying {
+    /// The part of a change that is said at once.
+    pub step: f64,
+    /// None: a row says all that it has to say to each of its variables (min-sum: exact on trees, and good
+    /// elsewhere). Else that is shared among them, and the bound rises: a variable that no row to come has gets
+    /// `left` for each part that others get. If that is little, those carry on nearly all (sequential reweighted
+    /// message passing); if it is 1, all get as much (MPLP).
+    pub left: Option<f64>,
+}
+
+/// What rows speak of: values that are `kept`, none of which costs more than `far`.
+struct Kind<'a> {
+    saying: Saying,
+    kept: &'a [Kept],
+    far: f64,
 }
 
 /// What is computed for a row.
@@ -115,8 +130,10 @@ struct Scratch {
     total: Vec<f64>,
     /// What each line of a slot costs by the best of its ways, without the line itself.
     rest: Vec<f64>,
-    /// What all rows say more, as `messages`.
-    more: Vec<f64>,
+    /// What the row says to the values of a variable.
+    said: Vec<f64>,
+    /// Of what is shared among its variables what each gets.
+    shares: Vec<f64>,
 }
 
 impl Terms {
@@ -150,20 +167,17 @@ impl Terms {
         });
         let tables: Vec<_> = tables.collect();
         let width = message;
-        let mut sharing = vec![0.0; size.len()];
-        for (variables, count) in variables.numbers.chunks(tables.len()).zip(&counts) {
-            variables.iter().for_each(|&variable| sharing[variable] += count);
-        }
-        let by_slot = |of: &dyn Fn(usize, f64) -> f64| {
-            let counts = counts.iter().flat_map(|&count| std::iter::repeat_n(count, tables.len()));
-            let numbers = variables.numbers.iter().zip(counts).map(|(&variable, count)| of(variable, count));
+        let by_slot = |of: &dyn Fn(&[usize], usize, f64) -> f64| {
+            let rows = variables.numbers.chunks(tables.len()).zip(&counts);
+            let numbers = rows.flat_map(|(row, &count)| row.iter().map(move |&slot| of(row, slot, count)));
             Rows { width: tables.len(), numbers: numbers.collect() }
         };
-        let often = by_slot(&|variable, count| count / size[variable]);
-        let part = by_slot(&|variable, _| 1.0 / (sharing[variable] / size[variable]).max(1.0));
-        let repeats = often.numbers.iter().fold(1.0, |most: f64, &often| most.max(often)) as usize;
+        let often = by_slot(&|_, variable, count| count / size[variable]);
+        let part = by_slot(&|row, variable, count| {
+            let slots = row.iter().filter(|&&other| other == variable).count();
+            1.0 / (slots as f64 * count / size[variable]).max(1.0)
+        });
         Ok(Terms {
-            repeats: repeats.min(REPEATS),
             messages: Rows { width, numbers: vec![0.0; rows * width] },
             base,
             tables,
@@ -191,33 +205,13 @@ impl Terms {
         }
     }
 
-    /// All rows say what the best of their ways costs for each value that is `kept`, given what the others say:
-    /// they hear `beliefs`, and then change them.
-    fn tell(
-        &mut self,
-        beliefs: &mut Rows<f64>,
-        kept: &[Kept],
-        shared: bool,
-        far: f64,
-        scratch: &mut Scratch,
-    ) {
-        scratch.more.clear();
-        scratch.more.resize(self.messages.numbers.len(), 0.0);
-        for row in 0..self.counts.len() {
-            self.listen(row, beliefs, kept, scratch);
-            self.speak(row, kept, shared, far, scratch);
+    /// A row says what the best of its ways costs for each value that is kept, given what the others say: it hears
+    /// `beliefs`, and then changes them.
+    fn tell(&mut self, row: usize, beliefs: &mut Rows<f64>, how: &Kind, scratch: &mut Scratch) {
+        self.listen(row, beliefs, how.kept, scratch);
+        for slot in 0..self.tables.len() {
+            self.speak(row, slot, beliefs, how, scratch);
         }
-        let width = beliefs.width;
-        for row in 0..self.counts.len() {
-            for ((_, variable, place), often) in self.slots(row).zip(self.often.row(row)) {
-                let belief = &mut beliefs.numbers[variable * width..];
-                belief
-                    .iter_mut()
-                    .zip(&scratch.more[place])
-                    .for_each(|(belief, more)| *belief += more * often);
-            }
-        }
-        add(&mut self.messages.numbers, &scratch.more);
     }
 
     /// What the others say to the variables of a row, and what its ways cost by that.
@@ -238,25 +232,31 @@ impl Terms {
         }
     }
 
-    /// Puts what a row says more into `scratch`: all of it (min-sum), or, `shared`, divided among its variables.
-    fn speak(&self, row: usize, kept: &[Kept], shared: bool, far: f64, scratch: &mut Scratch) {
-        let slots = self.tables.len() as f64;
-        for (slot, (table, variable, place)) in self.slots(row).enumerate() {
-            let values = &kept[variable].values;
-            let (before, heard) = (&self.messages.numbers[place.clone()], &scratch.heard[table.message..]);
-            table.least(&scratch.total, &scratch.best[table.line..], &mut scratch.rest);
-            let said = &mut scratch.more[place];
-            for &value in values {
-                said[value] = least(&scratch.rest, table.costs.row(value));
-            }
-            if shared {
-                values.iter().for_each(|&n| said[n] = (said[n] + heard[n]) / slots - heard[n]);
-            } else {
-                let low = values.iter().map(|&value| said[value]).fold(f64::INFINITY, lower);
-                values.iter().for_each(|&value| said[value] = lower(said[value] - low, far / 1e3));
-            }
-            let part = self.part.row(row)[slot] * if shared { 1.0 } else { STEP };
-            values.iter().for_each(|&value| said[value] = part * (said[value] - before[value]));
+    /// A row tells the variable of a slot what it has to say.
+    fn speak(&mut self, row: usize, slot: usize, beliefs: &mut Rows<f64>, how: &Kind, scratch: &mut Scratch) {
+        let (table, variable) = (&self.tables[slot], self.variables.row(row)[slot]);
+        let (values, heard) = (&how.kept[variable].values, &scratch.heard[table.message..]);
+        table.least(&scratch.total, &scratch.best[table.line..], &mut scratch.rest);
+        let said = &mut scratch.said;
+        said.resize(beliefs.width, 0.0);
+        for &value in values {
+            said[value] = least(&scratch.rest, table.costs.row(value));
+        }
+        if how.saying.left.is_some() {
+            let share = scratch.shares[slot];
+            values.iter().for_each(|&n| said[n] = (said[n] + heard[n]) * share - heard[n]);
+        } else {
+            let low = values.iter().map(|&value| said[value]).fold(f64::INFINITY, lower);
+            values.iter().for_each(|&value| said[value] = lower(said[value] - low, how.far / 1e3));
+        }
+        let part = self.part.row(row)[slot] * how.saying.step;
+        let often = self.often.row(row)[slot];
+        let messages = &mut self.messages.numbers[row * self.messages.width + table.message..];
+        let belief = &mut beliefs.numbers[variable * beliefs.width..];
+        for &value in values {
+            let more = part * (said[value] - messages[value]);
+            messages[value] += more;
+            belief[value] += more * often;
         }
     }
 }
@@ -274,6 +274,17 @@ pub struct Sum {
     kept: Vec<Kept>,
     /// What each value of each variable costs, as all terms together see it.
     beliefs: Rows<f64>,
+    /// The rows of all terms in the order in which they speak: as their variables are numbered.
+    order: Vec<Row>,
+    /// The places in `order` of the first and of the last row that has a variable.
+    places: Vec<(usize, usize)>,
+}
+
+/// A row of some terms.
+#[derive(Clone, Copy)]
+struct Row {
+    term: usize,
+    row: usize,
 }
 
 impl Sum {
@@ -286,7 +297,14 @@ impl Sum {
         let slots = trees::slots_of(&terms, size.len());
         let kept = kept::kept(&terms, &alone, &size, far, &slots);
         let beliefs = heard(&terms, &alone);
-        Ok(Sum { terms, alone, size, far, slots, kept, beliefs })
+        let order = in_order(&terms);
+        let mut places = vec![(usize::MAX, 0); size.len()];
+        for (place, row) in order.iter().enumerate() {
+            for &variable in terms[row.term].variables.row(row.row) {
+                places[variable] = (places[variable].0.min(place), place);
+            }
+        }
+        Ok(Sum { terms, alone, size, far, slots, kept, beliefs, order, places })
     }
 
     /// The sum for a choice of values.
@@ -344,10 +362,10 @@ impl Sum {
     }
 
     /// A choice that is no worse: all variables that hang together as trees, which the `turn` selects, have the
-    /// values that are best while the others keep theirs, as one that is `held` does in any case.
-    pub fn moved(&self, chosen: &[usize], turn: u64, held: Option<usize>) -> Result<Vec<usize>, Error> {
+    /// values that are best while the others keep theirs.
+    pub fn moved(&self, chosen: &[usize], turn: u64) -> Result<Vec<usize>, Error> {
         self.check(chosen)?;
-        Ok(trees::moved(self, chosen, turn, held))
+        Ok(trees::moved(self, chosen, turn))
     }
 
     /// The value of each variable that is best as all terms together see it, the first of those that are.
@@ -367,16 +385,28 @@ impl Sum {
         least.sum::<f64>() + self.left()
     }
 
-    /// All terms tell the values that are kept what is best, one after another, or from the last to the first.
-    /// What is said is all of it (min-sum: exact on trees, and good elsewhere), or, `shared`, is divided among the
-    /// variables (MPLP: the bound rises). `lasting`, what many say is said again.
-    pub fn sweep(&mut self, backwards: bool, shared: bool, lasting: bool) {
-        let mut scratch = Scratch::default();
-        let count = self.terms.len();
+    /// All rows tell the values that are kept what is best, one after another, or from the last to the first.
+    /// `lasting`, what many say is said again.
+    pub fn sweep(&mut self, backwards: bool, saying: Saying, lasting: bool) {
+        let (how, mut scratch) = (Kind { saying, kept: &self.kept, far: self.far }, Scratch::default());
+        let count = self.order.len();
         for number in 0..count {
-            let term = &mut self.terms[if backwards { count - 1 - number } else { number }];
-            for _ in 0..if lasting { term.repeats } else { 1 } {
-                term.tell(&mut self.beliefs, &self.kept, shared, self.far, &mut scratch);
+            let place = if backwards { count - 1 - number } else { number };
+            let Row { term, row } = self.order[place];
+            let term = &mut self.terms[term];
+            let to_come = |&variable: &usize| {
+                let (first, last) = self.places[variable];
+                if backwards {
+                    first < place
+                } else {
+                    last > place
+                }
+            };
+            let shares = term.variables.row(row).iter().map(to_come);
+            share(shares, saying.left.unwrap_or(1.0), &mut scratch.shares);
+            let many = term.often.row(row).iter().fold(1.0, |most: f64, &often| most.max(often)) as usize;
+            for _ in 0..if lasting { many.min(REPEATS) } else { 1 } {
+                term.tell(row, &mut self.beliefs, &how, &mut scratch);
             }
         }
         self.beliefs = heard(&self.terms, &self.alone); // anew: added to, they would drift from what was said
@@ -429,6 +459,26 @@ impl Sum {
     }
 }
 
+/// The rows of all terms, by their last variables, and of these the first.
+fn in_order(terms: &[Terms]) -> Vec<Row> {
+    let rows = terms.iter().enumerate();
+    let rows = rows.flat_map(|(term, rows)| (0..rows.counts.len()).map(move |row| Row { term, row }));
+    let mut order: Vec<Row> = rows.collect();
+    order.sort_by_key(|row| {
+        let variables = terms[row.term].variables.row(row.row).iter();
+        (variables.clone().max().copied(), variables.min().copied())
+    });
+    order
+}
+
+/// What each variable of a row gets of what is shared among them, by whether a row to come has it.
+fn share(to_come: impl Iterator<Item = bool>, left: f64, shares: &mut Vec<f64>) {
+    shares.clear();
+    shares.extend(to_come.map(|to_come| if to_come { 1.0 } else { left }));
+    let all: f64 = shares.iter().sum();
+    shares.iter_mut().for_each(|share| *share /= all);
+}
+
 /// What each value of each variable costs, as all terms together see it; each costs something `alone`.
 fn heard(terms: &[Terms], alone: &Rows<f64>) -> Rows<f64> {
     let mut found = Rows { width: alone.width, numbers: alone.numbers.clone() };
@@ -476,10 +526,6 @@ fn least(a: &[f64], b: &[f64]) -> f64 {
         }
     }
     found.into_iter().fold(f64::INFINITY, lower)
-}
-
-fn add(to: &mut [f64], numbers: &[f64]) {
-    to.iter_mut().zip(numbers).for_each(|(to, number)| *to += number);
 }
 
 /// The place of the least number, the first of those.

@@ -40,12 +40,10 @@ struct Node {
     above: Option<Slot>,
 }
 
-/// The values after a move from those that are `chosen`; which variables move depends on the `turn`, and one
-/// that is `held` does not.
-pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64, held: Option<usize>) -> Vec<usize> {
+/// The values after a move from those that are `chosen`; which variables move depends on the `turn`.
+pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64) -> Vec<usize> {
     let count = sum.size.len();
-    let start = chosen.iter().zip(&sum.kept).enumerate();
-    let start = start.map(|(n, (&value, kept))| if held == Some(n) { value } else { kept.instead[value] });
+    let start = chosen.iter().zip(&sum.kept).map(|(&value, kept)| kept.instead[value]);
     let mut forest = Forest {
         sum,
         chosen: start.collect(),
@@ -54,7 +52,7 @@ pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64, held: Option<usize>)
         total: Vec::new(),
         lines: Vec::new(),
     };
-    forest.grow(turn, held);
+    forest.grow(turn);
     let nodes = forest.nodes();
     nodes.iter().rev().for_each(|node| forest.gather(node));
     nodes.iter().for_each(|node| forest.settle(node));
@@ -63,9 +61,9 @@ pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64, held: Option<usize>)
 
 impl Forest<'_> {
     /// Frees variables in the order of a turn, but for those that would close a circle.
-    fn grow(&mut self, turn: u64, still: Option<usize>) {
+    fn grow(&mut self, turn: u64) {
         let count = self.free.len();
-        let mut order: Vec<usize> = (0..count).filter(|&variable| Some(variable) != still).collect();
+        let mut order: Vec<usize> = (0..count).collect();
         order.sort_by_cached_key(|&variable| mixed((turn << 32) ^ variable as u64));
         let mut tree: Vec<usize> = (0..count).collect();
         let starts: Vec<usize> = self

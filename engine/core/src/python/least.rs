@@ -49,15 +49,9 @@ impl Sum {
     }
 
     /// Other threads of Python run meanwhile.
-    fn moved<'py>(
-        &self,
-        py: Python<'py>,
-        chosen: Choice,
-        turn: u64,
-        held: Option<usize>,
-    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn moved<'py>(&self, py: Python<'py>, chosen: Choice, turn: u64) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let chosen = numbers(chosen.as_array().iter())?;
-        let found = py.detach(|| self.0.moved(&chosen, turn, held))?;
+        let found = py.detach(|| self.0.moved(&chosen, turn))?;
         Ok(found.into_iter().map(|value| value as i64).collect::<Vec<_>>().into_pyarray(py))
     }
 
@@ -67,8 +61,10 @@ impl Sum {
     }
 
     /// Other threads of Python run meanwhile.
-    fn sweep(&mut self, py: Python, backwards: bool, shared: bool, lasting: bool) {
-        py.detach(|| self.0.sweep(backwards, shared, lasting));
+    /// `saying`: the fields of a `Saying`.
+    fn sweep(&mut self, py: Python, backwards: bool, saying: (f64, Option<f64>), lasting: bool) {
+        let (step, left) = saying;
+        py.detach(|| self.0.sweep(backwards, least::Saying { step, left }, lasting));
     }
 
     fn messages<'py>(
