@@ -28,7 +28,7 @@ from .domains import Domain, Domains, Place
 from .folding import classes
 from .knowledge import Knowledge
 from .least import lower_bound, pass_messages, settle
-from .sums import ALL, EQUALLY, FAR, ONWARDS, Floats, Integers, Terms, sum_of
+from .sums import ALL, EQUALLY, FAR, ONWARDS, Floats, Integers, Sum, Terms, sum_of
 
 _MOST_LAYOUTS = 11  # of a value
 _OF_A_SMALL_ONE = 24  # of a value of a small program
@@ -265,7 +265,7 @@ class Homes:
             wait = 0 if above <= _NEAR * least else _SETTLED if above <= _OPEN * least else _PATIENCE
             if stop() or turn - better >= wait:
                 break
-        lowest = self._bound(terms, alone, least, stop) if bound else 0.0
+        lowest = self._bound(total, terms, alone, least, stop) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * self.size[:, None]  # in bytes, however late
         homes, others, copies, layouts = {}, {}, {}, self._layouts
@@ -591,15 +591,19 @@ class Homes:
         """As many places as any value may have."""
         return max((len(domain.places) for domain in self.domains), default=1)
 
-    def _bound(self, terms: Sequence[Terms], alone: Floats, least: float, stop: Callable[[], bool]) -> float:
+    def _bound(
+        self, total: Sum, terms: Sequence[Terms], alone: Floats, least: float, stop: Callable[[], bool]
+    ) -> float:
         """A lower bound of the sum over all ops, whether layers are laid out alike or not, which is not above
-        the ``least``: found anew, for what has been said so far is to find that soon."""
+        the ``least``. What has been said so far is to find that soon, and proves less than what is said for
+        it from the beginning."""
         members: dict[int, list[tuple[int, list[int]]]] = {}
         for spot, slots in enumerate(self._every):
             number, row, used = self._places[self.row_of[spot]]
             if number >= 0:
                 members.setdefault(number, []).append((row, [slots[t] for t in used]))
-        total, found = sum_of(terms, alone, self.size), 0.0
+        found = lower_bound(total, alone[self.of], members)
+        total = sum_of(terms, alone, self.size)
         pass_messages(total, _SWEEPS, ALL, lasting=True, stop=stop)
         for _ in range(_PROOFS):
             if stop() or found >= least * (1 - _NEAR):
