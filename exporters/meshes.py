@@ -12,8 +12,6 @@ from ..program.meshes import Mesh
 from ..program.mlir.modules import operations_in, symbols
 from ..program.shardings import Shardings, mesh_attribute
 
-_Listed = ir.DenseIntElementsAttr  # the devices of each group
-
 
 def write_meshes(module: ir.Module, shardings: Shardings) -> None:
     """Keeps the first op of each mesh, which collectives name in the place of those that are like it, adds
@@ -43,9 +41,12 @@ def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
     """Has collectives over axes of meshes name these otherwise."""
     for op in operations_in(module):
         attributes = op.attributes
-        if "replica_groups" not in attributes or isinstance(attributes["replica_groups"], _Listed):
+        if "replica_groups" not in attributes:
             continue
-        along: Any = stablehlo.ReplicaGroupMeshAxesAttr(attributes["replica_groups"])
+        groups = attributes["replica_groups"]
+        if isinstance(groups, ir.DenseIntElementsAttr):  # they list devices
+            continue
+        along: Any = stablehlo.ReplicaGroupMeshAxesAttr(groups)
         if isinstance(along.mesh, ir.FlatSymbolRefAttr) and along.mesh.value in names:
             mesh = ir.FlatSymbolRefAttr.get(names[along.mesh.value])
             attributes["replica_groups"] = stablehlo.ReplicaGroupMeshAxesAttr.get(mesh, along.axes)

@@ -125,7 +125,7 @@ class Reading:
         of a mesh they differ: a row per group, or per pair."""
         attribute = op.attributes[PAIRS if PAIRS in op.attributes else GROUPS]
         if isinstance(attribute, ir.DenseIntElementsAttr):
-            return np.asarray(ir.DenseIntElementsAttr(attribute))
+            return np.asarray(attribute)
         mesh, along = self.shardings.grouped(attribute, location(op))
         axes = Axes(Meshes([mesh]), [Sharding(0, (Dimension(along),))])
         return axes.groups(axes.of(0, along)[0])

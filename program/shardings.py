@@ -125,11 +125,7 @@ class Shardings:
         return self.names[name]
 
     def _axes(self, mesh: int, attributes: Any, where: str) -> tuple[SubAxis, ...]:
-        refs = [
-            (axis.name, axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info))
-            for axis in map(sdy.AxisRefAttr, attributes)
-        ]
-        axes = _axes_of(self.meshes.meshes[mesh], refs, where)
+        axes = _axes_of(self.meshes.meshes[mesh], attributes, sdy, where)
         return axes if self.units else tuple([axis for axis in axes if axis.size > 1])
 
     def grouped(self, attribute: ir.Attribute, where: str = "") -> tuple[Mesh, tuple[SubAxis, ...]]:
@@ -143,12 +139,7 @@ class Shardings:
             named = [(axis.name, axis.size) for axis in map(stablehlo.MeshAxisAttr, inlined.axes)]
             devices: Any = inlined.device_ids and ir.DenseIntElementsAttr(inlined.device_ids)
             mesh = Mesh("", tuple(named), tuple(devices or ()))
-        listed: list[Any] = list(map(stablehlo.AxisRefAttr, groups.axes))
-        refs = [
-            (axis.name, axis.sub_axis_info and stablehlo.SubAxisInfoAttr(axis.sub_axis_info))
-            for axis in listed
-        ]
-        axes = _axes_of(mesh, refs, where)
+        axes = _axes_of(mesh, groups.axes, stablehlo, where)
         for axis in axes:
             if mesh.sizes[axis.name] % (axis.pre * axis.size):  # MLIR looks only at those of shardings
                 text = f"{quoted(axis.name)}:({axis.pre}){axis.size}"
@@ -221,15 +212,16 @@ class Shardings:
         return axis_text(axis, self.meshes.meshes[mesh], quoted(axis.name))
 
 
-def _axes_of(mesh: Mesh, refs: Iterable[tuple[str, Any]], where: str) -> tuple[SubAxis, ...]:
-    """Axes of a mesh, by their names and the parts of them that are meant."""
+def _axes_of(mesh: Mesh, refs: Iterable[Any], dialect: Any, where: str) -> tuple[SubAxis, ...]:
+    """Axes of a mesh that attributes of a dialect refer to, or parts of them."""
     axes = list[SubAxis]()
-    for name, part in refs:
-        if name not in mesh.sizes:
-            message = f"unknown axis {quoted(name)} in mesh {symbol(mesh.name)}"
-            raise ShardlogError(message, where=where, hint=closest(name, list(mesh.sizes)))
-        pre, size = (part.pre_size, part.size) if part else (1, mesh.sizes[name])
-        axes.append(SubAxis(name, pre, size))
+    for axis in map(dialect.AxisRefAttr, refs):
+        if axis.name not in mesh.sizes:
+            message = f"unknown axis {quoted(axis.name)} in mesh {symbol(mesh.name)}"
+            raise ShardlogError(message, where=where, hint=closest(axis.name, list(mesh.sizes)))
+        part = axis.sub_axis_info and dialect.SubAxisInfoAttr(axis.sub_axis_info)
+        pre, size = (part.pre_size, part.size) if part else (1, mesh.sizes[axis.name])
+        axes.append(SubAxis(axis.name, pre, size))
     return tuple(axes)
 
 

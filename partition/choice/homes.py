@@ -597,17 +597,22 @@ class Homes:
         """A lower bound of the sum over all ops, whether layers are laid out alike or not, which is not above
         the ``least``. What has been said so far is to find that soon, and proves less than what is said for
         it from the beginning."""
-        members: dict[int, list[tuple[int, list[int]]]] = {}
+        every: dict[int, list[tuple[int, list[int]]]] = {}
         for spot, slots in enumerate(self._every):
             number, row, used = self._places[self.row_of[spot]]
             if number >= 0:
-                members.setdefault(number, []).append((row, [slots[t] for t in used]))
-        found = lower_bound(total, alone[self.of], members)
+                every.setdefault(number, []).append((row, [slots[t] for t in used]))
+        members = {}
+        for number, each in every.items():
+            rows, variables = zip(*each, strict=True)
+            members[number] = np.asarray(rows), np.asarray(variables)
+        apart = alone[self.of]
+        found = lower_bound(total, apart, members)
         total = sum_of(terms, alone, self.size)
         pass_messages(total, _SWEEPS, ALL, lasting=True, stop=stop)
         for _ in range(_PROOFS):
             if stop() or found >= least * (1 - _NEAR):
                 break
             pass_messages(total, _SWEEPS, EQUALLY, lasting=True, stop=stop)
-            found = max(found, lower_bound(total, alone[self.of], members))
+            found = max(found, lower_bound(total, apart, members))
         return min(found, least)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import inf
 
 import numpy as np
@@ -36,15 +36,12 @@ def pass_messages(
     return best
 
 
-def lower_bound(
-    total: Sum, alone: Floats, members: Mapping[int, Sequence[tuple[int, Sequence[int]]]]
-) -> float:
+def lower_bound(total: Sum, alone: Floats, members: Mapping[int, tuple[Integers, Integers]]) -> float:
     """A lower bound of a sum, also for choices by which what a row or a variable stands for is not alike;
-    ``alone`` has each variable, and ``members`` each of the terms with a number: its row, and its
-    variables."""
+    ``alone`` has each variable, and ``members`` of the terms with a number the rows, and
+    the variables of each."""
     beliefs = alone.copy()
-    for number, each in members.items():
-        rows, variables = (np.asarray(list_) for list_ in zip(*each, strict=True))
+    for number, (rows, variables) in members.items():
         for slot, index in enumerate(variables.T):
             add_rows(beliefs, index, total.messages(number, slot)[rows])
     return float(beliefs.min(axis=1).sum()) + total.left()

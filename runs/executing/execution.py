@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
 from math import isfinite, isinf
@@ -237,8 +237,8 @@ def run_partitioned(partitioned: Partitioned, devices: Sequence[Any], inputs: Ar
 
     Raises ShardlogError where it fails.
     """
-    executable = partitioned.compile(devices)
-    with _failures_told(partitioned.result), _types_kept(partitioned.result):
+    executable, result = partitioned.compile(devices), partitioned.result
+    with _failures_told(result), _types_kept(chain(*boundary(result))):
         return _flat(executable(*inputs))
 
 
@@ -254,7 +254,7 @@ def compare(
     """
     arguments, results = boundary(result)
     run = _reference(result, devices)
-    with _failures_told(result), _types_kept(result):
+    with _failures_told(result), _types_kept((*arguments, *results)):
         expected, nudged = run(inputs), run(_nudged(arguments, inputs))
     allowed = Roundings(result).results()
     found = []
@@ -284,14 +284,12 @@ def _failures_told(result: Result) -> Iterator[None]:
         raise ShardlogError(f"the program fails while it runs: {first}", where=result.source.name) from None
 
 
-@contextmanager
-def _types_kept(result: Result) -> Iterator[None]:
-    """JAX makes arrays of the types that a program takes and gives: of 64 bits it makes 32, unless it is told
-    not to."""
+def _types_kept(values: Iterable[Value]) -> AbstractContextManager[Any]:
+    """Where JAX makes arrays of the types that a program takes and gives: of 64 bits it makes 32, unless it
+    is told not to."""
     import jax
 
-    with jax.enable_x64(True) if any(map(_has_64_bits, chain(*boundary(result)))) else nullcontext():
-        yield
+    return jax.enable_x64(True) if any(map(_has_64_bits, values)) else nullcontext()
 
 
 def _has_64_bits(value: Value) -> bool:

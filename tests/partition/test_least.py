@@ -90,7 +90,7 @@ def choices(alone: Floats) -> list[tuple[int, ...]]:
 
 def bound(total: Sum, terms: Sequence[Terms], alone: Floats) -> float:
     """The bound of a sum of which no row and no variable stands for several, which is found in two ways."""
-    members = {number: list(enumerate(term.variables.tolist())) for number, term in enumerate(terms)}
+    members = {n: (np.arange(len(term.variables)), term.variables) for n, term in enumerate(terms)}
     found = total.bound()
     assert found == pytest.approx(lower_bound(total, alone, members))
     return found

@@ -112,8 +112,8 @@ pub struct Saying {
     pub left: Option<f64>,
 }
 
-/// What rows speak of: values that are `kept`, none of which costs more than `far`.
-struct Kind<'a> {
+/// How rows speak, and of what: values that are `kept`, none of which costs more than `far`.
+struct How<'a> {
     saying: Saying,
     kept: &'a [Kept],
     far: f64,
@@ -207,7 +207,7 @@ impl Terms {
 
     /// A row says what the best of its ways costs for each value that is kept, given what the others say: it hears
     /// `beliefs`, and then changes them.
-    fn tell(&mut self, row: usize, beliefs: &mut Rows<f64>, how: &Kind, scratch: &mut Scratch) {
+    fn tell(&mut self, row: usize, beliefs: &mut Rows<f64>, how: &How, scratch: &mut Scratch) {
         self.listen(row, beliefs, how.kept, scratch);
         for slot in 0..self.tables.len() {
             self.speak(row, slot, beliefs, how, scratch);
@@ -233,7 +233,7 @@ impl Terms {
     }
 
     /// A row tells the variable of a slot what it has to say.
-    fn speak(&mut self, row: usize, slot: usize, beliefs: &mut Rows<f64>, how: &Kind, scratch: &mut Scratch) {
+    fn speak(&mut self, row: usize, slot: usize, beliefs: &mut Rows<f64>, how: &How, scratch: &mut Scratch) {
         let (table, variable) = (&self.tables[slot], self.variables.row(row)[slot]);
         let (values, heard) = (&how.kept[variable].values, &scratch.heard[table.message..]);
         table.least(&scratch.total, &scratch.best[table.line..], &mut scratch.rest);
@@ -388,7 +388,7 @@ impl Sum {
     /// All rows tell the values that are kept what is best, one after another, or from the last to the first.
     /// `lasting`, what many say is said again.
     pub fn sweep(&mut self, backwards: bool, saying: Saying, lasting: bool) {
-        let (how, mut scratch) = (Kind { saying, kept: &self.kept, far: self.far }, Scratch::default());
+        let (how, mut scratch) = (How { saying, kept: &self.kept, far: self.far }, Scratch::default());
         let count = self.order.len();
         for number in 0..count {
             let place = if backwards { count - 1 - number } else { number };
@@ -402,10 +402,11 @@ impl Sum {
                     last > place
                 }
             };
-            let shares = term.variables.row(row).iter().map(to_come);
-            share(shares, saying.left.unwrap_or(1.0), &mut scratch.shares);
-            let many = term.often.row(row).iter().fold(1.0, |most: f64, &often| most.max(often)) as usize;
-            for _ in 0..if lasting { many.min(REPEATS) } else { 1 } {
+            if let Some(left) = saying.left {
+                share(term.variables.row(row).iter().map(to_come), left, &mut scratch.shares);
+            }
+            let most = || term.often.row(row).iter().fold(1.0, |most: f64, &often| most.max(often)) as usize;
+            for _ in 0..if lasting { most().min(REPEATS) } else { 1 } {
                 term.tell(row, &mut self.beliefs, &how, &mut scratch);
             }
         }
